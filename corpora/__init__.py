@@ -1,0 +1,1 @@
+"""Text in, typed rows out: lexicons, pair builders, negatives and splits."""

@@ -1,0 +1,1 @@
+"""Tasks, metrics and the statistics that turn paired seeds into verdicts. Knows embeddings, never models."""

@@ -1,0 +1,1 @@
+"""What is declared, planned, run, recorded, tracked and reported. The only package that knows Ray and MLflow."""

@@ -1,0 +1,1 @@
+"""One declared search space per family."""
