@@ -1,0 +1,32 @@
+"""What a task returns: one number and the items it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Aggregate = Literal["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Score:
+    """One metric of one run.
+
+    value is the aggregate of the items, in [0, 1] or [-1, 1] where the metric has such a range.
+    aggregate names how items become the value: "mean" averages `values`; "auc", "balanced_accuracy" and "f1"
+    read `values` as scores and `gold` as 0/1 labels; "spearman" and "pearson" correlate `values` with `gold`.
+    None: the metric has no items (geometry of a whole space).
+    group_ids is the unit of resampling: items that share a sentence, a concept or a document share a group.
+    """
+
+    metric: str
+    value: float
+    larger_is_better: bool = True
+    aggregate: Aggregate | None = None
+    item_ids: Sequence[str] = ()
+    group_ids: Sequence[str] = ()
+    values: np.ndarray | None = None
+    gold: np.ndarray | None = None

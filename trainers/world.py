@@ -1,0 +1,48 @@
+"""The world a run executes in, as one frozen object: the engine learns of devices and storage only from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Precision = Literal["fp32", "bf16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a run is. `terms` are the weighted loss terms of the step; rates are per second of training."""
+
+    step: int
+    steps: int
+    loss: float
+    terms: Mapping[str, float] = field(default_factory=dict)
+    learning_rate: float = 0.0
+    sentences_per_second: float = 0.0
+
+
+def _ignore(progress: Progress) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Device, process group, precision, and the two ways out: `report` (live) and `save` (durable).
+
+    rank and size describe a process group that exists already when size > 1.
+    scratch is a folder that survives a crash of this attempt and belongs to this run alone: the engine keeps
+    its checkpoint there and continues from the one it finds. None: no checkpoints.
+    save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: str = "cpu"
+    precision: Precision = "fp32"
+    zero_stage: int = 0
+    threads: int = 1
+    scratch: Path | None = None
+    checkpoint_every: int = 0
+    report: Callable[[Progress], None] = _ignore
+    save: Callable[[Path, int], None] | None = None
