@@ -1,0 +1,71 @@
+# make quickstart   a real study on this machine: from nothing to verdicts
+# make test         everything that must hold, on a bare machine, in minutes
+# make test-long    the tests that take longer
+# make lint         style and types
+# make bench        what is fast, against whom (results in benchmarks/results)
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+LEDGER ?= ledger
+SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/null))
+# $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
+apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
+
+.PHONY: help quickstart environment wordnet test test-long lint bench clean
+
+help:
+	@sed -n '1,/^$$/s/^# //p' Makefile
+
+environment: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "semray needs Python 3.11 or newer; make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(call apt,python3-venv); $(PYTHON) -m venv $(VENV); }
+	@echo "installing the environment into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(MAKE) --no-print-directory torch
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[offline,dev,s3]'
+	@touch $@
+
+# Where there is no GPU, the CPU build of torch: without it a laptop fetches gigabytes of CUDA libraries.
+# With a GPU (or SEMRAY_TORCH=gpu), the build that the package index offers first.
+.PHONY: torch
+torch: VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+torch:
+	@if [ "$(SEMRAY_TORCH)" = gpu ] || command -v nvidia-smi >/dev/null 2>&1; then \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; \
+	else \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt 'torch==$(VERSION)+cpu' 2>/dev/null || { \
+	    $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt uv && \
+	    $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend=cpu 'torch==$(VERSION)'; }; \
+	fi
+
+# WordNet 3.0: SEMRAY_WORDNET or an installed copy; else Debian's package; else NLTK's downloader.
+wordnet: $(READY)
+	@$(BIN)/python -c 'from corpora.wordnet import locate; locate()' 2>/dev/null \
+	  || { [ -n "$(SUDO_APT)" ] && { $(call apt,wordnet-base); }; } \
+	  || $(BIN)/python -m nltk.downloader -q wordnet
+	@$(BIN)/python -c 'from corpora.wordnet import locate; locate()'
+
+quickstart: $(READY) wordnet
+	@$(BIN)/semray run studies/quickstart.yaml --ledger $(LEDGER)
+
+test: $(READY)
+	@$(call apt,wordnet-base)
+	@$(call apt,chromium chromium-driver)
+	$(BIN)/python -m pytest -q -m "not long"
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY) wordnet
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -1,0 +1,52 @@
+"""The one run body: corpus, training, evaluation. Free of Ray, so a test, a lane and a Ray Train worker share it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from orchestration.run import Job, Result, Run
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from trainers.world import World
+
+
+def execute(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Train and evaluate the runs of a job, yielding each as soon as it is whole."""
+    from orchestration.families import family
+
+    yield from family(job.runs[0].family).execute(job.runs, world)
+
+
+def train_encoders(
+    trainer: ModuleType, data: type, load: Callable[[Any], Any]
+) -> Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]:
+    """The body of every family that trains an encoder; `trainer` gives `Settings` and `fit`, `load` its corpus."""
+    return partial(_train_encoders, trainer, data, load)
+
+
+def _train_encoders(
+    trainer: ModuleType, data: type, load: Callable[[Any], Any], runs: Sequence[Run], world: World
+) -> Iterator[tuple[Run, Result]]:
+    from evaluators.tasks import evaluate
+    from trainers.encoder import resolve_backbone
+
+    for run in runs:
+        started = time.perf_counter()
+        corpus = load(data(**run.data))
+        prepared = time.perf_counter()
+        encoder, curve = trainer.fit(
+            trainer.Settings(**run.settings), resolve_backbone(run.backbone), corpus, run.seed or 0, world
+        )
+        trained = time.perf_counter()
+        scores = evaluate(run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
+        seconds = {
+            "data": prepared - started,
+            "train": trained - prepared,
+            "evaluate": time.perf_counter() - trained,
+        }
+        yield run, Result(scores=scores, curve=curve, seconds=seconds, save_model=encoder.save)
