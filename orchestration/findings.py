@@ -40,7 +40,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemDelta:
-    """One item under both arms, averaged over the paired seeds. `delta` is positive where the treatment is better."""
+    """One item under both arms, averaged over the paired seeds. delta is positive where the treatment wins."""
 
     item_id: str
     group_id: str
