@@ -1,0 +1,61 @@
+"""The shape of an embedding space: how narrow its cone is, and how many directions it uses.
+
+Both figures depend on which texts and how many: they compare arms on one sample, never papers.
+Source: Concept, appendix H.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluators.scores import Score
+from evaluators.vectors import aligned_cosines, unit
+
+PAIRS = 10_000
+SAMPLE = 4_096
+SEED = 0  # one sample of pairs and rows for every arm and seed
+METRICS = {"geometry/anisotropy": False, "geometry/effective_rank": True}
+
+
+def anisotropy(vectors: np.ndarray, generator: np.random.Generator) -> float:
+    """Mean cosine of `PAIRS` pairs of different rows, drawn with replacement. (N, D) -> scalar in [-1, 1].
+
+    ValueError with fewer than two rows.
+    """
+    if len(vectors) < 2:
+        raise ValueError("anisotropy needs two rows")
+    left = generator.integers(len(vectors), size=PAIRS)
+    right = generator.integers(len(vectors) - 1, size=PAIRS)
+    right += right >= left  # uniform over the other rows
+    return float(aligned_cosines(vectors[left], vectors[right]).mean())
+
+
+def effective_rank(matrix: np.ndarray) -> float:
+    """exp of the entropy of the singular values, as shares of their sum. (N, D) -> scalar in [1, min(N, D)].
+
+    The rows are taken as they are: neither brought to length 1 nor centred.
+    The paper prints no formula: "exponential Shannon entropy of the normalised singular-value spectrum".
+    """
+    singular = np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
+    share = singular / singular.sum()
+    share = share[share > 0]
+    return float(np.exp(-(share * np.log(share)).sum()))
+
+
+def sample(vectors: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """At most `SAMPLE` different rows, in their order. (N, D) -> (min(N, SAMPLE), D)."""
+    if len(vectors) <= SAMPLE:
+        return vectors
+    return vectors[np.sort(generator.choice(len(vectors), SAMPLE, replace=False))]
+
+
+def geometry_scores(vectors: np.ndarray) -> list[Score]:
+    """Anisotropy of these rows, and effective rank of the rows at length 1, from fixed samples. (N, D)."""
+    values = (
+        anisotropy(vectors, np.random.default_rng(SEED)),
+        effective_rank(unit(sample(vectors, np.random.default_rng(SEED)))),
+    )
+    return [
+        Score(metric=metric, value=value, larger_is_better=better)
+        for (metric, better), value in zip(METRICS.items(), values, strict=True)
+    ]

@@ -1,0 +1,143 @@
+"""Numbers from items: every metric that has items can be computed again from what the ledger keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluators.scores import Aggregate, Score
+
+
+def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Rank correlation in [-1, 1]. (N,), (N,) -> scalar; nan when either side is constant."""
+    _check(gold, predicted)
+    return pearson(mid_ranks(gold), mid_ranks(predicted))
+
+
+def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Linear correlation in [-1, 1]. (N,), (N,) -> scalar; nan when either side is constant."""
+    _check(gold, predicted)
+    if len(gold) == 0 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
+        return float("nan")
+    a, b = gold - np.mean(gold), predicted - np.mean(predicted)
+    cosine = (a / np.linalg.norm(a)) @ (b / np.linalg.norm(b))
+    return float(np.clip(cosine, -1.0, 1.0))
+
+
+def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Chance that a random item labelled 1 scores above a random item labelled 0, ties counting ½.
+
+    The Mann-Whitney statistic over the number of pairs. (N,), (N,) 0/1 -> scalar; nan when a class is empty.
+    """
+    _check(scores, labels)
+    positive = _is_positive(labels)
+    ones, zeros = int(positive.sum()), int((~positive).sum())
+    if ones == 0 or zeros == 0:
+        return float("nan")
+    above = mid_ranks(scores)[positive].sum() - ones * (ones + 1) / 2
+    return float(above / (ones * zeros))
+
+
+def balanced_accuracy(decisions: np.ndarray, labels: np.ndarray) -> float:
+    """Mean of the recalls of both classes; an item is decided 1 when its value exceeds ½.
+
+    (N,), (N,) 0/1 -> scalar; nan when a class is empty.
+    """
+    _check(decisions, labels)
+    positive, decided = _is_positive(labels), decisions > 0.5
+    if positive.all() or not positive.any():
+        return float("nan")
+    return float((decided[positive].mean() + (~decided[~positive]).mean()) / 2)
+
+
+def f1(decisions: np.ndarray, labels: np.ndarray) -> float:
+    """2·tp / (2·tp + fp + fn) of label 1; an item is decided 1 when its value exceeds ½.
+
+    (N,), (N,) 0/1 -> scalar; nan when there is no 1 on either side.
+    """
+    _check(decisions, labels)
+    positive, decided = _is_positive(labels), decisions > 0.5
+    total = int(positive.sum() + decided.sum())  # 2·tp + fp + fn
+    return float(2 * (positive & decided).sum() / total) if total else float("nan")
+
+
+def hits(ranks: np.ndarray, k: int) -> np.ndarray:
+    """1.0 where the rank is at most k; the mean is Recall@k. (Q,) ranks from 1 -> (Q,)."""
+    return (ranks <= k).astype(np.float64)
+
+
+def reciprocal(ranks: np.ndarray) -> np.ndarray:
+    """1 / rank, uncut; the mean is the mean reciprocal rank. (Q,) ranks from 1 -> (Q,)."""
+    return 1.0 / ranks.astype(np.float64)
+
+
+def mid_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1, equal values sharing the mean of their places. (N,) -> (N,) float64."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place]
+
+
+def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = None) -> float:
+    """The metric of these items, as `Score` defines it. values, gold (N,) -> scalar.
+
+    ValueError for an unknown kind, for no items at all, and when a kind other than "mean" has no gold.
+    """
+    if len(values) == 0:
+        raise ValueError(f"no items to take the {kind} of")
+    if kind == "mean":
+        return float(np.mean(values))
+    if gold is None:
+        raise ValueError(f"{kind} compares values with gold, and these items have no gold")
+    match kind:
+        case "auc":
+            return roc_auc(values, gold)
+        case "spearman":
+            return spearman(gold, values)
+        case "pearson":
+            return pearson(gold, values)
+        case "balanced_accuracy":
+            return balanced_accuracy(values, gold)
+        case "f1":
+            return f1(values, gold)
+    raise ValueError(f"no aggregate {kind!r}: mean, auc, spearman, pearson, balanced_accuracy, f1")
+
+
+def score_of_items(
+    metric: str,
+    kind: Aggregate,
+    item_ids: Sequence[str],
+    group_ids: Sequence[str],
+    values: np.ndarray,
+    gold: np.ndarray | None = None,
+) -> Score:
+    """A `Score`, larger being better, whose value is by construction the aggregate of its items.
+
+    values, gold (N,) are kept in float64, the precision in which they are stored.
+    """
+    values = np.asarray(values, np.float64)
+    gold = None if gold is None else np.asarray(gold, np.float64)
+    return Score(
+        metric=metric,
+        value=aggregate(kind, values, gold),
+        aggregate=kind,
+        item_ids=item_ids,
+        group_ids=group_ids,
+        values=values,
+        gold=gold,
+    )
+
+
+def _is_positive(labels: np.ndarray) -> np.ndarray:
+    """Labels as booleans. ValueError for a label that is neither 0 nor 1."""
+    if not np.isin(labels, (0, 1)).all():
+        raise ValueError("labels are 0 or 1")
+    return labels == 1
+
+
+def _check(left: np.ndarray, right: np.ndarray) -> None:
+    """ValueError unless both are one-dimensional, equally long and finite."""
+    if left.ndim != 1 or left.shape != right.shape:
+        raise ValueError(f"two columns of one length, not {left.shape} and {right.shape}")
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise ValueError("a column holds a value that is not finite")

@@ -1,0 +1,60 @@
+"""Where the right answer stands among the candidates: ranks, Recall@k and reciprocal rank over a stated pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluators.metrics import hits, reciprocal, score_of_items
+from evaluators.scores import Score
+from evaluators.vectors import unit
+
+CUTOFFS = (1, 5, 10, 50)
+_CELLS = 1 << 22  # scores held at once: 16 MB of float32
+
+
+def metric_names(task: str) -> tuple[str, ...]:
+    """What `ranking_scores` yields for a task of this name."""
+    return (*(f"{task}/recall@{k}" for k in CUTOFFS), f"{task}/mrr")
+
+
+def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
+    """Rank of each query's best correct candidate: 1 + the wrong candidates that score at least as high.
+
+    scores (Q, C); gold: per query the columns that are correct, at least one. Returns (Q,) int64.
+    Ties count against the query, so an encoder that gives one score to everything ranks last, not first.
+    ValueError for a query without a correct candidate.
+    """
+    correct = np.zeros(scores.shape, bool)  # (Q, C)
+    for row, columns in enumerate(gold):
+        correct[row, list(columns)] = True
+    if not correct.any(axis=1).all():
+        raise ValueError(f"query {int(np.argmin(correct.any(axis=1)))} has no correct candidate")
+    best = np.where(correct, scores, -np.inf).max(axis=1, keepdims=True)
+    return 1 + ((scores >= best) & ~correct).sum(axis=1)
+
+
+def cosine_ranks(queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
+    """`ranks` by cosine in float32, a block of queries at a time. (Q, D), (C, D) -> (Q,) int64."""
+    queries, candidates = unit(queries.astype(np.float32)), unit(candidates.astype(np.float32))
+    block = max(1, _CELLS // len(candidates))
+    parts = [
+        ranks(queries[start : start + block] @ candidates.T, gold[start : start + block])
+        for start in range(0, len(queries), block)
+    ]
+    return np.concatenate(parts)
+
+
+def ranking_scores(
+    task: str, places: np.ndarray, item_ids: Sequence[str], group_ids: Sequence[str]
+) -> list[Score]:
+    """Recall at each cut-off and the mean reciprocal rank, with the hit or reciprocal rank of every query.
+
+    places (Q,) ranks from 1.
+    """
+    columns = [hits(places, k) for k in CUTOFFS] + [reciprocal(places)]
+    return [
+        score_of_items(metric, "mean", item_ids, group_ids, values)
+        for metric, values in zip(metric_names(task), columns, strict=True)
+    ]

@@ -1,0 +1,114 @@
+"""Metrics against scipy and scikit-learn, by hand where those have no opinion."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evaluators.metrics import (
+    aggregate,
+    balanced_accuracy,
+    f1,
+    hits,
+    mid_ranks,
+    pearson,
+    reciprocal,
+    roc_auc,
+    score_of_items,
+    spearman,
+)
+
+# few distinct values, so that ties are the rule
+COLUMN = st.integers(2, 30).flatmap(
+    lambda n: st.tuples(
+        arrays(np.float64, n, elements=st.integers(-4, 4).map(lambda v: v / 4)),
+        arrays(np.int64, n, elements=st.integers(0, 1)),
+    )
+)
+
+
+def test_auc_with_ties_by_hand():
+    """.9 beats .5 and .1; each .5 ties with .5 and beats .1: (1 + 1 + ½ + 1 + ½ + 1) / 6."""
+    scores, labels = np.array([0.9, 0.5, 0.5, 0.5, 0.1]), np.array([1, 1, 1, 0, 0])
+    assert roc_auc(scores, labels) == pytest.approx(5 / 6, abs=1e-9)
+
+
+@given(COLUMN)
+def test_auc_is_scikit_learns_and_flips_with_the_labels(column):
+    scores, labels = column
+    if len(set(labels)) < 2:
+        assert math.isnan(roc_auc(scores, labels))
+        return
+    assert roc_auc(scores, labels) == pytest.approx(sklearn.metrics.roc_auc_score(labels, scores))
+    assert roc_auc(scores, labels) + roc_auc(scores, 1 - labels) == pytest.approx(1)
+    assert roc_auc(np.exp(scores), labels) == pytest.approx(roc_auc(scores, labels))  # only the order counts
+
+
+@given(COLUMN)
+def test_correlations_are_scipys(column):
+    values, other = column[0], column[1] + np.arange(len(column[0])) % 3
+    if np.ptp(values) == 0 or np.ptp(other) == 0:
+        assert math.isnan(spearman(other, values))
+        assert math.isnan(pearson(other, values))
+        return
+    assert spearman(other, values) == pytest.approx(scipy.stats.spearmanr(other, values).statistic, abs=1e-12)
+    assert pearson(other, values) == pytest.approx(scipy.stats.pearsonr(other, values).statistic, abs=1e-12)
+    assert spearman(values, other) == pytest.approx(spearman(other, values), abs=1e-12)
+
+
+@given(COLUMN)
+def test_mid_ranks_are_scipys(column):
+    assert np.array_equal(mid_ranks(column[0]), scipy.stats.rankdata(column[0]))
+
+
+@given(COLUMN)
+def test_decisions_are_scored_as_scikit_learn_does(column):
+    values, labels = column
+    decided = (values > 0.5).astype(int)
+    if len(set(labels)) < 2:
+        assert math.isnan(balanced_accuracy(values, labels))
+    else:
+        expected = sklearn.metrics.balanced_accuracy_score(labels, decided)
+        assert balanced_accuracy(values, labels) == pytest.approx(expected)
+    if decided.any() or labels.any():
+        assert f1(values, labels) == pytest.approx(sklearn.metrics.f1_score(labels, decided, zero_division=0))
+    else:
+        assert math.isnan(f1(values, labels))
+
+
+def test_hits_and_reciprocal_ranks():
+    ranks = np.array([1, 2, 10, 11])
+    assert hits(ranks, 10).tolist() == [1, 1, 1, 0]
+    assert reciprocal(ranks).tolist() == [1, 0.5, 0.1, 1 / 11]
+
+
+@pytest.mark.parametrize("kind", ["auc", "spearman", "pearson", "balanced_accuracy", "f1"])
+def test_gold_is_asked_for(kind):
+    with pytest.raises(ValueError, match="no gold"):
+        aggregate(kind, np.array([1.0, 0.0]))
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(ValueError, match="no items"):
+        aggregate("mean", np.array([]))
+    with pytest.raises(ValueError, match="no aggregate 'median'"):
+        aggregate("median", np.array([1.0]), np.array([1.0]))
+    with pytest.raises(ValueError, match="0 or 1"):
+        roc_auc(np.array([0.1, 0.2]), np.array([1, 2]))
+    with pytest.raises(ValueError, match="one length"):
+        pearson(np.array([0.1, 0.2]), np.array([1.0]))
+    with pytest.raises(ValueError, match="not finite"):
+        spearman(np.array([0.1, math.nan]), np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1"])
+def test_a_score_is_the_aggregate_of_its_items(kind):
+    values = np.array([0.9, 0.1, 0.8, 0.3], np.float32)
+    score = score_of_items("m", kind, list("abcd"), list("aabb"), values, np.array([1, 0, 0, 1]))
+    assert score.value == aggregate(score.aggregate, score.values, score.gold)
+    assert score.values.dtype == np.float64  # what is stored is what was scored

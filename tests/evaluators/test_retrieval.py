@@ -1,0 +1,66 @@
+"""Ranks by hand, against a sort, and in blocks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluators import retrieval
+from evaluators.metrics import hits, reciprocal
+from evaluators.retrieval import cosine_ranks, metric_names, ranking_scores, ranks
+
+SCORES = np.array([[0.5, 0.5, 0.25, 0.125], [0.75, 0.25, 0.5, 0.5], [0.125, 0.5, 0.25, 0.0]])
+GOLD = [[0], [2, 1], [3]]
+
+
+def test_ranks_with_ties_by_hand():
+    """Row 0 ties with a wrong candidate; the better of row 1's two answers counts; row 2 is last."""
+    places = ranks(SCORES, GOLD)
+    assert places.tolist() == [2, 3, 4]
+    assert [hits(places, k).mean() for k in (1, 2, 3)] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert reciprocal(places).mean() == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+
+
+@st.composite
+def problems(draw):
+    queries, candidates = draw(st.integers(1, 6)), draw(st.integers(1, 8))
+    scores = draw(st.lists(st.integers(0, 3), min_size=queries * candidates, max_size=queries * candidates))
+    column = st.lists(st.integers(0, candidates - 1), min_size=1, max_size=3)
+    return np.array(scores, float).reshape(queries, candidates), [draw(column) for _ in range(queries)]
+
+
+@given(problems())
+def test_ranks_agree_with_walking_a_sorted_list(problem):
+    """The wrong ones first among equals: the rank is the place of the first right answer, less right ones before."""
+    scores, gold = problem
+    for row, right, place in zip(scores, gold, ranks(scores, gold), strict=True):
+        order = sorted(range(len(row)), key=lambda c: (-row[c], c in right))
+        assert place == next(i for i, c in enumerate(order, start=1) if c in right)
+
+
+def test_one_score_for_everything_is_last_not_first():
+    assert ranks(np.zeros((2, 5)), [[0], [1, 2]]).tolist() == [5, 4]
+
+
+def test_blocks_change_nothing(monkeypatch):
+    generator = np.random.default_rng(5)
+    queries, candidates = generator.normal(size=(37, 8)), generator.normal(size=(11, 8))
+    gold = [[int(i)] for i in generator.integers(11, size=37)]
+    whole = cosine_ranks(queries, candidates, gold)
+    monkeypatch.setattr(retrieval, "_CELLS", 50)  # four queries at a time
+    assert np.array_equal(cosine_ranks(queries, candidates, gold), whole)
+    assert np.array_equal(cosine_ranks(queries * 7, candidates * 0.1, gold), whole)  # cosine: length is nothing
+
+
+def test_a_query_without_answer_is_refused():
+    with pytest.raises(ValueError, match="query 1 has no correct candidate"):
+        ranks(np.zeros((2, 2)), [[0], []])
+
+
+def test_scores_carry_every_query():
+    scores = ranking_scores("t2d", np.array([1, 6, 60]), ["a", "b", "c"], ["x", "x", "y"])
+    assert [score.metric for score in scores] == list(metric_names("t2d"))
+    assert [score.value for score in scores] == pytest.approx(
+        [1 / 3, 1 / 3, 2 / 3, 2 / 3, (1 + 1 / 6 + 1 / 60) / 3]
+    )
+    assert all(score.group_ids == ["x", "x", "y"] for score in scores)

@@ -1,0 +1,137 @@
+"""Tasks on a corpus small enough to read, with an encoder that counts letter triples; and the real one, frozen."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from corpora.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
+from evaluators.metrics import aggregate
+from evaluators.tasks import TASKS, evaluate, metric_names
+
+NOTHING = np.zeros(0, np.int32)
+EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))
+
+
+def split(name):
+    """Three concepts: bank and shore share one, bank has a second, moth's wording belongs to two synsets."""
+    river, money = "the side of a river or the sea", "a firm that keeps money for others"
+    insect = "an insect that flies at night towards the light"
+    rows = (
+        StressRow("river-n", "bank", river, "negate", "prefix", f"not {river}"),
+        StressRow("money-n", "bank", money, "negate", "lexical", "a firm that not keeps money for others"),
+        StressRow("money-n", "bank", money, "pos_random", "random", "a small cup for tea"),
+        StressRow("moth-n", "moth", insect, "negate", "prefix", f"not {insect}"),
+    )
+    return EvalSplit(
+        name=name,
+        terms=("bank", "shore of a river", "moth"),
+        definitions=(river, money, insect),
+        gold=((0, 1), (0,), (2,)),
+        concept_of_definition=(("river-n",), ("money-n",), ("moth-n", "moth-2-n")),
+        stress=rows,
+    )
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return ConceptCorpus(
+        texts=Texts(pa.array([], pa.string())),
+        syn=EMPTY,
+        t2d=EMPTY,
+        negatives=Negatives(Ragged.of([]), NOTHING, NOTHING),
+        splits={name: split(name) for name in ("id", "dev", "hh")},
+        fingerprint="hand-made",
+        digests={},
+    )
+
+
+def triples(texts):
+    """Counts of letter triples in 64 buckets: a real encoder of texts, if a poor one."""
+    vectors = np.zeros((len(texts), 64), np.float32)
+    for row, text in enumerate(texts):
+        for start in range(len(text)):
+            vectors[row, hashlib.blake2b(text[start : start + 3].encode()).digest()[0] % 64] += 1
+    return vectors
+
+
+def test_every_score_is_declared_and_made_of_its_items(corpus):
+    scores = evaluate(list(TASKS), corpus, triples)
+    names = metric_names(list(TASKS))
+    assert len({score.metric for score in scores}) == len(scores)
+    for score in scores:
+        assert names[score.metric] == score.larger_is_better
+        if score.aggregate is not None:
+            assert score.value == aggregate(score.aggregate, score.values, score.gold)
+            assert len(set(score.item_ids)) == len(score.item_ids) == len(score.group_ids) == len(score.values)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_headlines_are_among_the_metrics(task):
+    assert task.headline in task.metrics
+
+
+def test_items_are_named_by_what_they_are(corpus):
+    figures = {score.metric: score for score in evaluate(["t2d", "d2t"], corpus, triples)}
+    assert list(figures["t2d/mrr"].item_ids) == ["bank", "shore of a river", "moth"]
+    assert list(figures["t2d/mrr"].group_ids) == ["river-n", "river-n", "moth-n"]
+    assert list(figures["d2t/mrr"].item_ids) == ["river-n", "money-n", "moth-n"]
+
+
+def test_both_directions_by_hand(corpus):
+    """Unit vectors in a plane: bank (0°) is nearest to insect (10°) and meets its own at 60°; moth (180°) is far."""
+    angles = {"bank": 0, "shore of a river": 65, "moth": 180}
+    part = corpus.splits["id"]
+    angles |= dict(zip(part.definitions, (60, 80, 10), strict=True))
+
+    def encode(texts):
+        radians = np.radians([angles[text] for text in texts])
+        return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+    figures = {score.metric: score for score in evaluate(["t2d", "d2t"], corpus, encode)}
+    assert figures["t2d/mrr"].values.tolist() == [1 / 2, 1, 1 / 3]  # moth: 100° and 120° before its own 170°
+    assert figures["d2t/mrr"].values.tolist() == [1, 1 / 2, 1 / 3]  # money: shore at 15°, then bank at 80°
+    assert figures["t2d/recall@1"].value == pytest.approx(1 / 3)
+
+
+def test_every_text_is_encoded_once(corpus):
+    seen = Counter()
+
+    def counting(texts):
+        seen.update(texts)
+        return triples(texts)
+
+    evaluate(["t2d", "stress", "geometry", "pair_auc"], corpus, counting)
+    part = corpus.splits["id"]
+    assert set(seen.values()) == {1}
+    assert set(seen) == {*part.terms, *part.definitions, *(row.negative for row in part.stress)}
+
+
+def test_the_company_of_other_tasks_changes_nothing(corpus):
+    together = {score.metric: score.value for score in evaluate(list(TASKS), corpus, triples)}
+    for name in TASKS:
+        for score in evaluate([name], corpus, triples):
+            assert together[score.metric] == score.value
+
+
+def test_an_encoding_that_is_not_usable_is_named(corpus):
+    def spoiled(value):
+        def encode(texts):
+            vectors = triples(texts)
+            vectors[texts.index("moth")] = value
+            return vectors
+
+        return encode
+
+    for value in (np.nan, np.inf, 0):
+        with pytest.raises(ValueError, match="t2d: the encoding of 'moth'"):
+            evaluate(["t2d"], corpus, spoiled(value))
+    with pytest.raises(ValueError, match=r"t2d: 6 texts, the first 'bank'.* shape \(5, 64\)"):
+        evaluate(["t2d"], corpus, lambda texts: triples(texts)[:-1])
+
+
+def test_an_unknown_task_is_named_with_those_that_exist(corpus):
+    with pytest.raises(ValueError, match="no task 't2e'; accepted: t2d, d2t"):
+        metric_names(["t2d", "t2e"])
