@@ -1,0 +1,515 @@
+"""The ledger from outside: what is committed is whole, once, and stays; what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from evaluators.scores import Score
+from orchestration.errors import StudyError
+from orchestration.ledger import Ledger, LedgerError
+from orchestration.run import Result, Run
+from orchestration.storage import open_storage
+from trainers.world import Progress
+
+
+def make_run(seed: int = 0) -> Run:
+    return Run(
+        family="concept",
+        arm="B1",
+        backbone="tiny",
+        seed=seed,
+        settings={"steps": 2, "betas": [0.9, 0.99]},
+        data={"lexicons": ["wordnet"]},
+        evaluate=("t2d", "geometry"),
+        defining={"steps": 2},
+        backbone_fingerprint="b" * 8,
+        corpus_fingerprint="c" * 8,
+    )
+
+
+def save_model(folder: Path) -> None:
+    (folder / "0_part").mkdir()
+    (folder / "0_part" / "weights.safetensors").write_bytes(b"\x00\x01")
+    (folder / "config.json").write_text("{}")
+
+
+def make_result(value: float = 0.75) -> Result:
+    recall = Score(
+        metric="t2d/recall@10",
+        value=value,
+        aggregate="mean",
+        item_ids=["i1", "i2"],
+        group_ids=["g", "g"],
+        values=np.array([1.0, 0.5]),
+    )
+    auc = Score(
+        metric="stress/auc",
+        value=1.0,
+        aggregate="auc",
+        item_ids=["a", "b"],
+        values=np.array([0.1, 0.9]),
+        gold=np.array([0, 1]),
+    )
+    spread = Score(metric="geometry/spread", value=float("nan"), larger_is_better=False)
+    curve = [
+        Progress(step=1, steps=2, loss=2.0, terms={"info": 2.0}, learning_rate=1e-3),
+        Progress(step=2, steps=2, loss=1.5),
+    ]
+    return Result(
+        scores=[recall, auc, spread],
+        curve=curve,
+        seconds={"train": 1.5},
+        notes={"device": "cpu"},
+        save_model=save_model,
+    )
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """An S3 server on loopback."""
+    moto = pytest.importorskip("moto.server", reason="moto[server,s3] and s3fs are in the extras [dev] and [s3]")
+    s3fs = pytest.importorskip("s3fs")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "none")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        s3fs.S3FileSystem().mkdir("bucket")
+        yield "s3://bucket"
+    server.stop()
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    if request.param == "local":
+        return Ledger(tmp_path / "ledger")
+    if request.param == "memory":
+        return Ledger(f"memory://{uuid.uuid4().hex}")
+    return Ledger(f"{request.getfixturevalue('bucket')}/{uuid.uuid4().hex}")
+
+
+def finish(ledger: Ledger, run: Run, value: float = 0.75) -> int:
+    attempt = ledger.lease(run.id)
+    ledger.stage(run, make_result(value), attempt)
+    assert ledger.commit(run.id, attempt)
+    return attempt
+
+
+def test_what_goes_in_comes_out(ledger: Ledger) -> None:
+    run = make_run()
+    assert ledger.ids() == set()
+    assert not ledger.has(run.id)
+    finish(ledger, run)
+
+    assert ledger.ids() == {run.id}
+    record = ledger.record(run.id)
+    assert (record.id, record.attempt, record.run.to_dict()) == (run.id, 1, run.to_dict())
+    assert record.metrics["t2d/recall@10"].value == 0.75
+    assert record.metrics["stress/auc"].aggregate == "auc"
+    assert np.isnan(record.metrics["geometry/spread"].value)
+    assert not record.metrics["geometry/spread"].larger_is_better
+    assert (record.seconds, record.notes) == ({"train": 1.5}, {"device": "cpu"})
+    assert record.env["libraries"]["ray"]
+    assert ledger.items(run.id).to_pylist() == [
+        {"metric": "t2d/recall@10", "item_id": "i1", "group_id": "g", "value": 1.0, "gold": None},
+        {"metric": "t2d/recall@10", "item_id": "i2", "group_id": "g", "value": 0.5, "gold": None},
+        {"metric": "stress/auc", "item_id": "a", "group_id": "a", "value": 0.1, "gold": 0.0},
+        {"metric": "stress/auc", "item_id": "b", "group_id": "b", "value": 0.9, "gold": 1.0},
+    ]
+    curve = ledger.curve(run.id).to_pylist()
+    assert [row["value"] for row in curve if row["name"] == "loss"] == [2.0, 1.5]
+    assert {"step": 1, "name": "loss/info", "value": 2.0} in curve
+    model = ledger.model(run.id)
+    assert model is not None
+    assert (model / "0_part" / "weights.safetensors").read_bytes() == b"\x00\x01"
+
+
+def test_a_run_without_items_curve_and_model(ledger: Ledger) -> None:
+    run = make_run()
+    attempt = ledger.lease(run.id)
+    ledger.stage(run, Result(scores=[Score(metric="m", value=1)]), attempt)
+    assert ledger.commit(run.id, attempt)
+    assert ledger.items(run.id).num_rows == ledger.curve(run.id).num_rows == 0
+    assert ledger.model(run.id) is None
+
+
+def test_two_scores_of_one_metric_are_refused(tmp_path: Path) -> None:
+    twice = Result(scores=[Score(metric="m", value=1), Score(metric="m", value=2)])
+    with pytest.raises(ValueError, match="two scores of one metric"):
+        Ledger(tmp_path).stage(make_run(), twice, 1)
+
+
+def test_an_older_attempt_is_refused(ledger: Ledger) -> None:
+    run = make_run()
+    old, new = ledger.lease(run.id), ledger.lease(run.id)
+    assert (old, new) == (1, 2)
+    ledger.stage(run, make_result(0.1), old)
+    assert not ledger.commit(run.id, old)
+    assert not ledger.has(run.id)
+    assert not ledger.staged(run.id, old)
+    ledger.stage(run, make_result(0.2), new)
+    assert ledger.commit(run.id, new)
+    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.2
+
+
+def test_a_second_commit_changes_nothing(ledger: Ledger) -> None:
+    run = make_run()
+    finish(ledger, run, 0.1)
+    again = ledger.lease(run.id)
+    ledger.stage(run, make_result(0.2), again)
+    assert not ledger.commit(run.id, again)
+    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.1
+    assert not ledger.staged(run.id, again)
+
+
+def test_of_many_commits_at_once_one_wins(tmp_path: Path) -> None:
+    """Two drivers that know nothing of each other: each staged its own attempt, and both publish."""
+    ledger, run = Ledger(tmp_path), make_run()
+    for attempt in range(1, 7):  # attempts that were never leased: nothing but the publication itself can refuse
+        ledger.stage(run, make_result(attempt / 10), attempt)
+    with ThreadPoolExecutor(6) as pool:
+        won = list(pool.map(lambda attempt: Ledger(ledger.url).commit(run.id, attempt), range(1, 7)))
+    assert sum(won) == 1
+    winner = won.index(True) + 1
+    assert ledger.record(run.id).attempt == winner
+    assert ledger.record(run.id).metrics["t2d/recall@10"].value == winner / 10
+
+
+def test_a_commit_cut_short_on_an_object_store_is_finished_by_the_next(bucket: str) -> None:
+    """The first attempt was chosen and one of its files copied when its driver died."""
+    ledger, run = Ledger(f"{bucket}/{uuid.uuid4().hex}"), make_run()
+    storage = open_storage(ledger.url)
+    for attempt in (1, 2):
+        ledger.stage(run, make_result(attempt / 10), attempt)
+    storage.create(f".commits/{run.id}", f".staging/{run.id}.1".encode())
+    storage.write(f"{run.id}/scores.parquet", storage.read(f".staging/{run.id}.1/scores.parquet"))
+    assert not ledger.has(run.id)
+    assert not ledger.commit(run.id, 2)
+    assert ledger.record(run.id).attempt == 1
+    assert ledger.items(run.id).num_rows == 4
+
+
+def test_of_many_leases_at_once_all_differ(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    with ThreadPoolExecutor(6) as pool:
+        attempts = list(pool.map(lambda _: Ledger(ledger.url).lease(run.id), range(6)))
+    assert sorted(attempts) == [1, 2, 3, 4, 5, 6]
+
+
+def test_nothing_staged_is_an_error(ledger: Ledger) -> None:
+    with pytest.raises(FileNotFoundError):
+        ledger.commit(make_run().id, ledger.lease(make_run().id))
+
+
+def test_a_failure_stays_until_the_run_is_done(ledger: Ledger) -> None:
+    run = make_run()
+    attempt = ledger.lease(run.id)
+    failure = ledger.fail(run, attempt, "ValueError: loss", "Traceback …\nValueError: loss")
+    assert ledger.failed() == {run.id: failure}
+    assert (failure.run.label, failure.attempt, failure.error) == (run.label, 1, "ValueError: loss")
+    finish(ledger, run)
+    assert ledger.failed() == {}
+
+
+def test_claims_are_written_once(ledger: Ledger) -> None:
+    h1, h2 = {"claim": "H1", "expect": "better"}, {"claim": "H2", "expect": "equivalent", "margin": 0.01}
+    assert ledger.declared("study") is None
+    first = ledger.declare("study", [h1])
+    assert (first.claims, first.exploratory) == ((h1,), ())
+    later = ledger.declare("study", [h2, h1])
+    assert (later.claims, later.exploratory, later.digest) == ((h1,), (h2,), first.digest)
+    assert ledger.declare("study", [{**h1, "expect": "worse"}]).exploratory == ({**h1, "expect": "worse"},)
+    assert ledger.declared("study") == first
+    assert ledger.declared("another/study") is None
+
+
+def test_altered_claims_are_noticed(tmp_path: Path) -> None:
+    Ledger(tmp_path).declare("study", [{"claim": "H1", "expect": "better"}])
+    file = tmp_path / ".declared" / "study.json"
+    file.write_text(file.read_text().replace("better", "worse"))
+    with pytest.raises(LedgerError, match=r"study\.json: the declared claims were altered"):
+        Ledger(tmp_path).declared("study")
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 4] ^= 0xFF
+    file.write_bytes(content)
+
+
+def rename_run(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "id": "0" * 16}))
+
+
+def drop_field(file: Path) -> None:
+    body = json.loads(file.read_text())
+    file.write_text(json.dumps({name: body[name] for name in sorted(body)[1:]}))
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink, drop_field])
+@pytest.mark.parametrize("file", ["result.json", "spec.json"])
+def test_damaged_figures_are_named(tmp_path: Path, file: str, damage: Callable[[Path], None]) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    finish(ledger, run)
+    damage(tmp_path / run.id / file)
+    with pytest.raises(LedgerError, match=rf"{run.id}/{file}: .*\n  accepted: "):
+        ledger.record(run.id)
+
+
+def test_an_entry_under_another_id_is_named(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    finish(ledger, run)
+    rename_run(tmp_path / run.id / "spec.json")
+    with pytest.raises(LedgerError, match=r"spec\.json: it describes another run"):
+        ledger.record(run.id)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_damaged_items_are_named_and_can_be_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    finish(ledger, run)
+    damage(tmp_path / run.id / "scores.parquet")
+    with pytest.raises(LedgerError, match=rf"{run.id}/scores.parquet: .*\n  accepted: "):
+        ledger.items(run.id)
+    place = ledger.set_aside(run.id)
+    assert (Path(place) / "result.json").exists()
+    assert not ledger.has(run.id)
+    finish(ledger, run)
+    assert ledger.items(run.id).num_rows == 4
+
+
+def test_set_aside_twice(ledger: Ledger) -> None:
+    run = make_run()
+    finish(ledger, run)
+    first = ledger.set_aside(run.id)
+    finish(ledger, run)
+    assert ledger.set_aside(run.id) != first
+    finish(ledger, run)
+    assert ledger.ids() == {run.id}
+    with pytest.raises(KeyError):
+        ledger.record("0" * 16)
+
+
+def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    first = ledger.scratch(run.id, ledger.lease(run.id))
+    assert first is not None
+    (first / "step").write_text("7")
+    ledger.lease(run.id)  # an attempt that never came to life
+    third = ledger.scratch(run.id, ledger.lease(run.id))
+    assert third is not None
+    assert (third / "step").read_text() == "7"
+    assert not first.exists()
+    ledger.stage(run, make_result(), 3)
+    assert ledger.commit(run.id, 3)
+    assert not third.exists()
+
+
+# Drivers that come and go
+
+HOLD = """
+    import signal, sys
+    from pathlib import Path
+    from orchestration.ledger import Ledger
+    from orchestration.run import Result, Run
+    ledger, run = Ledger(sys.argv[1]), Run.from_dict({run!r})
+    def wait(folder=None):
+        print("ready", flush=True)
+        signal.pause()
+    with ledger.drive("study"):
+        attempt = ledger.lease(run.id)
+        {then}
+"""
+
+
+def start_driver(url: str, then: str) -> subprocess.Popen[str]:
+    """Another process that drives the study, leases the run, does `then`, and says when it is there."""
+    code = textwrap.dedent(HOLD).format(run=make_run().to_dict(), then=then)
+    process = subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def end(process: subprocess.Popen[str], how: signal.Signals = signal.SIGKILL) -> None:
+    process.send_signal(how)
+    process.communicate(timeout=30)
+
+
+def test_one_driver_at_a_time(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    other = start_driver(ledger.url, "wait()")
+    with (
+        pytest.raises(StudyError, match=rf"study study is being run by process {other.pid} on .*\n  accepted: "),
+        ledger.drive("study"),
+    ):
+        pass
+    with ledger.drive("another study"):
+        assert ledger.held_elsewhere(make_run().id)
+    end(other)
+    with ledger.drive("study"):
+        assert not ledger.held_elsewhere(make_run().id)
+        with pytest.raises(StudyError, match="this process itself"), Ledger(tmp_path).drive("study"):
+            pass
+    with ledger.drive("study"):
+        pass
+
+
+@pytest.mark.parametrize(("age", "free"), [(1.0, False), (3600.0, True)])
+def test_a_driver_on_another_host_lives_by_its_beat(ledger: Ledger, age: float, free: bool) -> None:
+    lock = {
+        "study": "study",
+        "host": f"not-{socket.gethostname()}",
+        "pid": 1,
+        "started": 1.0,
+        "beat": time.time() - age,
+    }
+    open_storage(ledger.url).create(".drivers/study/4", json.dumps(lock).encode())
+    if free:
+        with ledger.drive("study"):
+            pass
+    else:
+        with pytest.raises(StudyError, match="being run by process 1 on not-"), ledger.drive("study"):
+            pass
+
+
+def test_a_finished_run_of_a_killed_driver_is_adopted(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    other = start_driver(ledger.url, "ledger.stage(run, Result(scores=[]), attempt); wait()")
+    assert ledger.adopt() == []  # its driver lives
+    assert ledger.staged(run.id, 1)
+    end(other)
+    with ledger.drive("study") as adopted:
+        assert adopted == [run.id]
+    assert ledger.record(run.id).attempt == 1
+    assert ledger.adopt() == []
+
+
+def test_a_half_written_run_of_a_killed_driver_is_dropped(tmp_path: Path) -> None:
+    """The process dies while the model is being written, which comes before the marker."""
+    ledger, run = Ledger(tmp_path), make_run()
+    other = start_driver(ledger.url, "ledger.stage(run, Result(scores=[], save_model=wait), attempt)")
+    assert os.listdir(tmp_path / ".staging") == [f"{run.id}.1.part"]
+    assert ledger.adopt() == []
+    assert os.listdir(tmp_path / ".staging") == [f"{run.id}.1.part"]
+    end(other)
+    with ledger.drive("study") as adopted:
+        assert adopted == []
+    assert os.listdir(tmp_path / ".staging") == []
+    assert ledger.ids() == set()
+
+
+def test_of_several_orphans_the_newest_is_adopted(ledger: Ledger) -> None:
+    run = make_run()
+    for value in (0.1, 0.2):
+        ledger.stage(run, make_result(value), ledger.lease(run.id))
+    ledger.lease(run.id)
+    assert ledger.adopt() == [run.id]
+    assert ledger.record(run.id).attempt == 2
+    assert not ledger.staged(run.id, 1)
+
+
+# Any order of events
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """A driver leases, its lanes stage, it commits; it may die between any two steps, and lanes may wake up late."""
+
+    url_prefix = "local"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.ledger = Ledger(self.folder.name if self.url_prefix == "local" else f"memory://{uuid.uuid4().hex}")
+        self.runs = [make_run(seed) for seed in range(2)]
+        self.leased: dict[str, list[int]] = {run.id: [] for run in self.runs}
+        self.staged: set[tuple[str, int]] = set()
+        self.entries: dict[str, int] = {}  # run id -> the attempt that must stay
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    runs_by = st.sampled_from([0, 1])
+
+    @rule(which=runs_by)
+    def lease(self, which: int) -> None:
+        run = self.runs[which]
+        attempt = self.ledger.lease(run.id)
+        assert attempt > max(self.leased[run.id], default=0)
+        self.leased[run.id].append(attempt)
+
+    @rule(which=runs_by, data=st.data())
+    def stage(self, which: int, data: st.DataObject) -> None:
+        run = self.runs[which]
+        fresh = [attempt for attempt in self.leased[run.id] if (run.id, attempt) not in self.staged]
+        if fresh:
+            attempt = data.draw(st.sampled_from(fresh))
+            self.ledger.stage(run, Result(scores=[Score(metric="attempt", value=attempt)]), attempt)
+            self.staged.add((run.id, attempt))
+
+    @precondition(lambda self: self.staged)
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        run_id, attempt = data.draw(st.sampled_from(sorted(self.staged)))
+        expected = run_id not in self.entries and attempt == max(self.leased[run_id])
+        assert self.ledger.commit(run_id, attempt) == expected
+        self.staged.remove((run_id, attempt))
+        if expected:
+            self.entries[run_id] = attempt
+
+    @rule()
+    def crash(self) -> None:
+        """The driver dies and comes again: what was whole and not in the ledger is adopted, newest first."""
+        self.ledger = Ledger(self.ledger.url)
+        with self.ledger.drive("study") as adopted:
+            pass
+        orphans: dict[str, int] = {}
+        for run_id, attempt in sorted(self.staged):
+            if run_id not in self.entries:
+                orphans[run_id] = attempt
+        assert sorted(adopted) == sorted(orphans)
+        self.entries.update(orphans)
+        self.staged.clear()
+
+    @invariant()
+    def every_entry_is_there_once_and_unchanged(self) -> None:
+        assert self.ledger.ids() == set(self.entries)
+        for run_id, attempt in self.entries.items():
+            record = self.ledger.record(run_id)
+            assert record.attempt == attempt == record.metrics["attempt"].value
+
+
+class MemoryLedgerMachine(LedgerMachine):
+    url_prefix = "memory"
+
+
+quick = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+TestLocalOrders = LedgerMachine.TestCase
+TestLocalOrders.settings = quick
+TestMemoryOrders = MemoryLedgerMachine.TestCase
+TestMemoryOrders.settings = quick
