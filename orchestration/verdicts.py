@@ -1,0 +1,293 @@
+"""From the ledger to findings: pair the arms by seed, judge every declared comparison, keep the evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance import Sequential, Verdict, judge
+from orchestration.families import as_plain, family
+from orchestration.findings import Finding, Findings, ItemDelta, RunRow
+from orchestration.run import Run, canonical
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from orchestration.ledger import Ledger, Record
+    from orchestration.schema import Comparison
+    from orchestration.study import Study
+
+SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the ledger holds of the runs that a study's plan asks for."""
+
+    study: Study
+    runs: Sequence[Run]
+    ledger: Ledger
+
+    @cached_property
+    def records(self) -> Mapping[str, Record]:
+        """Run id -> record, for every run that is finished."""
+        held = self.ledger.ids()
+        return {run.id: self.ledger.record(run.id) for run in self.runs if run.id in held}
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[str, str, int | None], Run]:
+        return {(run.arm, run.backbone, run.seed): run for run in self.runs}
+
+    @cached_property
+    def _items(self) -> dict[str, pa.Table]:
+        return {}
+
+    @cached_property
+    def larger_is_better(self) -> Mapping[str, bool]:
+        return dict(family(self.study.family).metrics(self.study.data, self.study.evaluate))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Every seed that some run of the plan has, in the order in which seeds are added."""
+        present = {run.seed for run in self.runs}
+        return tuple(seed for seed in self.study.seeds.all if seed in present)
+
+    def run(self, arm: str, backbone: str, seed: int) -> Run | None:
+        """The run of an arm at a seed; an arm without training has one run for every seed."""
+        return self._by_place.get((arm, backbone, seed)) or self._by_place.get((arm, backbone, None))
+
+    def finished(self, arm: str, backbone: str) -> dict[int, str]:
+        """seed -> id of the finished run."""
+        found = {seed: self.run(arm, backbone, seed) for seed in self.seeds}
+        return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.records}
+
+    def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
+        """seed -> score for every seed the plan asks of this arm; None for a run that is not finished."""
+        asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
+        return {
+            seed: self.records[run.id].metrics[metric].value if run.id in self.records else None
+            for seed, run in asked.items()
+        }
+
+    def item_rows(self, run_id: str, metric: str) -> pa.Table:
+        """The items of one metric of one run."""
+        if run_id not in self._items:
+            self._items[run_id] = self.ledger.items(run_id)
+        table = self._items[run_id]
+        return table.filter(pc.equal(table["metric"], metric))
+
+
+def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
+    """Judge a study by what the ledger holds now. Writes nothing."""
+    evidence = Evidence(study, runs, ledger)
+    claims = claims_of(study, ledger)
+    paired = [(claim, _paired(evidence, claim)) for claim in claims]
+    findings = [_finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in _judged(study, paired)]
+    declaration = ledger.declared(study.name)
+    return Findings(
+        study=study.name,
+        question=study.question,
+        family=study.family,
+        revision=_revision(study, runs),
+        declared=declaration.digest if declaration else "",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        ledger=ledger.url,
+        seeds=evidence.seeds,
+        metrics=evidence.larger_is_better,
+        arms={name: as_plain(settings) for name, settings in study.arms.items()},
+        data=as_plain(study.data),
+        corpus_fingerprint=runs[0].corpus_fingerprint if runs else "",
+        runs=tuple(_row(evidence, run) for run in runs),
+        findings=tuple(findings),
+        environment=_environment(evidence),
+        notes=_notes(evidence),
+    )
+
+
+def declare(study: Study, ledger: Ledger) -> None:
+    """Write the study's comparisons down before its first run; a later call changes nothing."""
+    ledger.declare(study.name, [asdict(comparison) for comparison in study.compare])
+
+
+def claims_of(study: Study, ledger: Ledger) -> list[Claim]:
+    """The study's comparisons, one per backbone; those added after the first run are exploratory."""
+    declaration = ledger.declared(study.name)
+    known = None if declaration is None else {canonical(dict(claim)) for claim in declaration.claims}
+    return [
+        _claim(comparison, backbone, exploratory=known is not None and canonical(asdict(comparison)) not in known)
+        for comparison, backbone in study.comparisons
+    ]
+
+
+def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
+    """(arm, backbone) of every comparison that more seeds may still decide."""
+    open_verdicts = [f.verdict for f in findings.findings if f.verdict.verdict == "undecided"]
+    return {(arm, v.backbone) for v in open_verdicts for arm in (v.treatment, v.control)}
+
+
+def _claim(comparison: Comparison, backbone: str, *, exploratory: bool) -> Claim:
+    return Claim(**{**asdict(comparison), "backbone": backbone, "exploratory": exploratory})
+
+
+def _judged(
+    study: Study, paired: Sequence[tuple[Claim, PairedSeeds]]
+) -> list[tuple[tuple[Claim, PairedSeeds], Verdict]]:
+    """Verdicts in declared order. What was declared beforehand is one family, what came later another."""
+    sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
+    verdicts: dict[str, Verdict] = {}
+    for exploratory in (False, True):
+        members = [(claim, pairs) for claim, pairs in paired if claim.exploratory == exploratory]
+        for (claim, _), verdict in zip(members, judge(members, sequential=sequential), strict=True):
+            verdicts[claim.id] = verdict
+    return [((claim, pairs), verdicts[claim.id]) for claim, pairs in paired]
+
+
+def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
+    arms = [claim.treatment, claim.control, *([claim.matched_control] if claim.matched_control else [])]
+    scores = [evidence.values(arm, claim.backbone, claim.metric) for arm in arms]
+    pairs = pair(
+        scores[0],
+        scores[1],
+        seeds=evidence.seeds,
+        larger_is_better=evidence.larger_is_better[claim.metric],
+        matched_control=scores[2] if len(scores) > 2 else None,
+    )
+    if not pairs.seeds:
+        return pairs
+    matched = _items(evidence, claim, pairs.seeds, claim.matched_control) if claim.matched_control else None
+    fields = {name: getattr(pairs, name) for name in pairs.__dataclass_fields__}
+    return PairedSeeds(
+        **{**fields, "items": _items(evidence, claim, pairs.seeds, claim.control), "matched_items": matched}
+    )
+
+
+def _items(evidence: Evidence, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
+    """Item-level scores of both arms at these seeds; None where the metric keeps none."""
+    ids = {arm: evidence.finished(arm, claim.backbone) for arm in (claim.treatment, control)}
+    first = ids[claim.treatment][seeds[0]]
+    aggregate = evidence.records[first].metrics[claim.metric].aggregate
+    rows = evidence.item_rows(first, claim.metric)
+    if aggregate is None or not rows.num_rows:
+        return None
+    names = rows["item_id"].to_pylist()
+    gold = rows["gold"]
+
+    def by_seed(arm: str) -> dict[int, dict[str, float]]:
+        tables = {run: evidence.item_rows(run, claim.metric) for run in set(ids[arm].values())}
+        as_dict = {
+            run: dict(zip(t["item_id"].to_pylist(), t["value"].to_pylist(), strict=True))
+            for run, t in tables.items()
+        }
+        return {seed: as_dict[ids[arm][seed]] for seed in seeds}
+
+    return align_items(
+        seeds,
+        by_seed(claim.treatment),
+        by_seed(control),
+        aggregate=aggregate,  # type: ignore[arg-type]  # the ledger holds what evaluators.scores allows
+        gold=None if gold.null_count else dict(zip(names, gold.to_pylist(), strict=True)),
+        groups=dict(zip(names, rows["group_id"].to_pylist(), strict=True)),
+    )
+
+
+def _finding(evidence: Evidence, claim: Claim, pairs: PairedSeeds, verdict: Verdict) -> Finding:
+    gains = item_gains(pairs) if pairs.items is not None else np.empty(0)
+    order = np.argsort(-gains, kind="stable")
+    shown = order if len(order) <= 2 * SHOWN_ITEMS else np.concatenate([order[:SHOWN_ITEMS], order[-SHOWN_ITEMS:]])
+    return Finding(
+        verdict=verdict,
+        larger_is_better=pairs.larger_is_better,
+        treatment_runs=evidence.finished(claim.treatment, claim.backbone),
+        control_runs=evidence.finished(claim.control, claim.backbone),
+        items=tuple(_item_delta(pairs.items, index, gains[index]) for index in shown if pairs.items),
+        items_better=int((gains > 0).sum()),
+        items_worse=int((gains < 0).sum()),
+        items_equal=int((gains == 0).sum()),
+    )
+
+
+def item_gains(pairs: PairedSeeds) -> np.ndarray:
+    """How much each item moved in the treatment's favour, averaged over seeds. (M,)
+
+    Mean of items: the difference itself. Labels 0/1: the score's move towards its label. Correlations: how much
+    closer the item's rank came to its rank in gold, as a share of all items.
+    """
+    items = pairs.items
+    assert items is not None
+    treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
+    if items.aggregate in ("spearman", "pearson"):
+        from scipy.stats import rankdata
+
+        gold = rankdata(items.gold)
+        distance = [np.abs(rankdata(scores) - gold) for scores in (control, treatment)]
+        return pairs.sign * (distance[0] - distance[1]) / len(gold)
+    towards = 1.0 if items.gold is None else 2 * items.gold - 1
+    return pairs.sign * towards * (treatment - control)
+
+
+def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
+    return ItemDelta(
+        item_id=items.item_ids[index],
+        group_id=items.group_ids[index],
+        treatment=float(items.treatment[:, index].mean()),
+        control=float(items.control[:, index].mean()),
+        delta=float(gain),
+    )
+
+
+def _row(evidence: Evidence, run: Run) -> RunRow:
+    place = {"id": run.id, "arm": run.arm, "backbone": run.backbone, "seed": run.seed}
+    record = evidence.records.get(run.id)
+    if record is None:
+        failure = evidence.ledger.failed().get(run.id)
+        if failure is None:
+            return RunRow(**place, status="missing")
+        return RunRow(
+            **place, status="failed", attempt=failure.attempt, problem=f"{failure.error} ({failure.log})"
+        )
+    curve = evidence.ledger.curve(run.id)
+    loss = curve.filter(pc.equal(curve["name"], "loss"))
+    return RunRow(
+        **place,
+        metrics={name: metric.value for name, metric in record.metrics.items()},
+        curve=tuple(zip(loss["step"].to_pylist(), loss["value"].to_pylist(), strict=True)),
+        seconds=sum(record.seconds.values()),
+        attempt=record.attempt,
+        location=record.url,
+    )
+
+
+def _environment(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Each version and machine with the distinct values found among the finished runs."""
+    found: dict[str, set[str]] = {}
+    for record in evidence.records.values():
+        env = {
+            **{key: value for key, value in record.env.items() if key != "libraries"},
+            **record.env["libraries"],
+        }
+        for name, value in env.items():
+            found.setdefault(name, set()).add(str(value))
+    return {name: tuple(sorted(values)) for name, values in found.items()}
+
+
+def _notes(evidence: Evidence) -> tuple[str, ...]:
+    """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut."""
+    said = (f"{name}: {value}" for record in evidence.records.values() for name, value in record.notes.items())
+    return tuple(dict.fromkeys(said))
+
+
+def _revision(study: Study, runs: Sequence[Run]) -> str:
+    """Digest of the study as resolved: its runs and its comparisons."""
+    content: dict[str, Any] = {
+        "runs": sorted(run.id for run in runs),
+        "compare": [asdict(comparison) for comparison in study.compare],
+    }
+    return hashlib.sha256(canonical(content)).hexdigest()[:16]
