@@ -1,0 +1,129 @@
+"""The blocks of a study file as frozen data classes: what may be written, in which range, and what goes together.
+
+A text in an annotation is what a message says of the field. A ValueError begins with the field it is about and goes
+on with what would be accepted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+Text = Annotated[str, MinLen(1)]
+Arm = Annotated[str, MinLen(1), "the name of an arm"]
+Claim = Annotated[str, MinLen(1), "a name for the claim, such as H1"]
+Metric = Annotated[str, MinLen(1), "the name of a metric that `evaluate` yields"]
+Count = Annotated[int, Ge(1), Le(1000)]
+Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
+Positive = Annotated[float, Gt(0)]
+Expectation = Literal["better", "worse", "equivalent", "not_worse"]
+DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """The seeds of every trained arm, and those added in pairs, in this order, while a claim is undecided."""
+
+    initial: tuple[int, ...]
+    reserve: tuple[int, ...] = ()
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return self.initial + self.reserve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growing:
+    """`seeds: {start, max}`: seeds 0 to start-1, then one more pair at a time up to `max` in all."""
+
+    start: Count
+    max: Count
+
+    def __post_init__(self) -> None:
+        if self.max <= self.start:
+            raise ValueError(f"max: above start, which is {self.start}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One claim: treatment against control on a metric, paired by seed, on each backbone or on the one named.
+
+    margin: the largest difference, in the metric's unit, that counts as none. min_effect: the smallest worth
+    reporting. scope: does the claim hold for the task its items were drawn from, or for these items only?
+    matched_control: the arm in which only `signal` is destroyed; the gain is due to the signal when the treatment
+    beats that arm too.
+    """
+
+    claim: Claim
+    treatment: Arm
+    control: Arm
+    metric: Metric
+    expect: Expectation
+    margin: Positive | None = None
+    min_effect: Positive | None = None
+    scope: Literal["task", "test_set"] = "task"
+    matched_control: Arm | None = None
+    signal: Text | None = None
+    backbone: Text | None = None
+
+    def __post_init__(self) -> None:
+        if self.expect in ("equivalent", "not_worse") and self.margin is None:
+            raise ValueError(f"margin: with expect {self.expect}, the largest difference that counts as none")
+        if self.signal is not None and self.matched_control is None:
+            raise ValueError(
+                "matched_control: the arm in which only the signal is destroyed, since `signal` is given"
+            )
+        if self.matched_control is not None and self.signal is None:
+            raise ValueError("signal: what the matched control lacks, in words")
+        if self.matched_control is not None and self.expect != "better":
+            raise ValueError("expect: better, since a matched control asks what a gain is due to")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What a search optimises: a metric of the dev split."""
+
+    metric: Metric
+    mode: Literal["max", "min"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Trials of a family's search space, each judged by the objective's mean over the selection seeds."""
+
+    space: Text
+    trials: Annotated[int, Ge(1)]
+    objective: Objective
+    seeds: tuple[Seed, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepSpeed:
+    """The engine's setting. The ZeRO stage is one for all arms: stages differ in their last digits."""
+
+    zero_stage: Annotated[int, Ge(0), Le(3)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never."""
+
+    gpus_per_run: Annotated[float, Ge(0)] = 0.0
+    workers_per_run: Annotated[int, Ge(1)] = 1
+    lanes: Annotated[int, Ge(1)] | None = None
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    retries: Annotated[int, Ge(0)] = 2
+    launcher: Literal["auto", "pool", "train"] = "auto"
+    deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
+    checkpoint_every: Annotated[int, Ge(0)] = 0
+
+    def __post_init__(self) -> None:
+        whole = float(self.gpus_per_run).is_integer()
+        if self.workers_per_run > 1 and (not whole or self.gpus_per_run % self.workers_per_run):
+            raise ValueError(f"gpus_per_run: 0 or a multiple of the {self.workers_per_run} workers")
+        if self.gpus_per_run > 1 and not whole:
+            raise ValueError("gpus_per_run: a whole number, or a share of one GPU below 1")
+        if self.workers_per_run > 1 and self.launcher == "pool":
+            raise ValueError(f"launcher: auto or train: a pooled lane has one worker, not {self.workers_per_run}")
