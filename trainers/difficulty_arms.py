@@ -1,0 +1,145 @@
+"""The arms of the difficulty family as data, and the settings of one arm.
+
+Source: Hwang 2026, sections 3.2 to 3.6 and 4. Arms the paper does not have are marked `ours`: without them a gain
+of the gated form cannot be told from a smaller correction, or from the label in disguise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["zero", "half", "global", "shuffled", "own"]
+
+
+@dataclass(frozen=True)
+class PairForm:
+    """cos + gamma [c] delta. target: what supervises the predicted hardness c."""
+
+    gated: bool
+    target: Literal["hard_lex", "hard_ce", "label"] | None = None
+    shuffled: bool = False  # the same targets, permuted over the training pairs: same mean, no information
+    matched: bool = False  # gamma is multiplied by the mean gate of the arm named in `matched_to`
+
+
+@dataclass(frozen=True)
+class SentenceForm:
+    """cosine of adapted vectors. source: what the scale is fed; None: the projection alone, without scale."""
+
+    source: Source | None
+    target: Literal["surface", "hard_lex"] | None = None
+    blended: bool = False  # mixed with the frozen vector
+
+
+PAIR_FORMS = {
+    "pair_ungated": PairForm(gated=False),
+    "pair_lex": PairForm(gated=True, target="hard_lex"),
+    "pair_judge": PairForm(gated=True, target="hard_ce"),
+    "pair_gate_free": PairForm(gated=True),  # ours: the gate's form without its supervision
+    "pair_lex_shuffled": PairForm(gated=True, target="hard_lex", shuffled=True),  # ours
+    "pair_judge_shuffled": PairForm(gated=True, target="hard_ce", shuffled=True),  # ours
+    "pair_ungated_matched": PairForm(gated=False, matched=True),  # ours: as small a residual, no gate
+    "pair_label_target": PairForm(gated=True, target="label"),  # ours: is the difficulty the label?
+}
+_SCALED = {
+    "h_only": SentenceForm("zero"),
+    "fixed": SentenceForm("half"),
+    "global": SentenceForm("global"),
+    "shuffled": SentenceForm("shuffled", target="surface"),
+    "complexity": SentenceForm("own", target="surface"),
+    "complexity_lex": SentenceForm("own", target="hard_lex"),
+}
+SENTENCE_FORMS = {
+    "proj_only": SentenceForm(None),
+    **_SCALED,
+    **{f"interp_{name}": SentenceForm(form.source, form.target, blended=True) for name, form in _SCALED.items()},
+}
+UNTRAINED = ("baseline", "judge_scorer")  # the frozen cosine; the judge itself as scorer, an upper reference
+FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
+JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One arm. Defaults are the paper's where it states them (section 4); sizes and alpha0 are ours.
+
+    d_h, m: working width and hidden units; None gives pair arms 128 and 64, per-sentence arms the width of the
+    embedding and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`, equation 7) or
+    with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone: pair arms have no vectors.
+    matched_to: the treated arm whose mean gate shrinks the residual of `pair_ungated_matched`. It is trained
+    with all other settings equal and the same seed; the mean is over the training pairs.
+    """
+
+    form: str = "pair_judge"
+    gamma: float = 0.25
+    init: Literal["linear", "identity"] = "linear"
+    steps: int = 600
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-2
+    d_h: int | None = None
+    m: int | None = None
+    alpha0: float = 0.2
+    lambda_rank: float = 0.1
+    lambda_anchor: float = 0.05
+    lambda_hard: float = 0.5
+    tau: float = 0.05
+    ce_map: Literal["half", "identity"] = "half"
+    interp_form: Literal["interpolate", "residual"] = "interpolate"
+    matched_to: str | None = None
+    retrieval: bool = True
+
+    def __post_init__(self) -> None:
+        wrong = [*self._wrong_choices(), *self._wrong_numbers()]
+        if wrong:
+            raise ValueError("\n".join(wrong))
+
+    @property
+    def trained(self) -> bool:
+        return self.form not in UNTRAINED
+
+    @property
+    def needs_judge(self) -> bool:
+        return self.form in JUDGED or self.matched_to in JUDGED
+
+    def sizes(self, d: int) -> tuple[int, int]:
+        """Working width and hidden units on embeddings of width d."""
+        pair = self.form in PAIR_FORMS
+        return self.d_h or (128 if pair else d), self.m or (64 if pair else 128)
+
+    def _wrong_choices(self) -> list[str]:
+        accepted = {
+            "form": FORMS,
+            "init": ("linear", "identity"),
+            "ce_map": ("half", "identity"),
+            "interp_form": ("interpolate", "residual"),
+        }
+        wrong = [
+            f"{field} = {getattr(self, field)!r}; accepted: {', '.join(choices)}"
+            for field, choices in accepted.items()
+            if getattr(self, field) not in choices
+        ]
+        gated = [name for name, form in PAIR_FORMS.items() if form.gated]
+        if self.form == "pair_ungated_matched" and self.matched_to not in gated:
+            wrong.append(f"matched_to = {self.matched_to!r}; accepted with this form: {', '.join(gated)}")
+        if self.form != "pair_ungated_matched" and self.matched_to is not None:
+            wrong.append(f"matched_to = {self.matched_to!r}; only the form pair_ungated_matched has it")
+        return wrong
+
+    def _wrong_numbers(self) -> list[str]:
+        above_zero = ("gamma", "steps", "batch_size", "learning_rate", "alpha0", "tau")
+        not_below = ("weight_decay", "lambda_rank", "lambda_anchor", "lambda_hard")
+        wrong = [
+            f"{name} = {getattr(self, name)}; accepted: above 0" for name in above_zero if getattr(self, name) <= 0
+        ]
+        wrong += [
+            f"{name} = {getattr(self, name)}; accepted: 0 or above"
+            for name in not_below
+            if getattr(self, name) < 0
+        ]
+        wrong += [
+            f"{name} = {getattr(self, name)}; accepted: 1 or above, or absent"
+            for name in ("d_h", "m")
+            if getattr(self, name) is not None and getattr(self, name) < 1
+        ]
+        return wrong

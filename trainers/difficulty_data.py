@@ -1,0 +1,110 @@
+"""What a stack trains on: one task's frozen vectors, gold, anchors and difficulty targets.
+
+Targets for training are built from training pairs only; those of the evaluation split serve diagnostics alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from corpora.errors import CorpusError
+from corpora.pairs_rows import Pairs, PairTask
+from corpora.surface import hard_lex, per_sentence, surface_complexity
+
+NO_JUDGE = (
+    "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"
+    " or the name of a cross-encoder"
+)
+
+
+def hard_ce(judged: np.ndarray, cosine: np.ndarray, ce_map: str) -> np.ndarray:
+    """|CE - (cos + 1) / 2| (`half`: Hwang 2026, equation 7) or |CE - cos| (`identity`). (N,), (N,) -> (N,).
+
+    The identity map is a departure: an encoder whose cosines already follow gold has its error hidden by the
+    half map.
+    """
+    return np.abs(judged - ((cosine + 1) / 2 if ce_map == "half" else cosine))
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One split as rows of the sentence table: a, b (N,) int64; gold (N,); anchor (N,) frozen cosine."""
+
+    pairs: Pairs
+    a: np.ndarray
+    b: np.ndarray
+    gold: np.ndarray
+    anchor: np.ndarray
+    judged: np.ndarray | None  # the judge's score of each pair, in [0, 1]
+
+    def target(self, name: str, ce_map: str) -> np.ndarray:
+        """The named pair target, (N,) in [0, 1]: hard_lex, hard_ce, or label, which is 1 - gold."""
+        if name == "hard_lex":
+            return self.hard_lex
+        if name == "label":
+            return 1 - self.gold
+        if self.judged is None:
+            raise CorpusError(NO_JUDGE)
+        return hard_ce(self.judged, self.anchor, ce_map)
+
+    @cached_property
+    def hard_lex(self) -> np.ndarray:
+        return hard_lex(self.pairs.a, self.pairs.b, self.gold)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskData:
+    """One task, ready to train on. x (n, d) float32, unit rows, one per sentence of `task.sentences`."""
+
+    task: PairTask
+    x: np.ndarray
+    train: Side
+    evaluation: Side
+
+    @cached_property
+    def surface(self) -> np.ndarray:
+        """The surface complexity label of every sentence. (n,)"""
+        return surface_complexity(self.task.sentences)
+
+    @cached_property
+    def sentence_hard_lex(self) -> np.ndarray:
+        """Mean hard_lex of the TRAINING pairs that hold a sentence; 0 for sentences no such pair holds. (n,)"""
+        return self._aggregate(self.train)
+
+    @cached_property
+    def evaluated_sentence_hard_lex(self) -> np.ndarray:
+        """The evaluation split's own aggregate, for diagnostics. (n,)"""
+        return self._aggregate(self.evaluation)
+
+    def _aggregate(self, side: Side) -> np.ndarray:
+        means = per_sentence(side.pairs.a, side.pairs.b, side.hard_lex)
+        return np.array([means.get(sentence, 0.0) for sentence in self.task.sentences])
+
+
+def task_data(task: PairTask, x: np.ndarray, judged: Mapping[str, np.ndarray] | None) -> TaskData:
+    """Join a task with its embeddings and, where there is a judge, its scores of `train` and `evaluation`.
+
+    x (n, d) rows in the order of task.sentences; they are normalised again in float32.
+    ValueError when the numbers of rows do not agree.
+    """
+    if len(x) != len(task.sentences):
+        raise ValueError(f"{task.name}: {len(x)} embeddings for {len(task.sentences)} sentences")
+    x = x.astype(np.float32)
+    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    place = {sentence: row for row, sentence in enumerate(task.sentences)}
+
+    def side(pairs: Pairs, scores: np.ndarray | None) -> Side:
+        a = np.array([place[sentence] for sentence in pairs.a])
+        b = np.array([place[sentence] for sentence in pairs.b])
+        return Side(pairs, a, b, pairs.gold, np.einsum("nd,nd->n", x[a], x[b]), scores)
+
+    return TaskData(
+        task,
+        x,
+        side(task.train, None if judged is None else judged["train"]),
+        side(task.evaluation, None if judged is None else judged["evaluation"]),
+    )

@@ -1,0 +1,170 @@
+"""What trained adapters say about a task's evaluation pairs: scores, whatever retrieval needs, and diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.adapters import pair_heads, pair_scores, sentence_vectors, working
+from trainers.difficulty_arms import PAIR_FORMS, SENTENCE_FORMS
+from trainers.difficulty_data import Side, TaskData
+from trainers.difficulty_stack import Trained, frozen_at_width, layout_of, mixture
+from trainers.stacked import stream
+
+SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pairs apart
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Scores of the evaluation pairs (N,) and of the training pairs.
+
+    Retrieval has one of two forms: `vectors`, queries (N, D) and candidates (K, D); or `pair_score(rows, columns)`
+    of single query-candidate pairs, which stays within `reach` of the frozen cosines `anchor` (N, K).
+    Neither: retrieval was not asked for, or is not affordable.
+    """
+
+    scores: np.ndarray
+    train_scores: np.ndarray | None = None
+    vectors: tuple[np.ndarray, np.ndarray] | None = None
+    pair_score: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    anchor: np.ndarray | None = None
+    reach: float = 0.0
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+def candidate_anchor(data: TaskData) -> np.ndarray:
+    """Frozen cosine of every query (side a) to every distinct side-b text. (N, K) float32."""
+    first, _ = data.task.evaluation.candidates()
+    side = data.evaluation
+    return (torch.from_numpy(data.x[side.a]) @ torch.from_numpy(data.x[side.b[first]]).T).numpy()
+
+
+def baseline(data: TaskData, *, retrieval: bool) -> Predictions:
+    """The frozen cosine."""
+    first, _ = data.task.evaluation.candidates()
+    side = data.evaluation
+    vectors = (data.x[side.a], data.x[side.b[first]]) if retrieval else None
+    return Predictions(side.anchor, data.train.anchor, vectors)
+
+
+def judge_scorer(data: TaskData) -> Predictions:
+    """The judge as scorer. No retrieval: it would have to read every query with every candidate."""
+    data.evaluation.target("hard_ce", "half")  # says what is missing when there is no judge
+    assert data.evaluation.judged is not None
+    return Predictions(data.evaluation.judged)
+
+
+def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None, *, device: str) -> Predictions:
+    """A pair arm. anchor (N, K) from `candidate_anchor`, or None for no retrieval."""
+    form = PAIR_FORMS[trained.model.settings.form]
+    p = _one(trained, data, device)
+    gated = torch.tensor([[float(form.gated)]], device=device)
+    gamma = torch.tensor([[trained.model.gamma]], device=device)
+    with torch.no_grad():
+        h = working(p, torch.from_numpy(data.x)[None].to(device))[0]  # (n, d_h)
+
+        def heads(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
+            return pair_heads(p, h[torch.from_numpy(a)][None], h[torch.from_numpy(b)][None])
+
+        def score(a: np.ndarray, b: np.ndarray, frozen: np.ndarray) -> np.ndarray:
+            with torch.no_grad():
+                residual, hardness = heads(a, b)
+                anchored = torch.from_numpy(frozen)[None].to(device)
+                return pair_scores(anchored, residual, hardness, gamma, gated)[0].cpu().numpy()
+
+        side = data.evaluation
+        residual, hardness = (part[0].cpu().numpy() for part in heads(side.a, side.b))
+
+    def of_candidates(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        assert anchor is not None
+        return score(side.a[rows], pool[columns], anchor[rows, columns])
+
+    pool = side.b[data.task.evaluation.candidates()[0]]
+    return Predictions(
+        scores=score(side.a, side.b, side.anchor),
+        train_scores=score(data.train.a, data.train.b, data.train.anchor),
+        pair_score=None if anchor is None else of_candidates,
+        anchor=anchor,
+        reach=trained.model.gamma,  # |c delta| never exceeds 1
+        diagnostics=_pair_diagnostics(trained, residual, hardness, side),
+    )
+
+
+def mean_gate(trained: Trained, data: TaskData, *, device: str) -> float:
+    """Mean predicted hardness over the training pairs."""
+    p = _one(trained, data, device)
+    side = data.train
+    with torch.no_grad():
+        h = working(p, torch.from_numpy(data.x)[None].to(device))
+        _, hardness = pair_heads(p, h[:, torch.from_numpy(side.a)], h[:, torch.from_numpy(side.b)])
+    return float(hardness.double().mean())
+
+
+def _pair_diagnostics(
+    trained: Trained, residual: np.ndarray, hardness: np.ndarray, side: Side
+) -> dict[str, float]:
+    """Gate, saturation and size of the correction; how well the hardness is predicted against always its mean."""
+    settings = trained.model.settings
+    form = PAIR_FORMS[settings.form]
+    gate = hardness if form.gated else np.ones_like(hardness)
+    found = {
+        "gamma": trained.model.gamma,
+        "mean_gate": float(gate.mean(dtype=np.float64)),
+        "saturated": float((np.abs(residual) > SATURATED).mean()),
+        "mean_correction": float(np.abs(trained.model.gamma * gate * residual).mean(dtype=np.float64)),
+    }
+    if form.target is not None:
+        target = side.target(form.target, settings.ce_map)
+        found["hardness_mse"] = float(((hardness - target) ** 2).mean())
+        found["hardness_variance"] = float(target.var())
+    return found
+
+
+def sentence_predictions(trained: Trained, data: TaskData, *, retrieval: bool, device: str) -> Predictions:
+    """A per-sentence arm. The shuffled control permutes each split once, by its seed, both sides alike."""
+    p = _one(trained, data, device)
+    mix = mixture([trained.model], device)
+    hats = frozen_at_width(data.x, trained.model.settings.sizes(data.x.shape[1])[0])
+
+    def vectors(side: Side, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        order = torch.randperm(len(side.a), generator=stream(trained.model.seed, f"shuffled-complexity/{split}"))
+        permuted = torch.cat([order, order + len(order)])[None].to(device)
+        sentences = np.concatenate([side.a, side.b])
+        x, x_hat = (torch.from_numpy(table[sentences])[None].to(device) for table in (data.x, hats))
+        with torch.no_grad():
+            u, c = sentence_vectors(p, x, x_hat, permuted, mix)
+        left, right = u[0].cpu().numpy().reshape(2, len(side.a), -1)
+        return left, right, c[0].cpu().numpy()
+
+    left, right, c = vectors(data.evaluation, "evaluation")
+    train_left, train_right, _ = vectors(data.train, "train")
+    first, _ = data.task.evaluation.candidates()
+    return Predictions(
+        scores=np.einsum("nd,nd->n", left, right),
+        train_scores=np.einsum("nd,nd->n", train_left, train_right),
+        vectors=(left, right[first]) if retrieval else None,
+        diagnostics=_sentence_diagnostics(trained, c, data),
+    )
+
+
+def _sentence_diagnostics(trained: Trained, c: np.ndarray, data: TaskData) -> dict[str, float]:
+    """Mean predicted complexity; its error against the evaluation split's own target, and that one's variance."""
+    form = SENTENCE_FORMS[trained.model.settings.form]
+    found = {"mean_complexity": float(c.mean(dtype=np.float64))}
+    if form.target is not None:
+        sentences = np.concatenate([data.evaluation.a, data.evaluation.b])
+        own = data.surface if form.target == "surface" else data.evaluated_sentence_hard_lex
+        target = own[sentences]
+        found["complexity_mse"] = float(((c - target) ** 2).mean())
+        found["complexity_variance"] = float(target.var())
+    return found
+
+
+def _one(trained: Trained, data: TaskData, device: str) -> dict[str, Tensor]:
+    """The named parameters of one model, as a stack of one."""
+    layout = layout_of(trained.model.settings, data.x.shape[1])
+    return layout.views(trained.row[None].to(device))

@@ -1,0 +1,149 @@
+"""Many tiny models trained as one: the arithmetic of a whole stack, each model as if it were alone.
+
+Every tensor of a stack has the models first, `(M, ...)`. A model's numbers do not depend, to the last bit, on who
+else is in the stack (float32, one CPU thread). Four rules keep that true; each was found by a difference:
+
+1. A head with one output is a product and a sum. As a matrix product it becomes another kernel for one model than
+   for many, and rounds differently.
+2. A model's parameters are one row, padded to a multiple of 16 numbers. The fused AdamW works in vectors of up to
+   16 and treats what is left over with other roundings; padded, nothing is ever left over.
+3. LayerNorm without affine; its gain and bias are applied here.
+4. One clipping expression, row by row.
+
+The loss of a stack is the SUM of the models' losses: with a mean every gradient would shrink by M.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+VECTOR = 16  # numbers; the widest vector of the fused optimiser (AVX-512, float32)
+LAYER_NORM_EPS = 1e-5
+CLIP_EPS = 1e-6  # as in torch.nn.utils.clip_grad_norm_
+
+Terms = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each named parameter lies in a model's row of numbers."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def size(self) -> int:
+        """Numbers in one row, padding included."""
+        used = sum(math.prod(shape) for shape in self.shapes.values())
+        return -(-used // VECTOR) * VECTOR
+
+    def views(self, rows: Tensor) -> dict[str, Tensor]:
+        """Named views `(M, *shape)` into the rows `(M, size)`; writing to one writes to the other."""
+        found, start = {}, 0
+        for name, shape in self.shapes.items():
+            length = math.prod(shape)
+            found[name] = rows[:, start : start + length].view(len(rows), *shape)
+            start += length
+        return found
+
+
+def stream(seed: int, name: str) -> torch.Generator:
+    """The generator of one named purpose of a seed; streams of other names are unrelated to it."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+def batch_rows(n: int, steps: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Training rows of every step, `(steps, B)`: permutations of n laid end to end and cut into batches."""
+    passes = -(-steps * batch_size // n)
+    order = torch.cat([torch.randperm(n, generator=generator) for _ in range(passes)])
+    return order[: steps * batch_size].view(steps, batch_size)
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x W + b per model. (M, R, I), (M, I, O), (M, O) -> (M, R, O)."""
+    return torch.baddbmm(bias[:, None], x, weight)
+
+
+def one_output(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A layer with one output, rule 1. (M, R, H), (M, H), (M, 1) -> (M, R)."""
+    return (hidden * weight[:, None]).sum(-1) + bias
+
+
+def layer_norm(z: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    """LayerNorm over the last axis, rule 3. (M, R, D), (M, D), (M, D) -> (M, R, D)."""
+    return F.layer_norm(z, z.shape[-1:], eps=LAYER_NORM_EPS) * gain[:, None] + bias[:, None]
+
+
+def squared_error(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean squared error per model. (M, B), (M, B) -> (M,)."""
+    return (predicted - target).square().mean(-1)
+
+
+def rank_loss(scores: Tensor, gold: Tensor, tau: float) -> Tensor:
+    """softplus(-(s_i - s_j) / tau), mean over the ordered pairs of a batch with gold_i > gold_j strictly.
+
+    (M, B), (M, B) -> (M,); 0 where a batch has no such pair. Source: Hwang 2026, section 3.6.
+    """
+    above = gold[:, :, None] > gold[:, None, :]  # (M, B, B)
+    scaled = scores / tau
+    behind = scaled[:, None, :] - scaled[:, :, None]  # (M, B, B), s_j - s_i
+    total = (F.softplus(behind) * above).sum((1, 2))
+    return total / above.sum((1, 2)).clamp(min=1)
+
+
+def anchor_loss(vectors: Tensor, baseline: Tensor) -> Tensor:
+    """1 - cosine to the frozen vectors, mean over the rows. (M, R, D) twice -> (M,). Hwang 2026, section 3.6."""
+    return (1 - F.cosine_similarity(vectors, baseline, dim=-1)).mean(-1)
+
+
+def clip_rows_(gradients: Tensor, max_norm: float = 1.0) -> Tensor:
+    """Shorten each model's gradient to max_norm, in place. (M, P) -> its norms before, (M,)."""
+    norms = gradients.square().sum(1).sqrt()
+    gradients.mul_((max_norm / (norms + CLIP_EPS)).clamp(max=1.0)[:, None])
+    return norms
+
+
+def descend(
+    rows: Tensor,
+    layout: Layout,
+    loss_terms: Callable[[int, dict[str, Tensor]], Terms],
+    *,
+    steps: int,
+    learning_rate: float,
+    weight_decay: float,
+    watch: Callable[[int, Terms], None],
+) -> None:
+    """Train the rows `(M, P)` in place: AdamW without schedule, each model's gradient clipped to norm 1.
+
+    loss_terms(step, parameters) gives the weighted terms of each model, every one (M,); `watch` sees them.
+    Raises FloatingPointError at the first loss that is not finite, naming step, model and terms.
+    """
+    rows.grad = torch.zeros_like(rows)
+    optimiser = torch.optim.AdamW([rows], lr=learning_rate, weight_decay=weight_decay, fused=True)
+    parameters = {name: view.requires_grad_() for name, view in layout.views(rows).items()}
+    gradients = layout.views(rows.grad)
+    for step in range(steps):
+        terms = loss_terms(step, parameters)
+        losses = torch.stack(list(terms.values())).sum(0)  # (M,)
+        _require_finite(step, losses, terms)
+        found = torch.autograd.grad(losses.sum(), list(parameters.values()), allow_unused=True)
+        for name, gradient in zip(parameters, found, strict=True):
+            gradients[name].zero_() if gradient is None else gradients[name].copy_(gradient)
+        clip_rows_(rows.grad)
+        optimiser.step()
+        watch(step, terms)
+
+
+def _require_finite(step: int, losses: Tensor, terms: Terms) -> None:
+    broken = (~torch.isfinite(losses)).nonzero().flatten().tolist()
+    if broken:
+        first = broken[0]
+        values = ", ".join(f"{name} {float(value[first]):g}" for name, value in terms.items())
+        raise FloatingPointError(f"loss of model {first} of the stack is not finite at step {step} ({values})")
