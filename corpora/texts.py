@@ -1,0 +1,40 @@
+"""What makes two texts the same, what counts as a word, and choices that depend on names alone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
+_GAPS = re.compile(r"[\s_-]+")
+_NOT_PLAIN = re.compile(r"[^a-z0-9]+")
+
+
+def norm(text: str) -> str:
+    """The surface of a term: NFC, lower case, runs of space, underscore and hyphen as one space."""
+    return _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).strip()
+
+
+def normdef(text: str) -> str:
+    """The bare wording of a definition: lower case, every run outside [a-z0-9] as one space."""
+    return _NOT_PLAIN.sub(" ", text.lower()).strip()
+
+
+def word_count(text: str) -> int:
+    """Number of word tokens: letters with at most one apostrophe tail (`[A-Za-z]+('[a-z]+)?`)."""
+    return len(WORD.findall(text))
+
+
+def shown(lemma: str) -> str:
+    """A lemma as a reader sees it: WordNet writes spaces as underscores."""
+    return lemma.replace("_", " ")
+
+
+def keyed(*parts: object) -> int:
+    """A 64-bit number that depends on the parts alone: blake2b of them joined by `|`, big-endian.
+
+    Choices made with it do not depend on the order, shard or process that makes them.
+    """
+    name = "|".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
