@@ -126,7 +126,7 @@ class Checker:
             self.refuse(places[-1], text, says="cannot stand as it is")
             return
         owner = next((place for place in reversed(places) if self.document.holds((*place, field))), places[-1])
-        told = text.partition("accepted:")[2].strip() or text.removeprefix(field).lstrip(" :")
+        told = re.split(r"accepted[^:]*:", text, maxsplit=1)[-1].strip().removeprefix(field).lstrip(" :")
         self.refuse((*owner, field), told.splitlines()[0])
 
     def mapping(self, place: Place) -> Any:

@@ -1,7 +1,7 @@
 """The blocks of a study file as frozen data classes: what may be written, in which range, and what goes together.
 
-A text in an annotation is what a message says of the field. A ValueError begins with the field it is about and goes
-on with what would be accepted.
+A text in an annotation is what a message says of the field. A ValueError begins with the field it is about and
+goes on with what would be accepted.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study that passed every check. Its name is its file's; `arms` are settings of the family, `train:` merged."""
+    """A study that passed every check, named after its file. arms: the family's settings, `train:` merged in."""
 
     name: str
     path: Path
@@ -77,7 +77,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["evaluate"] = _evaluate(check, family)
     parts["compare"] = _compare(check, parts, family)
     if "search" in content:
-        parts["search"] = _search(check, parts)
+        parts["search"] = _search(check, parts, family)
     if family:
         _check_launch(check, family, parts["resources"])
     return parts
@@ -229,7 +229,7 @@ def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str,
         check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")
 
 
-def _search(check: Checker, parts: Mapping[str, Any]) -> Any:
+def _search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
     """The search, whose seeds must not be those a verdict rests on: a choice would confirm itself."""
     place = ("search",)
     given = check.mapping(place)
@@ -240,6 +240,9 @@ def _search(check: Checker, parts: Mapping[str, Any]) -> Any:
         check.name((*place, "space"), [parts["family"]])
     if search is WRONG:
         return WRONG
+    dev = [task for task in family.tasks if task.startswith("dev/")] if family else []
+    if family and dev and parts["data"] is not WRONG:
+        check.name((*place, "objective", "metric"), family.metrics(parts["data"], dev))
     if not search.seeds:
         check.refuse((*place, "seeds"), "at least one selection seed")
     _check_different(check, (*place, "seeds"), search.seeds)

@@ -1,0 +1,120 @@
+"""A plan in words: how many runs, what is done, how long the rest takes, what the seeds can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestration.ledger import Failure
+    from orchestration.plan import Plan
+    from orchestration.reachability import Reach
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of one lane that the runs left will take, from so many finished runs."""
+
+    seconds: float
+    finished: int
+
+
+def estimate(plan: Plan) -> Estimate | None:
+    """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
+    timed = [run for run in plan.done if run.id in plan.facts.seconds]
+    everywhere = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
+    total = 0.0
+    for run in plan.left:
+        alike = [plan.facts.seconds[r.id] for r in timed if (r.arm, r.backbone) == (run.arm, run.backbone)]
+        if not alike and not everywhere:
+            return None
+        total += fmean(alike or everywhere)
+    return Estimate(seconds=total, finished=len(timed))
+
+
+def describe(
+    plan: Plan,
+    reaches: Sequence[Reach] = (),
+    failed: Mapping[str, Failure] | None = None,
+    lanes: int | None = None,
+) -> str:
+    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known."""
+    failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
+    shared = ", ".join(f"{count} shared with {name}" for name, count in plan.shared.items())
+    counts = [f"done {len(plan.done)}" + (f" ({shared})" if shared else "")]
+    counts += [f"failed {len(failures)}"] if failures else []
+    counts += [
+        f"left {len(plan.left) - len(failures)}",
+        *_time_left(plan, lanes or plan.study.resources.lanes or 1),
+    ]
+    lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
+    lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
+    lines += [f"runs    {line}" for line in _placement(plan)]
+    lines += [f"claims  {_claim(plan, reach)}" for reach in reaches]
+    for warning in dict.fromkeys(warning for reach in reaches for warning in reach.warnings):
+        names = ", ".join(_name(plan, reach) for reach in reaches if warning in reach.warnings)
+        lines.append(f"warn    {names}: {warning}")
+    lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
+    return "\n".join(lines)
+
+
+def _formula(plan: Plan) -> str:
+    """`24 runs = 3 arms x 8 seeds x 1 backbone`; untrained arms apart; the sum alone where seeds differ."""
+    backbones = plan.study.backbones
+    untrained = {run.arm for run in plan.runs if run.seed is None}
+    trained = {run.arm for run in plan.runs} - untrained
+    sizes = {len(plan.seeds(arm, backbone)) for arm in trained for backbone in backbones}
+    if len(sizes) > 1:
+        return _count(len(plan.runs), "run")
+    over = _count(len(backbones), "backbone")
+    parts = [f"{_count(len(trained), 'arm')} x {_count(n, 'seed')} x {over}" for n in sizes]
+    if untrained:
+        parts.append(f"{_count(len(untrained), 'untrained arm')} x {over}")
+    return f"{_count(len(plan.runs), 'run')} = {' + '.join(parts)}"
+
+
+def _placement(plan: Plan) -> Iterator[str]:
+    """Where the runs that are left execute."""
+    launched = [(plan.launcher(job), job) for job in plan.jobs]
+    for launcher in dict.fromkeys(launcher for launcher, _ in launched):
+        jobs = [job for chosen, job in launched if chosen == launcher]
+        runs = [run for job in jobs for run in job.runs]
+        workers = max(run.world_size for run in runs)
+        place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {_count(workers, 'worker')}"
+        together = f", stacked as {_count(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
+        yield f"{_count(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
+
+
+def _time_left(plan: Plan, lanes: int) -> list[str]:
+    expected = estimate(plan) if plan.left else None
+    if expected is None:
+        return []
+    seconds = expected.seconds / lanes
+    steps = ((5400, f"{seconds / 3600:.1f} h"), (90, f"{seconds / 60:.0f} min"), (0, f"{seconds:.0f} s"))
+    amount = next(text for least, text in steps if seconds >= least)
+    return [f"about {amount} on {_count(lanes, 'lane')} (from {_count(expected.finished, 'finished run')})"]
+
+
+def _claim(plan: Plan, reach: Reach) -> str:
+    """What the seeds can show for one comparison, and what that rests on."""
+    if reach.smallest_effect is None:
+        return f"{_name(plan, reach)}: {_count(reach.seeds, 'seed')}: {reach.sd_source}"
+    if reach.smallest_difference is None:
+        shown, because = f"{reach.smallest_effect:.3g} sds of the paired deltas", reach.sd_source
+    else:
+        shown, because = f"{reach.smallest_difference:.2g}", f"sd {reach.sd:.2g}, {reach.sd_source}"
+    if reach.correlation is not None:
+        because += f"; arms correlate {reach.correlation:.2f}"
+    margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
+    seeds = _count(reach.seeds, "seed")
+    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({reach.test}; {because})"
+
+
+def _name(plan: Plan, reach: Reach) -> str:
+    return reach.claim if len(plan.study.backbones) == 1 else f"{reach.claim} on {reach.backbone}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
