@@ -102,6 +102,10 @@ class Findings:
     def backbones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.backbone for row in self.runs))
 
+    @property
+    def has_curves(self) -> bool:
+        return any(row.curve for row in self.runs)
+
     def of(self, arm: str, backbone: str) -> tuple[RunRow, ...]:
         """The runs of one arm on one backbone, in the order of the plan."""
         return tuple(row for row in self.runs if (row.arm, row.backbone) == (arm, backbone))

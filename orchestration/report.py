@@ -1,0 +1,168 @@
+"""The report of a study: on the terminal, as Markdown, LaTeX and JSON, and as a folder with one HTML page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.report_tables import (
+    ClaimRow,
+    arm_rows,
+    caption,
+    claim_rows,
+    compared_metrics,
+    unfinished,
+)
+
+if TYPE_CHECKING:
+    from orchestration.findings import Findings
+
+CLAIM_HEAD = ("claim", "comparison", "", "difference [95 %]", "seeds agree", "verdict")
+ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
+
+
+def table(findings: Findings) -> str:
+    """What `semray report` prints: the claims, what the intervals are, the arms, and what is unfinished."""
+    blocks = []
+    if findings.findings:
+        blocks.append([*_aligned([CLAIM_HEAD, *_claim_cells(findings)]), caption(findings), *_remarks(findings)])
+    head, *rows = _arm_cells(findings)
+    blocks.append([*_aligned([head, *rows]), ARMS_CAPTION])
+    blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def markdown(findings: Findings) -> str:
+    """The same as Markdown tables."""
+    lines = [f"# {findings.question}", "", f"Study {findings.study}, family {findings.family}.", ""]
+    if findings.findings:
+        lines += [*_markdown_table(CLAIM_HEAD, _claim_cells(findings)), "", f"{caption(findings)}.", ""]
+        lines += [f"- {line}" for line in _remarks(findings)] + [""]
+    head, *rows = _arm_cells(findings)
+    lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
+    lines += [f"- {line}" for line in (*unfinished(findings), *findings.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def latex(findings: Findings) -> str:
+    """The same as two booktabs tables, ready for \\input."""
+    parts = []
+    if findings.findings:
+        remarks = "".join(f" {line}." for line in _remarks(findings))
+        parts.append(_latex_table(CLAIM_HEAD, _claim_cells(findings), f"{caption(findings)}.{remarks}"))
+    head, *rows = _arm_cells(findings)
+    parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(findings: Findings) -> list[dict[str, Any]]:
+    """One object per comparison: every field of its verdict, the runs behind it and the items that moved most."""
+    return [
+        {
+            **finding.verdict.to_dict(),
+            "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
+            "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
+            "items_better": finding.items_better,
+            "items_worse": finding.items_worse,
+            "items_equal": finding.items_equal,
+            "items": [
+                {name: getattr(item, name) for name in ("item_id", "treatment", "control", "delta")}
+                for item in finding.items
+            ],
+        }
+        for finding in findings.findings
+    ]
+
+
+def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = None) -> Path:
+    """Write report.html, report.md, report.tex, report.json and a PNG of each plot; returns the HTML file.
+
+    links: run id -> where MLflow shows the run. Files of an earlier report are replaced one by one, each whole.
+    """
+    from orchestration import plots
+    from orchestration.report_html import html
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = plots.every(findings)
+    texts = {
+        "report.md": markdown(findings),
+        "report.tex": latex(findings),
+        "report.json": json.dumps(as_json(findings), indent=1, ensure_ascii=False) + "\n",
+        "report.html": html(findings, figures, links),
+    }
+    pictures = {f"{name}.png": plots.png(figure) for name, figure in figures.items()}
+    for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
+        part = folder / f".{name}.part"
+        part.write_bytes(content)
+        os.replace(part, folder / name)
+    return folder / "report.html"
+
+
+def _claim_cells(findings: Findings) -> list[tuple[str, ...]]:
+    return [
+        (row.claim, row.comparison, row.metric, row.difference, row.agree, _verdict(row))
+        for row in claim_rows(findings)
+    ]
+
+
+def _verdict(row: ClaimRow) -> str:
+    return row.verdict + (" *" if row.remarks else "")
+
+
+def _remarks(findings: Findings) -> list[str]:
+    """One line for every claim that a mark in the table points to."""
+    return [f"* {row.claim}: {'; '.join(row.remarks)}" for row in claim_rows(findings) if row.remarks]
+
+
+def _arm_cells(findings: Findings) -> list[tuple[str, ...]]:
+    """Head and rows of the table of arms; the backbone is named where there are several."""
+    metrics, several = compared_metrics(findings), len(findings.backbones) > 1
+    rows = [
+        (arm, *([backbone] if several else []), *(f"{cell.text} ({cell.n})" for cell in cells))
+        for arm, backbone, cells in arm_rows(findings, metrics)
+    ]
+    return [("arm", *(["backbone"] if several else []), *metrics), *rows]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns two or three blanks apart, as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
+
+
+def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) -> str:
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{_tex(note)}}}",
+        rf"\begin{{tabular}}{{{'l' * len(head)}}}",
+        r"\toprule",
+        *(" & ".join(map(_tex, row)) + r" \\" for row in [head]),
+        r"\midrule",
+        *(" & ".join(map(_tex, row)) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+_TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "−": "$-$", "~": r"\textasciitilde{}", "<": "$<$",
+        "^": r"\textasciicircum{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    text = re.sub(r"[\\±–−~<^&%$#_{}]", lambda found: _TEX[found[0]], text)
+    return re.sub(r"(?<![\w-])-(?=[\d.])", "$-$", text)

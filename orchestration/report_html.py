@@ -1,0 +1,139 @@
+"""The report as one HTML file: no network, no script, readable on paper. The page itself is report.html.j2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from orchestration import plots
+from orchestration.report_tables import (
+    ClaimRow,
+    agreement,
+    anchor,
+    arm_rows,
+    caption,
+    claim_rows,
+    compared_metrics,
+    deciding_p,
+    decimals,
+    known,
+    p_text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from orchestration.findings import Finding, Findings, ItemDelta
+
+GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
+ITEMS_SHOWN = 10
+
+
+def html(findings: Findings, figures: Mapping[str, Figure], links: Mapping[str, str] | None = None) -> str:
+    """The whole page. figures: from `plots.every`; links: run id -> where MLflow shows that run, where known."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("orchestration", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(p=p_text, known=known, figure=_figure)
+    return environment.get_template("report.html.j2").render(_context(findings, figures, links or {}))
+
+
+def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[str, str]) -> dict[str, Any]:
+    drawn = {name: plots.svg(figure, name) for name, figure in figures.items()}
+    compared = compared_metrics(findings)
+    rest = [metric for metric in findings.metrics if metric not in compared]
+    return {
+        "findings": findings,
+        "links": links,
+        "claims": [
+            _claim(finding, row, drawn)
+            for finding, row in zip(findings.findings, claim_rows(findings), strict=True)
+        ],
+        "counts": [
+            (word, glyph, _count(findings, word)) for word, glyph in GLYPHS.items() if _count(findings, word)
+        ],
+        "forest": drawn.get("forest", ""),
+        "curves": drawn.get("curves", ""),
+        "trouble": _trouble(findings),
+        "arm_tables": [
+            (title, metrics, arm_rows(findings, metrics))
+            for title, metrics in (("Compared metrics", compared), ("Every other metric", rest))
+            if metrics
+        ],
+        "varied": _varied(findings.arms),
+        "caption": caption(findings),
+        "status": {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
+    }
+
+
+def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[str, Any]:
+    verdict = finding.verdict
+    wins = [item for item in finding.items if item.delta > 0][:ITEMS_SHOWN]
+    losses = _losses(finding)[:ITEMS_SHOWN]
+    return {
+        "finding": finding,
+        "verdict": verdict,
+        "row": row,
+        "anchor": anchor(verdict),
+        "glyph": GLYPHS[row.kind],
+        "tone": row.kind.replace(" ", "-"),
+        "agree": agreement(verdict),
+        "places": decimals(verdict),
+        "p": deciding_p(verdict),
+        "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
+        "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
+    }
+
+
+def _count(findings: Findings, word: str) -> int:
+    return sum(finding.verdict.verdict == word for finding in findings.findings)
+
+
+def _trouble(findings: Findings) -> list[tuple[str, str, str]]:
+    """Where it fails, most serious first: (what, detail, the anchor that shows more)."""
+    found = [
+        (f"{row.arm}, seed {row.seed} failed", row.problem, f"run-{row.id}")
+        for row in findings.with_status("failed")
+    ]
+    if missing := findings.with_status("missing"):
+        found.append((f"{len(missing)} of {len(findings.runs)} runs are not in the ledger", "", "runs"))
+    for finding in findings.findings:
+        verdict = finding.verdict
+        if verdict.as_expected is not True:
+            expected = f"{verdict.claim}: expected {verdict.expect.replace('_', ' ')}"
+            found.append((expected, f"found {verdict.words}", anchor(verdict)))
+        if finding.items_worse:
+            share = f"{finding.items_worse:,} of {finding.items_total:,} items"
+            worst = ", ".join(item.item_id for item in _losses(finding)[:3])
+            found.append(
+                (
+                    f"{verdict.claim}: {verdict.treatment} loses {share}",
+                    f"most on {worst}",
+                    f"items-{anchor(verdict)}",
+                )
+            )
+    return found
+
+
+def _losses(finding: Finding) -> list[ItemDelta]:
+    """Items the treatment lost, the largest loss first."""
+    return sorted((item for item in finding.items if item.delta < 0), key=lambda item: item.delta)
+
+
+def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """(settings on which the arms differ, settings they share with their value)."""
+    names = list(dict.fromkeys(name for settings in arms.values() for name in settings))
+    shared = {}
+    for name in names:
+        values = [settings.get(name) for settings in arms.values()]
+        if all(value == values[0] for value in values):
+            shared[name] = values[0]
+    return [name for name in names if name not in shared], shared
+
+
+def _figure(value: float | None, places: int, signed: bool = False) -> str:
+    if not known(value):
+        return "–"
+    return f"{value:+z.{places}f}" if signed else f"{value:.{places}f}"
