@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corpora.concept_tables import BuiltCorpus
 from corpora.masking import masker
-from corpora.negatives import Facts, NegativeSettings, negatives_of, pool_of
+from corpora.negatives import Facts, HardNegatives, NegativeSettings, pool_of
 from corpora.records import KINDS, RULES, EvalSplit, Negatives, PairRows, Ragged, StressRow
 from corpora.splits import KEPT_WORDS, Splits, split_of
 from corpora.texts import norm, normdef, word_count
@@ -102,14 +101,12 @@ def eval_split(
             if place not in listed:
                 listed.append(place)
     rows = ((concept, lemma) for concept in told for lemma in synsets[concept].lemmas)
-    pool = pool_of(rows, masked, facts)
+    negatives = HardNegatives(facts, pool_of(rows, masked, facts), settings)
     stressed = (
-        StressRow(concept, first, masked[concept], negative.rule, negative.kind, negative.text)
-        for concept in islice(told, stress_concepts)
-        for first in [norm(synsets[concept].lemmas[0])]
-        for negative in negatives_of(
-            concept, synsets[concept].lemmas[0], masked[concept], facts=facts, pool=pool, settings=settings
-        )
+        StressRow(concept, norm(first), masked[concept], negative.rule, negative.kind, negative.text)
+        for concept in told[:stress_concepts]
+        for first in synsets[concept].lemmas[:1]
+        for negative in negatives.of(concept, first, masked[concept])
     )
     return EvalSplit(
         name=name,
@@ -167,11 +164,11 @@ def _training_negatives(
     text: Numbers,
 ) -> Negatives:
     """Every rule's negative for every row; replacements come from the concepts of these rows alone."""
-    pool = pool_of(((row.concept, row.term) for row in rows), masked, facts)
+    negatives = HardNegatives(facts, pool_of(((row.concept, row.term) for row in rows), masked, facts), settings)
     texts: list[list[int]] = []
     rules, kinds = bytearray(), bytearray()
     for row in rows:
-        made = list(negatives_of(row.concept, row.term, row.definition, facts=facts, pool=pool, settings=settings))
+        made = negatives.of(row.concept, row.term, row.definition)
         texts.append([text(negative.text) for negative in made])
         rules.extend(RULES.index(negative.rule) for negative in made)
         kinds.extend(KINDS.index(negative.kind) for negative in made)

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from corpora.forms import variants
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text block, in order."""
-    return tuple(text.split())
-
+from corpora.texts import words
 
 DETERMINERS = frozenset(
     words("""
@@ -36,7 +31,8 @@ FUNCTION_WORDS = (
         i me mine we us ours you yours he him she hers it they them theirs one oneself himself herself itself
         themselves who whom whoever where when while how why and or but nor so yet if unless till because since
         although though whereas whether than as be been being having doing done ought not also too very more most
-        much many less least few only just even then there here ever never often usually especially particularly etc
+        much many less least few only just even then there here ever never often usually especially particularly
+        etc
         """)
     )
 )
@@ -59,9 +55,9 @@ PREFIXES = tuple(
     sorted(
         words("""
         counter electro cardio circum contra pseudo psycho thermo extra hydro hyper infra inter intra macro micro
-        multi neuro photo proto quasi retro super trans ultra under anti auto down fore hypo mega meta mono omni over
-        para peri poly post self semi tele vice bio dis geo iso mis neo non out pan pre sub sur tri bi co de em en ex
-        il im in ir re un
+        multi neuro photo proto quasi retro super trans ultra under anti auto down fore hypo mega meta mono omni
+        over para peri poly post self semi tele vice bio dis geo iso mis neo non out pan pre sub sur tri bi co de
+        em en ex il im in ir re un
         """),
         key=lambda prefix: (-len(prefix), prefix),
     )

@@ -8,7 +8,7 @@ shard or process in which rows are treated.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
@@ -56,6 +56,8 @@ class Negative(NamedTuple):
 def prefix_of(term: str, is_word: Callable[[str], bool]) -> str | None:
     """The longest listed prefix of the term's first word, hyphen or not, that leaves a word of 3 or more."""
     first = re.split(r"[\s_]", term.lower(), maxsplit=1)[0]
+    if not first.startswith(PREFIXES):
+        return None
     for prefix in PREFIXES:
         stem = first[len(prefix) :].lstrip("-")
         if first.startswith(prefix) and len(stem) >= SHORTEST_STEM and is_word(stem):
@@ -100,7 +102,7 @@ class Pool:
     text: Mapping[str, str]
     by_pos: Mapping[str, Sequence[str]]
     by_type: Sequence[Sequence[str]]
-    by_prefix: Mapping[tuple[str | None, str], Sequence[str]]
+    by_prefix: Mapping[tuple[str, str], Sequence[str]]
     by_initial: Mapping[tuple[str, str], Sequence[str]]
 
 
@@ -108,12 +110,13 @@ def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: Fac
     """Group the concepts of (synset id, term) rows. text: synset id -> its masked definition."""
     by_pos: dict[str, set[str]] = {}
     by_type: list[set[str]] = [set() for _ in TYPES]
-    by_prefix: dict[tuple[str | None, str], set[str]] = {}
+    by_prefix: dict[tuple[str, str], set[str]] = {}
     by_initial: dict[tuple[str, str], set[str]] = {}
     for identifier, term in rows:
         pos = identifier[-1]
         by_pos.setdefault(pos, set()).add(identifier)
-        by_prefix.setdefault((facts.prefix(term), pos), set()).add(identifier)
+        if prefix := facts.prefix(term):
+            by_prefix.setdefault((prefix, pos), set()).add(identifier)
         if len(initial := norm(term)[:3]) == 3:
             by_initial.setdefault((initial, pos), set()).add(identifier)
         if identifier in facts.types:
@@ -127,80 +130,86 @@ def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: Fac
     )
 
 
-def negatives_of(
-    concept: str, term: str, definition: str, *, facts: Facts, pool: Pool, settings: NegativeSettings
-) -> Iterator[Negative]:
-    """At most one negative per rule for a term of a concept, in the order of RULES."""
-    pos = concept[-1]
+@dataclass(frozen=True)
+class HardNegatives:
+    """The five rules over one pool; each is a method (synset id, term, its definition) -> negative or none."""
 
-    def drawn(rule: str, candidates: Sequence[str]) -> str | None:
-        return _drawn(rule, concept, term, definition, (candidates,), facts, pool, settings.seed)
+    facts: Facts
+    pool: Pool
+    settings: NegativeSettings
 
-    flipped = facts.antonym(definition)
-    if flipped:
-        yield Negative("antonym", flipped[1], flipped[0])
-    elif settings.antonym_fallback == "random_same_pos" and (text := drawn("antonym", pool.by_pos.get(pos, ()))):
-        yield Negative("antonym", "fallback", text)
+    def of(self, concept: str, term: str, definition: str) -> list[Negative]:
+        """What every rule makes, in the order of RULES."""
+        rules = (self.antonym, self.negate, self.pos_random, self.pos_prefix, self.type_swap)
+        return [negative for rule in rules if (negative := rule(concept, term, definition))]
 
-    denied, kind = facts.negation(definition)
-    yield Negative("negate", kind, denied)
+    def antonym(self, concept: str, term: str, definition: str) -> Negative | None:
+        flipped = self.facts.antonym(definition)
+        if flipped:
+            return Negative("antonym", flipped[1], flipped[0])
+        if self.settings.antonym_fallback == "random_same_pos":
+            candidates = self.pool.by_pos.get(concept[-1], ())
+            return self._drawn("antonym", "fallback", concept, term, definition, candidates)
+        return None
 
-    if text := drawn("pos_random", pool.by_pos.get(pos, ())):
-        yield Negative("pos_random", "random", text)
+    def negate(self, concept: str, term: str, definition: str) -> Negative:
+        text, kind = self.facts.negation(definition)
+        return Negative("negate", kind, text)
 
-    prefix = facts.prefix(term)
-    if prefix and (text := drawn("pos_prefix", pool.by_prefix.get((prefix, pos), ()))):
-        yield Negative("pos_prefix", "morph", text)
-    elif settings.prefix_fallback == "initial3" and (
-        text := drawn("pos_prefix", pool.by_initial.get((norm(term)[:3], pos), ()))
-    ):
-        yield Negative("pos_prefix", "init3", text)
+    def pos_random(self, concept: str, term: str, definition: str) -> Negative | None:
+        candidates = self.pool.by_pos.get(concept[-1], ())
+        return self._drawn("pos_random", "random", concept, term, definition, candidates)
 
-    if pos == "n":
-        own = facts.types.get(concept)
+    def pos_prefix(self, concept: str, term: str, definition: str) -> Negative | None:
+        """Same morphological prefix; without one, or without a mate, the same three first letters."""
+        prefix, initial, pos = self.facts.prefix(term), norm(term)[:3], concept[-1]
+        made = None
+        if prefix:
+            candidates = self.pool.by_prefix.get((prefix, pos), ())
+            made = self._drawn("pos_prefix", "morph", concept, term, definition, candidates)
+        if made is None and self.settings.prefix_fallback == "initial3":
+            candidates = self.pool.by_initial.get((initial, pos), ())
+            made = self._drawn("pos_prefix", "init3", concept, term, definition, candidates)
+        return made
+
+    def type_swap(self, concept: str, term: str, definition: str) -> Negative | None:
+        """Another type uniformly, then a definition of it (or its word for the genus). Nouns only."""
+        if concept[-1] != "n":
+            return None
+        own = self.facts.types.get(concept)
         others = [index for index in range(len(TYPES)) if index != own]
-        if settings.type_mode == "edit":
-            choice = others[keyed(settings.seed, "type_swap", concept, term, 0) % len(others)]
-            if edited := _genus_edit(concept, definition, TYPES[choice][2], facts.lexicon):
-                yield Negative("type_swap", "edit", edited)
-        else:
-            groups = tuple(pool.by_type[index] for index in others)
-            if text := _drawn("type_swap", concept, term, definition, groups, facts, pool, settings.seed):
-                yield Negative("type_swap", "replace", text)
+        if self.settings.type_mode == "replace":
+            groups = [self.pool.by_type[index] for index in others]
+            return self._drawn("type_swap", "replace", concept, term, definition, *groups)
+        number = keyed(self.settings.seed, "type_swap", concept, norm(term), 0)
+        edited = _genus_edit(concept, definition, TYPES[others[number % len(others)]][2], self.facts.lexicon)
+        return Negative("type_swap", "edit", edited) if edited else None
 
+    def _drawn(
+        self, rule: str, kind: str, concept: str, term: str, definition: str, *groups: Sequence[str]
+    ) -> Negative | None:
+        """The definition of another concept: a group uniformly, then one of its concepts uniformly.
 
-def _drawn(
-    rule: str,
-    concept: str,
-    term: str,
-    definition: str,
-    groups: Sequence[Sequence[str]],
-    facts: Facts,
-    pool: Pool,
-    seed: int,
-) -> str | None:
-    """The definition of another concept: a group uniformly, then one of its concepts uniformly.
-
-    Refused: the concept itself, one that shares a surface with it, one with the very same definition.
-    None after 16 refusals.
-    """
-    surfaces = facts.surfaces[concept] | {norm(term)}
-    for attempt in range(ATTEMPTS):
-        number, group = divmod(keyed(seed, rule, concept, term, attempt), len(groups))
-        candidates = groups[group]
-        if not candidates:
-            continue
-        other = candidates[number % len(candidates)]
-        text = pool.text[other]
-        if other != concept and text != definition and surfaces.isdisjoint(facts.surfaces[other]):
-            return text
-    return None
+        Refused: the concept itself, one that shares a surface with it or the term, one with the very same
+        definition. None after 16 refusals.
+        """
+        surface = norm(term)
+        own = self.facts.surfaces[concept]
+        for attempt in range(ATTEMPTS):
+            number, group = divmod(keyed(self.settings.seed, rule, concept, surface, attempt), len(groups))
+            if not groups[group]:
+                continue
+            other = groups[group][number % len(groups[group])]
+            text, surfaces = self.pool.text[other], self.facts.surfaces[other]
+            if other != concept and text != definition and own.isdisjoint(surfaces) and surface not in surfaces:
+                return Negative(rule, kind, text)
+        return None
 
 
 def _genus_edit(concept: str, definition: str, type_word: str, lexicon: Wordnet) -> str | None:
     """The definition with its genus noun, the first token to name a broader concept, turned into a type word."""
     broader = {lemma.lower() for above in _above(concept, lexicon) for lemma in lexicon.synsets[above].lemmas}
-    for token in re.finditer(WORD, definition):
+    for token in WORD.finditer(definition):
         word = token.group().lower()
         if broader.intersection(lexicon.bases(word, "n")):
             plural = word not in lexicon.bases(word, "n")

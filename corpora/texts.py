@@ -26,6 +26,11 @@ def word_count(text: str) -> int:
     return len(WORD.findall(text))
 
 
+def words(block: str) -> tuple[str, ...]:
+    """The words of a block of text, in order: how lists of words are written in this package."""
+    return tuple(block.split())
+
+
 def shown(lemma: str) -> str:
     """A lemma as a reader sees it: WordNet writes spaces as underscores."""
     return lemma.replace("_", " ")

@@ -12,22 +12,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from corpora.errors import CorpusError
+from corpora.texts import words
 from corpora.wordnet_files import POS_FILES, WordnetFiles
 
-_SUBJECTS = {
-    "adj": ("all", "pert"),
-    "adv": ("all",),
-    "noun": tuple(
-        "Tops act animal artifact attribute body cognition communication event feeling food group location motive "
-        "object person phenomenon plant possession process quantity relation shape state substance time".split(" ")
-    ),
-    "verb": tuple(
-        "body change cognition communication competition consumption contact creation emotion motion perception "
-        "possession social stative weather".split(" ")
-    ),
-}
 # Names of the lexicographer files by number (lexnames(5WN)).
-LEXNAMES = (*(f"{pos}.{subject}" for pos, subjects in _SUBJECTS.items() for subject in subjects), "adj.ppl")
+LEXNAMES = words("""
+    adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
+    noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object
+    noun.person noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape
+    noun.state noun.substance noun.time verb.body verb.change verb.cognition verb.communication
+    verb.competition verb.consumption verb.contact verb.creation verb.emotion verb.motion verb.perception
+    verb.possession verb.social verb.stative verb.weather adj.ppl
+    """)
 SS_TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
 _POS_OF_TYPE = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
