@@ -22,7 +22,7 @@ Metrics = Mapping[str, Mapping[str, float]]  # run id -> metric -> value, of fin
 
 @dataclass(frozen=True)
 class Spread:
-    """How far one recipe's score moves between seeds: a standard deviation in the metric's unit, and its source."""
+    """How far one recipe's score moves between seeds: standard deviation, in the metric's unit, and its source."""
 
     sd: float
     source: str
@@ -42,9 +42,9 @@ class Reach:
     test decides over seeds; smallest_p is the least it can give (0: no floor) and can_decide says whether that
     passes Holm's first step. smallest_effect is detected with power .80 at that step, in sds of the paired deltas,
     smallest_difference in the metric's unit; seeds_for_margin (10,000: or more) settle the declared margin with
-    power .80 where there is no true difference and nobody looks before the end. They rest on sd (whence: sd_source)
-    and on seeds alone: where items are sampled too (scope: task), their noise comes on top. correlation is that of
-    the arms at equal seed. None: nothing to compute it from.
+    power .80 where there is no true difference and nobody looks before the end. They rest on sd (whence:
+    sd_source) and on seeds alone: where items are sampled too (scope: task), their noise comes on top.
+    correlation is that of the arms at equal seed. None: nothing to compute it from.
     """
 
     claim: str
@@ -170,11 +170,11 @@ def _warnings(
     elif comparison.expect in ("better", "worse") and floor * claims > ALPHA:
         least = math.ceil(1 + math.log2(claims / ALPHA))
         yield (
-            f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g} ({min(1.0, floor * claims):g} over "
-            f"{claims} claims), so a verdict rests on the paired t test, which takes the deltas for normal; "
-            f"{least} seeds could do without"
+            f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}, or {min(1.0, floor * claims):g} "
+            f"over {claims} claims; the verdict rests on the paired t test, which takes the deltas for normal "
+            f"({least} seeds would allow an exact test)"
         )
     if needed is not None and needed > n:
-        yield f"{n} seeds are not expected to settle a margin of {comparison.margin:g}; that takes {needed} or more"
+        yield f"{n} seeds are not expected to settle a margin of {comparison.margin:g}: it takes {needed} or more"
     if comparison.min_effect is not None and detected is not None and comparison.min_effect < detected:
         yield f"the smallest effect worth reporting, {comparison.min_effect:g}, is below what {n} seeds can show"

@@ -175,12 +175,13 @@ def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str,
 
 
 def _evaluate(check: Checker, family: Family | None) -> Any:
-    """The tasks, without those the family does not know, or WRONG."""
+    """The tasks, or WRONG."""
     tasks = family.tasks if family else ()
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(tasks)}"], "evaluate")
     if names is WRONG or family is None:
         return names
-    return tuple(name for index, name in enumerate(names) if check.name(("evaluate", index), tasks))
+    known = [check.name(("evaluate", index), tasks) for index in range(len(names))]
+    return names if all(known) else WRONG
 
 
 def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
@@ -221,9 +222,8 @@ def _check_comparison(
 
 
 def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family) -> None:
-    if parts["evaluate"] is WRONG:
-        return
-    known = family.metrics(parts["data"], parts["evaluate"])
+    evaluated = family.tasks if parts["evaluate"] is WRONG else parts["evaluate"]
+    known = family.metrics(parts["data"], evaluated)
     if metric not in known:
         task = next((task for task in family.tasks if metric in family.metrics(parts["data"], [task])), None)
         check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")

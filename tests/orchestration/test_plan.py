@@ -1,0 +1,326 @@
+"""The plan: a pure function from a study to runs, what is left of them, and what their seeds can show."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestration.ledger import Failure
+from orchestration.plan import Facts, extend, plan, sharing
+from orchestration.plan_words import describe, estimate
+from orchestration.reachability import reachability
+from orchestration.study import Study
+
+STUDY = """\
+question: Is hard better?
+family: concept
+backbones: [small, large]
+seeds: 3
+arms:
+  B1: {hard_negatives: true}
+  B0: {train: false}
+  B1-noHN: {hard_negatives: false}
+evaluate: [t2d, geometry]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H3, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}
+"""
+FACTS = Facts(backbones={"small": "s" * 8, "large": "l" * 8}, corpus="c" * 8, precision="fp32")
+
+Load = Callable[..., Study]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(text: str = STUDY, name: str = "hard") -> Study:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        return Study.load(path)
+
+    return load
+
+
+def test_untrained_arms_come_first_then_all_arms_of_each_seed(load: Load) -> None:
+    places = [(run.seed, run.backbone, run.arm) for run in plan(load(), FACTS).runs]
+    assert places == [
+        (None, "small", "B0"),
+        (None, "large", "B0"),
+        *((seed, name, arm) for seed in range(3) for name in ("small", "large") for arm in ("B1", "B1-noHN")),
+    ]
+
+
+def test_the_same_file_gives_the_same_runs(load: Load) -> None:
+    assert plan(load(), FACTS) == plan(load(), FACTS)
+    again = STUDY.replace("Is hard better?", "Another question?  # and a comment")
+    assert [run.id for run in plan(load(again), FACTS).runs] == [run.id for run in plan(load(), FACTS).runs]
+
+
+def test_ids_are_the_same_in_another_process(load: Load) -> None:
+    """No id may hang on the order of a set or on a salted hash."""
+    study = load()
+    code = (
+        "from orchestration.plan import *; from orchestration.study import Study; import sys\n"
+        "facts = Facts(backbones={'small': 's' * 8, 'large': 'l' * 8}, corpus='c' * 8, precision='fp32')\n"
+        "print(*(run.id for run in plan(Study.load(sys.argv[1]), facts).runs))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, study.path],
+        env={"PYTHONHASHSEED": "77", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.split() == [run.id for run in plan(study, FACTS).runs]
+
+
+def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> None:
+    def ids(text: str = STUDY, facts: Facts = FACTS) -> set[str]:
+        return {run.id for run in plan(load(text), facts).runs}
+
+    first = ids()
+    assert len(first) == 14
+    assert first.isdisjoint(ids(facts=replace(FACTS, corpus="other")))
+    assert first.isdisjoint(ids(facts=replace(FACTS, backbones={"small": "x", "large": "y"})))
+    untrained = {run.id for run in plan(load(), FACTS).runs if run.seed is None}
+    for change in (
+        "train: {learning_rate: 1.0e-3}",
+        "resources: {precision: bf16}",
+        "resources: {workers_per_run: 2}",
+    ):
+        assert first & ids(f"{STUDY}{change}\n") == untrained
+
+
+def test_what_the_ledger_holds_is_not_left(load: Load) -> None:
+    whole = plan(load(), FACTS)
+    finished = [run.id for run in whole.runs[:5]]
+    part = plan(load(), FACTS, [*finished, "0123456789abcdef"])
+    assert part.done == whole.runs[:5]
+    assert part.left == whole.runs[5:]
+    assert [job.runs for job in part.jobs] == [(run,) for run in whole.runs[5:]]
+
+
+def test_renaming_an_arm_or_adding_a_comparison_leaves_nothing_to_do(load: Load) -> None:
+    done = [run.id for run in plan(load(), FACTS).runs]
+    renamed = (
+        STUDY.replace("B1-noHN", "plain")
+        + "  - {claim: new, treatment: plain, control: B0, metric: t2d/mrr, expect: better}\n"
+    )
+    assert plan(load(renamed), FACTS, done).left == ()
+
+
+@pytest.mark.parametrize(
+    ("resources", "untrained", "trained"),
+    [
+        ("{}", "pool", "pool"),
+        ("{workers_per_run: 2}", "pool", "train"),
+        ("{launcher: train}", "train", "train"),
+        ("{launcher: pool}", "pool", "pool"),
+    ],
+)
+def test_launcher(load: Load, resources: str, untrained: str, trained: str) -> None:
+    planned = plan(load(f"{STUDY}resources: {resources}\n"), FACTS)
+    assert {job.runs[0].seed is None: planned.launcher(job) for job in planned.jobs} == {
+        True: untrained,
+        False: trained,
+    }
+
+
+def test_precision_is_this_machines_best_unless_declared(load: Load) -> None:
+    best = replace(FACTS, precision="bf16")
+    assert {run.precision for run in plan(load(), best).runs} == {"bf16"}
+    declared = load(STUDY + "resources: {precision: fp32}\n")
+    assert {run.precision for run in plan(declared, best).runs} == {"fp32"}
+
+
+def test_growing_adds_pairs_for_the_arms_that_need_them(load: Load) -> None:
+    first = plan(load(STUDY.replace("seeds: 3", "seeds: {start: 2, max: 5}")), FACTS)
+    assert first.seeds("B1", "small") == (0, 1)
+    more = extend(first, [2, 3], {("B1", "small"), ("B0", "small"), ("B1-noHN", "small")})
+    assert more.runs[: len(first.runs)] == first.runs
+    assert [(run.arm, run.backbone, run.seed) for run in more.runs[len(first.runs) :]] == [
+        (arm, "small", seed) for seed in (2, 3) for arm in ("B1", "B1-noHN")
+    ]
+    assert extend(more, [2, 3], {("B1", "small")}) == more
+    assert more.seeds("B1", "large") == (0, 1)
+
+
+def test_an_untrained_arm_stands_beside_every_seed(load: Load) -> None:
+    planned = plan(load(), FACTS)
+    assert planned.run("B0", "small", 0) is planned.run("B0", "small", 2)
+    assert planned.run("B1", "small", 2).seed == 2
+    assert planned.run("B1", "small", 99) is None
+
+
+def test_a_run_survives_the_ledger(load: Load) -> None:
+    for run in plan(load(), FACTS).runs:
+        assert type(run).from_dict(run.to_dict()) == run
+
+
+def test_importing_the_plan_loads_neither_torch_nor_ray() -> None:
+    code = (
+        "import sys, orchestration.plan, orchestration.plan_words, orchestration.reachability as r; "
+        "print([m for m in ('torch', 'ray', 'mlflow', 'scipy', 'transformers') if m in sys.modules])"
+    )
+    env = {"PYTHONPATH": ":".join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "[]\n"
+
+
+# What the seeds can show. Golden: MDE at power .80 in sds of the deltas is 1.682 for 5 seeds, 1.156 for 8.
+
+
+def one_claim(load: Load, seeds: str, claim: str = "") -> Study:
+    text = STUDY.split("compare:")[0].replace("[small, large]", "[small]").replace("seeds: 3", f"seeds: {seeds}")
+    claim = claim or "{claim: H, treatment: B1, control: B0, metric: t2d/mrr, expect: better}"
+    return load(f"{text}compare:\n  - {claim}\n")
+
+
+@pytest.mark.parametrize(("seeds", "floor", "effect"), [(5, 0.0625, 1.682), (8, 0.0078125, 1.156)])
+def test_smallest_p_and_smallest_effect(load: Load, seeds: int, floor: float, effect: float) -> None:
+    (reach,) = reachability(plan(one_claim(load, str(seeds)), FACTS))
+    assert reach.sign_flip_floor == floor
+    assert reach.smallest_effect == pytest.approx(effect, abs=5e-4)
+    assert reach.smallest_difference == pytest.approx(effect * 0.0084, abs=1e-5)
+    assert "SimCSE" in reach.sd_source
+
+
+def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
+    (five,) = reachability(plan(one_claim(load, "5"), FACTS))
+    assert any("cannot go below p = 0.0625" in warning for warning in five.warnings)
+    assert "(6 seeds would allow" in five.warnings[0]
+    (six,) = reachability(plan(one_claim(load, "6"), FACTS))
+    assert six.warnings == ()
+
+
+def test_holm_counts_every_claim_on_every_backbone(load: Load) -> None:
+    reaches = reachability(plan(load(STUDY.replace("seeds: 3", "seeds: 8")), FACTS))
+    assert [(reach.claim, reach.backbone, reach.claims) for reach in reaches] == [
+        ("H1", "small", 4),
+        ("H1", "large", 4),
+        ("H3", "small", 4),
+        ("H3", "large", 4),
+    ]
+    assert {reach.test for reach in reaches} == {"paired t"}  # 2^-7 > .05 / (5 · 4)
+
+
+def test_two_trained_arms_double_the_variance_until_their_correlation_is_known(load: Load) -> None:
+    claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
+    (reach,) = reachability(plan(one_claim(load, "8", claim), FACTS))
+    assert reach.sd == pytest.approx(0.0084 * math.sqrt(2))
+    assert reach.correlation is None
+
+
+def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
+    claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    treatment, control = [0.50, 0.53, 0.51, 0.58], [0.48, 0.52, 0.47, 0.57]
+    metrics = {
+        planned.run(arm, "small", seed).id: {"t2d/mrr": values[seed]}
+        for arm, values in (("B1", treatment), ("B1-noHN", control))
+        for seed in range(4)
+    }
+    (reach,) = reachability(planned, metrics)
+    deltas = np.subtract(treatment, control)
+    assert reach.sd == pytest.approx(np.std(deltas, ddof=1))
+    assert reach.correlation == pytest.approx(np.corrcoef(treatment, control)[0, 1])
+    assert reach.sd_source == "4 finished pairs"
+    only_two = dict(list(metrics.items())[:2])
+    assert "public" in reachability(planned, only_two)[0].sd_source
+
+
+def test_a_margin_needs_its_seeds(load: Load) -> None:
+    """TOST at power .80 and no true difference: a margin of one sd takes 11 seeds, of half an sd 36."""
+    sd = 0.0084 * math.sqrt(2)
+    for margin, needed in ((sd, 11), (sd / 2, 36)):
+        claim = f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: {margin:.12f}}}"
+        (reach,) = reachability(plan(one_claim(load, "8", claim), FACTS))
+        assert reach.seeds_for_margin == needed
+        assert any(f"it takes {needed} or more" in warning for warning in reach.warnings)
+
+
+def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
+    """|t| of 3.87 rejects at n = 10 (tau² = 2), where a fixed t test asks for 2.26: more is needed to be seen."""
+    (growing,) = reachability(plan(one_claim(load, "{start: 4, max: 10}"), FACTS))
+    (fixed,) = reachability(plan(one_claim(load, "10"), FACTS))
+    assert growing.test == "t e-process"
+    assert growing.seeds == 10
+    assert growing.smallest_effect > fixed.smallest_effect
+
+
+def test_no_seed_changes_two_untrained_arms(load: Load) -> None:
+    text = STUDY.replace("B1: {hard_negatives: true}", "B1: {train: false, readout: weighted}").split(
+        "  - {claim: H3"
+    )[0]
+    for reach in reachability(plan(load(text), FACTS)):
+        assert reach.seeds == 0
+        assert reach.smallest_effect is None
+        assert "no seed can change" in reach.warnings[0]
+
+
+def test_scores_without_a_public_spread_are_said_in_sds(load: Load) -> None:
+    claim = "{claim: P, treatment: B1, control: B0, metric: geometry/effective_rank, expect: better}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    (reach,) = reachability(planned)
+    assert reach.smallest_difference is None
+    assert "1.16 sds of the paired deltas" in describe(planned, [reach])
+
+
+# The plan in words.
+
+
+def test_words_of_a_fresh_plan(load: Load) -> None:
+    planned = plan(load(), FACTS)
+    assert describe(planned).splitlines() == [
+        "hard   14 runs = 2 arms x 3 seeds x 2 backbones + 1 untrained arm x 2 backbones",
+        "done 0   left 14",
+        "runs    14 runs in pooled lanes, fp32, ZeRO 0",
+        f"next    semray run {planned.study.path}",
+    ]
+
+
+def test_words_count_what_is_done_shared_failed_and_left(load: Load) -> None:
+    whole = plan(load(), FACTS)
+    half = [run.id for run in whole.runs[:8]]
+    facts = replace(FACTS, seconds=dict.fromkeys(half, 100.0))
+    other = plan(load(STUDY.replace("seeds: 3", "seeds: 1"), "quick"), FACTS)
+    planned = sharing(plan(load(), facts, half), [other])
+    stuck = planned.left[0]
+    failure = Failure(
+        id=stuck.id, run=stuck, attempt=2, error="loss is nan at step 212", log="ledger/x.log", at=""
+    )
+    said = describe(planned, failed={stuck.id: failure}, lanes=2)
+    assert (
+        "done 8 (6 shared with quick)   failed 1   left 5   about 5 min on 2 lanes (from 8 finished runs)" in said
+    )
+    assert f"failed  {stuck.label}   loss is nan at step 212   ledger/x.log" in said
+
+
+def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
+    whole = plan(load(), FACTS)
+    seconds = {run.id: 10.0 if run.arm == "B1" else 1.0 for run in whole.runs[:6]}
+    planned = plan(load(), replace(FACTS, seconds=seconds), seconds)
+    expected = sum(10.0 if run.arm == "B1" else 1.0 for run in planned.left)
+    assert estimate(planned).seconds == pytest.approx(expected)
+    assert estimate(whole) is None
+    only_untrained = {run.id: 1.0 for run in whole.runs[:2]}
+    assert estimate(plan(load(), replace(FACTS, seconds=only_untrained), only_untrained)) is None
+
+
+def test_words_of_a_finished_plan_point_to_the_report(load: Load) -> None:
+    study = load()
+    done = [run.id for run in plan(study, FACTS).runs]
+    assert describe(plan(study, FACTS, done)).endswith(f"semray report {study.path}")
+
+
+def test_one_warning_is_said_once_for_all_its_claims(load: Load) -> None:
+    text = STUDY + "  - {claim: H2, treatment: B1, control: B0, metric: t2d/mrr, expect: worse}\n"
+    planned = plan(load(text.replace("[small, large]", "[small]")), FACTS)
+    warnings = [line for line in describe(planned, reachability(planned)).splitlines() if line.startswith("warn")]
+    assert [line.split(":")[0] for line in warnings] == ["warn    H1, H2", "warn    H3"]

@@ -1,0 +1,197 @@
+"""A study file: what a good one becomes, and that every mistake of a bad one is said at once, in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestration.errors import StudyError
+from orchestration.schema import Comparison, Resources, Seeds
+from orchestration.study import Study
+
+GOOD = """\
+question: Do hard negatives calibrate a concept encoder without improving its ranking?
+family: concept
+backbones: [all-MiniLM-L6-v2]
+train: {steps: 300, batch_size: 32}
+arms:
+  B0: {train: false}
+  B1: {hard_negatives: true}
+  B1-noHN: {hard_negatives: false}
+evaluate: [t2d, stress]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}
+"""
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str) -> Path:
+        path = tmp_path / "sample.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def complaint(path: Path) -> str:
+    with pytest.raises(StudyError) as caught:
+        Study.load(path)
+    return str(caught.value)
+
+
+def test_a_good_study_is_read_whole(write: Write) -> None:
+    study = Study.load(write(GOOD))
+    assert study.name == "sample"
+    assert study.question.startswith("Do hard negatives")
+    assert study.seeds == Seeds(initial=tuple(range(8)))
+    assert list(study.arms) == ["B0", "B1", "B1-noHN"]
+    assert study.evaluate == ("t2d", "stress")
+    assert study.resources == Resources()
+    assert study.compare[1] == Comparison(
+        claim="H3b",
+        treatment="B1",
+        control="B1-noHN",
+        metric="t2d/recall@10",
+        expect="equivalent",
+        margin=0.01,
+    )
+
+
+def test_train_is_shared_and_an_arm_may_change_it(write: Write) -> None:
+    study = Study.load(write(GOOD.replace("B1: {hard_negatives: true}", "B1: {hard_negatives: true, steps: 20}")))
+    assert [settings.steps for settings in study.arms.values()] == [300, 20, 300]
+    assert [settings.train for settings in study.arms.values()] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("declared", "initial", "reserve"),
+    [
+        ("3", (0, 1, 2), ()),
+        ("[7, 3, 1000]", (7, 3, 1000), ()),
+        ("{start: 2, max: 5}", (0, 1), (2, 3, 4)),
+    ],
+)
+def test_seeds_in_each_of_their_forms(write: Write, declared: str, initial: tuple, reserve: tuple) -> None:
+    study = Study.load(write(GOOD + f"seeds: {declared}\n"))
+    assert study.seeds == Seeds(initial=initial, reserve=reserve)
+    assert study.seeds.all == initial + reserve
+
+
+def test_comparisons_are_made_on_every_backbone_or_on_the_one_named(write: Write) -> None:
+    text = GOOD.replace("[all-MiniLM-L6-v2]", "[one, two]").replace(
+        "margin: 0.01}", "margin: 0.01, backbone: two}"
+    )
+    pairs = [(comparison.claim, backbone) for comparison, backbone in Study.load(write(text)).comparisons]
+    assert pairs == [("H1", "one"), ("H1", "two"), ("H3b", "two")]
+
+
+def test_anchors_and_merge_keys_are_plain_yaml(write: Write) -> None:
+    text = GOOD.replace("B1: {hard_negatives: true}", "B1: &base {hard_negatives: true, steps: 40}")
+    text = text.replace("B1-noHN: {hard_negatives: false}", "B1-noHN: {<<: *base, hard_negatives: false}")
+    study = Study.load(write(text))
+    assert (study.arms["B1-noHN"].steps, study.arms["B1-noHN"].hard_negatives) == (40, False)
+
+
+def test_a_whole_number_may_stand_for_a_float_but_not_the_other_way_round(write: Write) -> None:
+    assert Study.load(write(GOOD + "resources: {gpus_per_run: 1}\n")).resources.gpus_per_run == 1.0
+    assert "train.steps = 300.5\n  accepted: a whole number" in complaint(write(GOOD.replace("300", "300.5")))
+
+
+def test_every_mistake_is_said_at_once_with_its_line(write: Write) -> None:
+    text = """\
+question: Does it?
+family: concept
+backbones: [all-MiniLM-L6-v2]
+seeds: [1, 1]
+train: {steps: 3e2, learning_rate: 3e-5, nonsense: 1}
+arms:
+  B0: {train: 0}
+  B1: {readout: meen}
+evaluate: [t2dd]
+compare:
+  - {claim: H1, treatment: B1, control: B2, metric: t2d/recall@10, expect: beter}
+resources: {workers_per_run: 2, launcher: pool, deepspeed: {zero_stage: 4}}
+"""
+    path = write(text)
+    said = complaint(path)
+    expected = {
+        4: ["seeds[1] = 1"],
+        5: ["train.steps = '3e2'", "train.learning_rate = '3e-5'", "train.nonsense = 1"],
+        7: ["arms.B0.train = 0"],
+        8: ["arms.B1.readout = 'meen'"],
+        9: ["evaluate[0] = 't2dd'"],
+        11: ["compare[H1].expect = 'beter'", "compare[H1].control = 'B2'"],
+        12: ["resources.launcher = 'pool'", "resources.deepspeed.zero_stage = 4"],
+    }
+    for line, problems in expected.items():
+        for problem in problems:
+            assert f"{path}:{line}: {problem}\n  accepted: " in said
+    assert said.count("accepted:") == sum(map(len, expected.values()))
+
+
+def test_one_mistake_in_train_is_said_once_however_many_arms_share_it(write: Write) -> None:
+    assert complaint(write(GOOD.replace("300", "soon"))).count("train.steps") == 1
+
+
+def test_a_range_of_the_settings_class_is_laid_at_the_field_that_was_written(write: Write) -> None:
+    said = complaint(write(GOOD.replace("steps: 300, batch_size: 32", "steps: -5, batch_size: 0")))
+    assert "train.steps = -5" in said
+    assert "train.batch_size = 0" in said
+
+
+# Every path into a good study, with values of every YAML kind put there: a study loads or is refused in words.
+BASE = yaml.safe_load(
+    GOOD + "resources: {deepspeed: {zero_stage: 1}}\nseeds: [1, 2]\ndata: {lexicons: [wordnet]}\n"
+)
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 10**12),
+    st.floats(),
+    st.text(max_size=8),
+    st.lists(st.one_of(st.none(), st.integers(), st.text(max_size=3)), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
+)
+
+
+def places(value: object, place: tuple = ()) -> list[tuple]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place, *(found for step, below in inner for found in places(below, (*place, step)))]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(places(BASE)[1:]), value=VALUES)
+def test_whatever_is_written_is_read_or_refused_in_words(write: Write, place: tuple, value: object) -> None:
+    study = yaml.safe_load(yaml.safe_dump(BASE))
+    owner = study
+    for step in place[:-1]:
+        owner = owner[step]
+    owner[place[-1]] = value
+    path = write(yaml.safe_dump(study, sort_keys=False))
+    try:
+        Study.load(path)
+    except StudyError as error:
+        said = str(error)
+        assert said.count(f"{path}:") == said.count("\n  accepted: ") >= 1
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    at=st.integers(0, len(GOOD) - 1),
+    text=st.text(alphabet="{}[]:,-&*!|>'\"%@`#?\t\n 0aé\x07", max_size=3),
+    cut=st.integers(0, 5),
+)
+def test_a_damaged_file_is_read_or_refused_in_words(write: Write, at: int, text: str, cut: int) -> None:
+    try:
+        Study.load(write(GOOD[:at] + text + GOOD[at + cut :]))
+    except StudyError as error:
+        assert "accepted: " in str(error)
