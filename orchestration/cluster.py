@@ -1,0 +1,110 @@
+"""The Ray that lanes live in: the cluster this process belongs to, else one of its own on loopback."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestration.errors import StudyError
+
+OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
+
+
+@contextmanager
+def connected(cpus: int) -> Iterator[None]:
+    """Be connected to Ray within the block.
+
+    A Ray that this process is connected to already is used and left alone. Inside a cluster's job, or wherever
+    RAY_ADDRESS is set, that cluster is joined. Otherwise a Ray of `cpus` CPUs starts, reachable from this machine
+    alone, and ends with the block. Raises StudyError when Ray cannot be reached or started.
+    """
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    _keep_stdout_clean()
+    try:
+        if address:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        else:
+            _start(cpus)
+    except Exception as error:
+        raise StudyError(_no_ray(address, error)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def lanes_that_fit(cpus_per_lane: int, gpus_per_lane: float) -> int:
+    """How many lanes the connected Ray has room for."""
+    import ray
+
+    free = ray.cluster_resources()
+    room = free.get("CPU", 0) // cpus_per_lane
+    if gpus_per_lane:
+        room = min(room, math.floor(free.get("GPU", 0) / gpus_per_lane + 1e-6))
+    return int(room)
+
+
+def cores() -> int:
+    """CPU cores this process may use: of its affinity mask and of its control group's quota."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return allowed
+    return allowed if quota == "max" else max(1, min(allowed, int(quota) // int(period)))
+
+
+def _start(cpus: int) -> None:
+    """A local Ray that listens on loopback only.
+
+    On Linux Ray 2.60 turns 127.0.0.1 into the machine's address and then listens on every interface. What it does
+    on systems where it knows no clusters, it does here too once told that there is none.
+    """
+    import ray
+    from ray._private import ray_constants
+
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=OBJECT_STORE_BYTES,
+        _node_ip_address="127.0.0.1",
+    )
+
+
+def _keep_stdout_clean() -> None:
+    """Ray prints the reports of its daemons on stdout, where programs read results.
+
+    They tell of processes that died; the errors that lanes raise then say the same, and are recorded.
+    """
+    from ray._private import worker
+
+    worker.print_to_stdstream = lambda data, ignore_prefix: None
+
+
+def _no_ray(address: str | None, error: Exception) -> str:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if address:
+        return (
+            f"RAY_ADDRESS = {address}: no Ray answers there ({first})\n"
+            f"  accepted: the address of a running cluster, or no RAY_ADDRESS for a Ray of this machine's own"
+        )
+    return (
+        f"Ray did not start on this machine ({first})\n"
+        f"  accepted: room for its processes and files; `semray doctor` says what is missing, and Ray's own words "
+        f"are under {os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs"
+    )

@@ -1,0 +1,144 @@
+"""What happens inside a lane: execute jobs one after another, stage each result. Knows nothing of Ray."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from orchestration.run import Job, Result, Run
+
+if TYPE_CHECKING:
+    from trainers.world import Progress, World
+
+Body = Callable[[Job, "World"], Iterator[tuple[Run, Result]]]
+
+Staged = tuple[str, int]  # run id, attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """A job for a lane, with the attempt number of each run."""
+
+    job: Job
+    attempts: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Why a job ended early. final: it would end the same way again."""
+
+    message: str
+    traceback: str
+    final: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneState:
+    """What a lane says of its present job, whenever it is asked.
+
+    staged: seconds of work of each result that waits for the driver's commit. moving: id and place of the run
+    that is being worked on.
+    """
+
+    staged: Mapping[Staged, float] = field(default_factory=dict)
+    moving: tuple[str, Progress] | None = None
+    problem: Problem | None = None
+
+
+class Lane:
+    """One process that executes jobs, one at a time, while another thread answers how far it is.
+
+    warm: modules to import before the first job. gpus: the lane's share of a GPU, or their number; 0 means CPU.
+    """
+
+    def __init__(
+        self, body: Body | str, url: str, *, warm: Sequence[str], gpus: float, threads: int, checkpoint_every: int
+    ) -> None:
+        from orchestration.ledger import Ledger
+
+        for module in warm:
+            importlib.import_module(module)
+        if 0 < gpus < 1:
+            import torch
+
+            torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
+        self._device = "cuda" if gpus else "cpu"
+        self._threads, self._checkpoint_every = threads, checkpoint_every
+        self._body, self._ledger = resolved(body), Ledger(url)
+        self._state = LaneState()
+
+    def pid(self) -> int:
+        """The lane's process, once it is ready."""
+        return os.getpid()
+
+    def state(self) -> LaneState:
+        """How far the present job is. An answer renews the lane's lease."""
+        return self._state
+
+    def work(self, lease: Lease) -> LaneState:
+        """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
+        self._state = LaneState()
+        try:
+            self._execute(lease)
+        except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
+            self._state = replace(self._state, problem=problem(error))
+        return self._state
+
+    def _execute(self, lease: Lease) -> None:
+        waiting = [run.id for run in lease.job.runs]
+
+        def report(progress: Progress) -> None:
+            self._state = replace(self._state, moving=(waiting[0], progress))
+
+        began = time.perf_counter()
+        for run, result in self._body(lease.job, self._world(lease, report)):
+            attempt = lease.attempts[run.id]
+            self._ledger.stage(run, result, attempt)
+            waiting.remove(run.id)
+            seconds = time.perf_counter() - began
+            self._state = LaneState(staged={**self._state.staged, (run.id, attempt): seconds})
+            began = time.perf_counter()
+        if waiting:
+            raise RuntimeError(f"the job ended without a result for {', '.join(waiting)}")
+
+    def _world(self, lease: Lease, report: Callable[[Progress], None]) -> World:
+        from trainers.world import World
+
+        first, *others = lease.job.runs
+        return World(
+            device=self._device,
+            precision=first.precision,
+            zero_stage=first.zero_stage,
+            threads=self._threads,
+            scratch=None if others else self._ledger.scratch(first.id, lease.attempts[first.id]),
+            checkpoint_every=self._checkpoint_every,
+            report=report,
+        )
+
+
+def resolved(body: Body | str) -> Body:
+    """A run body given as such or as "module:function"."""
+    if callable(body):
+        return body
+    module, function = body.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def problem(error: Exception) -> Problem:
+    """What a person and the driver want to know of an error."""
+    from corpora.errors import CorpusError
+    from orchestration.errors import StudyError
+
+    engine = sys.modules.get("trainers.engine")  # not imported: then nothing can have diverged
+    certain = (CorpusError, StudyError, *((engine.Diverged,) if engine else ()))
+    return Problem(
+        message=f"{type(error).__name__}: {error}".strip().splitlines()[0],
+        traceback="".join(traceback.format_exception(error)),
+        final=isinstance(error, certain),
+    )

@@ -1,0 +1,103 @@
+"""Where runs execute: pooled lanes for runs of one worker, Ray Train worker groups for larger ones.
+
+A pooled lane is a long-lived actor: it imports torch once and executes job after job, so a run costs what it
+computes. The driver hands out jobs with a fencing number per run, asks every lane about once a second how far it
+is, and commits what lanes have staged. The answer is the renewal of a lane's lease: a lane that dies or stays
+silent is replaced, and its job is leased again under a higher number.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from orchestration.cluster import connected, cores, lanes_that_fit
+from orchestration.errors import StudyError
+from orchestration.events import (
+    Event,
+    LaneReady,
+    Outcome,
+    RunFailed,
+    RunFinished,
+    RunMoved,
+    RunStarted,
+)
+from orchestration.pool import LaneKind, Pool
+
+if TYPE_CHECKING:
+    from orchestration.lane import Body
+    from orchestration.ledger import Ledger
+    from orchestration.run import Job
+    from orchestration.schema import Resources
+
+__all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMoved", "RunStarted", "launch"]
+
+LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
+WARM = ("torch", "transformers", "trainers.engine")  # what every run imports, paid once per lane
+
+
+def launch(
+    jobs: Sequence[Job],
+    *,
+    ledger: Ledger,
+    resources: Resources,
+    on_event: Callable[[Event], None],
+    body: Body | str = "orchestration.execute:execute",
+    warm: Sequence[str] = WARM,
+    threads_per_lane: int = 1,
+    lease_seconds: float = LEASE_SECONDS,
+) -> Outcome:
+    """Execute the jobs and commit every result to the ledger; call it while driving the study.
+
+    Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
+    tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
+    launch after what is staged has been committed; a second one ends it at once.
+    Raises StudyError when Ray cannot be started or has no room for one lane.
+    """
+    if not jobs:
+        return Outcome()
+    cpus, gpus = threads_per_lane * resources.workers_per_run, resources.gpus_per_run
+    with connected(max(cores(), cpus * (resources.lanes or 1))), asked_to_stop() as stop:
+        room = lanes_that_fit(cpus, gpus)
+        if room < 1:
+            raise StudyError(_no_room(cpus, gpus))
+        lanes = min(resources.lanes or room, len(jobs))
+        if resources.workers_per_run > 1 or resources.launcher == "train":
+            from orchestration.train_group import launch_groups
+
+            return launch_groups(jobs, ledger, resources, on_event, stop, body, threads_per_lane, lanes)
+        kind = LaneKind(body, tuple(warm), gpus, threads_per_lane, resources.checkpoint_every)
+        pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds)
+        return pool.run(jobs, lanes=lanes, tries=resources.retries + 1)
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[threading.Event]:
+    """An event that SIGINT or SIGTERM sets within the block; the second signal raises KeyboardInterrupt."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
+        yield stop
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _no_room(cpus: int, gpus: float) -> str:
+    wanted = f"{cpus} CPUs" + (f" and {gpus:g} GPUs" if gpus else "")
+    return (
+        f"resources: a run needs {wanted}, and Ray has no such room\n"
+        f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, or a cluster with as much"
+    )

@@ -1,0 +1,293 @@
+"""The driver's side of pooled lanes: one queue of jobs, long-lived actors, and the commits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orchestration.errors import StudyError
+from orchestration.events import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
+from orchestration.lane import Body, Lane, LaneState, Lease, Problem
+from orchestration.run import Job, Run
+
+if TYPE_CHECKING:
+    from orchestration.ledger import Failure, Ledger
+
+POLL_SECONDS = 1.0
+START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
+START_TRIES = 3  # lanes that may die in a row before one of them was ready
+ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
+
+
+@dataclass(frozen=True)
+class LaneKind:
+    """What all lanes of a pool have in common; the fields are those of `Lane`."""
+
+    body: Body | str
+    warm: tuple[str, ...]
+    gpus: float
+    threads: int
+    checkpoint_every: int
+
+    def start(self, url: str) -> Any:
+        """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started."""
+        import ray
+
+        remote: Any = ray.remote  # its types do not know every option
+        threads = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
+        actor = remote(
+            num_cpus=self.threads,
+            num_gpus=self.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={"poll": 1},
+            runtime_env={"env_vars": threads},
+        )(Lane)
+        return actor.remote(url=url, **vars(self))
+
+
+@dataclass
+class _Task:
+    """A job in the queue: the runs it still lacks, how often it may be tried, and when it is worth looking at."""
+
+    runs: tuple[Run, ...]
+    tries: int
+    not_before: float = 0.0
+
+
+@dataclass
+class _Slot:
+    """A lane as the driver sees it. opened, polled, answered: when it was started, last asked, last heard."""
+
+    number: int
+    actor: Any
+    starting: Any
+    opened: float
+    polled: float = 0.0
+    answered: float = 0.0
+    task: _Task | None = None
+    attempts: dict[str, int] = field(default_factory=dict)  # of the task's runs that are not committed yet
+    work: Any = None
+    poll: Any = None
+
+    @property
+    def ready(self) -> bool:
+        return self.starting is None
+
+    def outstanding(self) -> list[Any]:
+        return [ref for ref in (self.starting, self.work, self.poll) if ref is not None]
+
+
+class Pool:
+    """Some lanes of one kind, and what has come out of them so far."""
+
+    def __init__(
+        self,
+        kind: LaneKind,
+        ledger: Ledger,
+        on_event: Callable[[Event], None],
+        stop: threading.Event,
+        *,
+        lease_seconds: float,
+    ) -> None:
+        self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
+        self.lease_seconds = lease_seconds
+        self.queue: deque[_Task] = deque()
+        self.slots: list[_Slot] = []
+        self.false_starts = 0
+        self.finished: list[str] = []
+        self.failed: dict[str, Failure] = {}
+
+    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int) -> Outcome:
+        """Work until every run is in the ledger or given up, or until asked to stop."""
+        self.queue.extend(_Task(job.runs, tries) for job in jobs)
+        try:
+            self.slots = [self._open(number) for number in range(lanes)]
+            while (self.queue or self._busy()) and not self.stop.is_set():
+                self._hand_out()
+                self._listen()
+                self._look_after()
+            stopped = bool(self.queue or self._busy())
+        finally:
+            self._close()
+        return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    def _busy(self) -> bool:
+        return any(slot.task for slot in self.slots)
+
+    # Lanes
+
+    def _open(self, number: int) -> _Slot:
+        actor = self.kind.start(self.ledger.url)
+        return _Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
+
+    def _replace(self, slot: _Slot) -> None:
+        """End a lane's process, whatever state it is in, and start another in its place."""
+        import ray
+
+        ray.kill(slot.actor)
+        self.slots[slot.number] = self._open(slot.number)
+
+    def _close(self) -> None:
+        """Commit what lies finished, then end all lanes."""
+        import ray
+
+        for slot in self.slots:
+            self._commit_staged(slot)
+            ray.kill(slot.actor)
+
+    def _look_after(self) -> None:
+        """Ask busy lanes how far they are; replace those that do not answer."""
+        now = time.monotonic()
+        if all(not slot.ready and now - slot.opened > START_SECONDS for slot in self.slots):
+            raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
+        for slot in [slot for slot in self.slots if slot.task]:
+            if now - slot.answered > self.lease_seconds:
+                message = f"its lane was silent for {self.lease_seconds:g} s"
+                self._lose(slot, message, message)
+            elif slot.poll is None and now - slot.polled >= POLL_SECONDS:
+                slot.polled = now
+                slot.poll = slot.actor.state.options(concurrency_group="poll").remote()
+
+    # Work
+
+    def _hand_out(self) -> None:
+        for slot in self.slots:
+            if slot.ready and slot.task is None:
+                task = self._next()
+                if task is None:
+                    return
+                self._assign(slot, task)
+
+    def _next(self) -> _Task | None:
+        """The next task that can be worked on now, without the runs that are done."""
+        for _ in range(len(self.queue)):
+            task = self.queue.popleft()
+            if time.monotonic() >= task.not_before:
+                done = [run for run in task.runs if self.ledger.has(run.id)]
+                for run in done:
+                    self._finish(run, 0.0)
+                task.runs = tuple(run for run in task.runs if run not in done)
+                if not task.runs:
+                    continue
+                if not any(self.ledger.held_elsewhere(run.id) for run in task.runs):
+                    return task
+                task.not_before = time.monotonic() + ELSEWHERE_SECONDS
+            self.queue.append(task)
+        return None
+
+    def _assign(self, slot: _Slot, task: _Task) -> None:
+        slot.task, slot.attempts = task, {run.id: self.ledger.lease(run.id) for run in task.runs}
+        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=dict(slot.attempts)))
+        slot.polled = slot.answered = time.monotonic()
+        for run in task.runs:
+            self.on_event(RunStarted(run=run, lane=slot.number, attempt=slot.attempts[run.id]))
+
+    def _listen(self) -> None:
+        """Wait for the next answer of any lane, at most until it is time to ask again."""
+        import ray
+
+        owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
+        if not owners:
+            self.stop.wait(POLL_SECONDS)
+            return
+        done, _ = ray.wait(list(owners), num_returns=1, timeout=POLL_SECONDS)
+        for ref in done:
+            slot = owners[ref]
+            try:
+                answer = ray.get(ref)
+            except ray.exceptions.RayActorError as error:
+                self._bury(slot, error)
+                continue
+            slot.answered = time.monotonic()
+            if ref == slot.starting:
+                self._welcome(slot)
+            elif ref == slot.poll:
+                slot.poll = None
+                self._take(slot, answer)
+            else:
+                self._end_work(slot, answer)
+
+    def _welcome(self, slot: _Slot) -> None:
+        slot.starting, self.false_starts = None, 0
+        self.on_event(LaneReady(lane=slot.number, seconds=time.monotonic() - slot.opened))
+
+    def _bury(self, slot: _Slot, error: Exception) -> None:
+        """The lane's process died, at work or before it was ready."""
+        if slot.ready:
+            self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
+            return
+        self.false_starts += 1
+        if self.false_starts >= START_TRIES:
+            raise StudyError(_no_lane(str(error)))
+        self._replace(slot)
+
+    def _lose(self, slot: _Slot, message: str, details: str) -> None:
+        self._commit_staged(slot)
+        self._replace(slot)
+        if slot.task:
+            self._fail(slot, Problem(message=message, traceback=details, final=False))
+
+    def _take(self, slot: _Slot, state: LaneState) -> None:
+        """Commit what a lane has staged, and pass on where it is."""
+        assert slot.task is not None
+        runs = {run.id: run for run in slot.task.runs}
+        for (run_id, attempt), seconds in state.staged.items():
+            if slot.attempts.get(run_id) == attempt:
+                self._commit(slot, runs[run_id], seconds)
+        if state.moving and state.moving[0] in slot.attempts:
+            self.on_event(RunMoved(run=runs[state.moving[0]], progress=state.moving[1]))
+
+    def _end_work(self, slot: _Slot, state: LaneState) -> None:
+        slot.work = None
+        self._take(slot, state)
+        if state.problem:
+            self._replace(slot)
+            self._fail(slot, state.problem)
+        slot.task = None
+
+    # Results
+
+    def _commit_staged(self, slot: _Slot) -> None:
+        """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
+        for run in slot.task.runs if slot.task else ():
+            attempt = slot.attempts.get(run.id)
+            if attempt and self.ledger.staged(run.id, attempt):
+                self._commit(slot, run, 0.0)
+
+    def _commit(self, slot: _Slot, run: Run, seconds: float) -> None:
+        assert slot.task is not None
+        attempt = slot.attempts.pop(run.id)
+        if self.ledger.commit(run.id, attempt) or self.ledger.has(run.id):
+            self._finish(run, seconds)
+        else:  # another driver has leased it meanwhile: wait for what comes of that
+            self.queue.append(_Task((run,), slot.task.tries))
+
+    def _finish(self, run: Run, seconds: float) -> None:
+        self.finished.append(run.id)
+        self.on_event(RunFinished(run=run, seconds=seconds))
+
+    def _fail(self, slot: _Slot, problem: Problem) -> None:
+        """Record the runs that a job still owed, and queue them again while they may be tried."""
+        assert slot.task is not None
+        owed = tuple(run for run in slot.task.runs if run.id in slot.attempts)
+        retrying = slot.task.tries > 1 and not problem.final
+        for run in owed:
+            failure = self.ledger.fail(run, slot.attempts[run.id], problem.message, problem.traceback)
+            if not retrying:
+                self.failed[run.id] = failure
+            self.on_event(RunFailed(run=run, message=problem.message, retrying=retrying))
+        if retrying and owed:
+            self.queue.append(_Task(owed, slot.task.tries - 1))
+
+
+def _no_lane(why: str) -> str:
+    last = [line for line in why.strip().splitlines() if line.strip()][-1]
+    return (
+        f"no lane could be started: {last}\n"
+        f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"
+    )

@@ -1,0 +1,355 @@
+"""Pooled lanes on a real Ray: every run ends once in the ledger, whatever dies, hangs or raises on the way.
+
+The run bodies below do what their run's settings say; they meet the test through files in a folder of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import psutil
+import pytest
+
+from evaluators.scores import Score
+from orchestration.cluster import connected
+from orchestration.errors import StudyError
+from orchestration.lane import Body
+from orchestration.lanes import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
+from orchestration.ledger import Ledger
+from orchestration.run import Job, Result, Run
+from orchestration.schema import Resources
+from trainers.world import Progress, World
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_of_two() -> Iterator[None]:
+    import ray
+
+    with connected(2):
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        yield
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(tmp_path / "ledger")
+    with ledger.drive("study"):
+        yield ledger
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "meet").mkdir()
+    return tmp_path / "meet"
+
+
+def make_run(folder: Path, seed: int, **settings: object) -> Run:
+    return Run(
+        family="concept",
+        arm="A",
+        backbone="tiny",
+        seed=seed,
+        settings=settings,
+        data={"folder": str(folder)},
+        evaluate=(),
+        defining=settings,
+        backbone_fingerprint="b",
+        corpus_fingerprint="c",
+    )
+
+
+def squares(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """The square of each run's seed."""
+    for run in job.runs:
+        notes = {"threads": os.environ["OMP_NUM_THREADS"], "pid": os.getpid()}
+        seed = run.seed or 0
+        yield run, Result(scores=[Score(metric="square", value=seed**2)], notes=notes)
+
+
+def entries_at_first(run: Run) -> bool:
+    """True for the first call with this run, in whatever process."""
+    try:
+        (Path(run.data["folder"]) / f"entered-{run.seed}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def raising(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Raises the named error: at the first attempt, or always."""
+    from corpora.errors import CorpusError
+
+    for run in job.runs:
+        if entries_at_first(run) or run.settings["always"]:
+            raise {"ValueError": ValueError, "CorpusError": CorpusError}[run.settings["error"]]("no such word")
+        yield run, Result(scores=[Score(metric="m", value=1)])
+
+
+def waiting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """At the first attempt runs until somebody ends it; later attempts wait until that process is gone, if told to."""
+    import time
+
+    import psutil
+
+    (run,) = job.runs
+    assert world.scratch is not None
+    pid_file = Path(run.data["folder"]) / f"pid-{run.seed}"
+    first = entries_at_first(run)
+    if first:
+        (world.scratch / "reached").write_text("17")
+        pid_file.write_text(str(os.getpid()))
+    for step in range(100_000):
+        world.report(Progress(step=step, steps=100_000, loss=1.0))
+        time.sleep(0.01)
+        if not first and not (run.settings["outlive"] and psutil.pid_exists(int(pid_file.read_text()))):
+            break
+        if first and (Path(run.data["folder"]) / "go").exists():
+            break
+    yield run, Result(scores=[Score(metric="reached", value=float((world.scratch / "reached").read_text()))])
+
+
+def stacked(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Yields run after run; at the first attempt its process dies after three."""
+    folder = Path(job.runs[0].data["folder"])
+    first = not (folder / "first").exists()
+    asked = folder / ("first" if first else "second")
+    asked.write_text(" ".join(run.id for run in job.runs))
+    for number, run in enumerate(job.runs):
+        if first and number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield run, Result(scores=[Score(metric="m", value=1.0)])
+
+
+def short(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Forgets the last run."""
+    for run in job.runs[:-1]:
+        yield run, Result(scores=[])
+
+
+def go(
+    ledger: Ledger,
+    jobs: list[Job],
+    body: Body | str,
+    on_event: Callable[[Event], None] = lambda event: None,
+    *,
+    resources: Mapping[str, Any] = MappingProxyType({}),
+    lease_seconds: float = 60.0,
+) -> tuple[Outcome, list[Event]]:
+    """Launch without importing torch in every lane; returns what came out and what was told."""
+    events: list[Event] = []
+
+    def hear(event: Event) -> None:
+        events.append(event)
+        on_event(event)
+
+    outcome = launch(
+        jobs,
+        ledger=ledger,
+        resources=Resources(**{"lanes": 1, "retries": 1, **resources}),
+        on_event=hear,
+        body=body,
+        warm=(),
+        lease_seconds=lease_seconds,
+    )
+    return outcome, events
+
+
+def alone(runs: list[Run]) -> list[Job]:
+    return [Job(runs=(run,)) for run in runs]
+
+
+def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
+    runs = [make_run(folder, seed) for seed in range(12)]
+    outcome, events = go(ledger, alone(runs), squares, resources={"lanes": 2})
+    assert outcome.failed == {}
+    assert not outcome.stopped
+    assert sorted(outcome.finished) == sorted(run.id for run in runs)
+    assert ledger.ids() == set(outcome.finished)
+    records = [ledger.record(run.id) for run in runs]
+    assert [record.metrics["square"].value for record in records] == [seed**2 for seed in range(12)]
+    assert {record.attempt for record in records} == {1}
+    assert len({record.notes["pid"] for record in records}) <= 2
+    assert {record.notes["threads"] for record in records} == {"1"}
+
+    assert sum(isinstance(event, LaneReady) for event in events) >= 1
+    for run in runs:
+        told = [type(event) for event in events if getattr(event, "run", None) == run]
+        assert told == [RunStarted, RunFinished]
+
+    again, events = go(ledger, alone(runs), raising)
+    assert sorted(again.finished) == sorted(outcome.finished)
+    assert not any(isinstance(event, RunStarted) for event in events)
+
+
+def test_nothing_to_do(ledger: Ledger) -> None:
+    assert go(ledger, [], squares) == (Outcome(), [])
+
+
+@pytest.mark.parametrize(
+    ("error", "always", "attempts", "done"),
+    [("ValueError", False, 2, True), ("ValueError", True, 3, False), ("CorpusError", False, 1, False)],
+)
+def test_a_run_that_raises(
+    ledger: Ledger, folder: Path, error: str, always: bool, attempts: int, done: bool
+) -> None:
+    """It is tried again unless that is pointless, in a new process; the other runs do not mind."""
+    runs = [make_run(folder, 0, error=error, always=always), make_run(folder, 1, error="ValueError", always=False)]
+    outcome, events = go(ledger, alone(runs), raising, resources={"retries": 2})
+    assert ledger.has(runs[1].id)
+    assert ledger.has(runs[0].id) == done
+    assert [event.attempt for event in events if isinstance(event, RunStarted) and event.run == runs[0]] == list(
+        range(1, attempts + 1)
+    )
+    told = [event.retrying for event in events if isinstance(event, RunFailed) and event.run == runs[0]]
+    assert told == [True] * (attempts - 1) + [False] * (not done)
+    assert set(outcome.failed) == set(ledger.failed()) == (set() if done else {runs[0].id})
+    if not done:
+        failure = outcome.failed[runs[0].id]
+        assert failure.error == f"{error}: no such word"
+        assert "in raising" in Path(failure.log).read_text()
+
+
+def test_a_job_that_forgets_a_run(ledger: Ledger, folder: Path) -> None:
+    runs = [make_run(folder, seed) for seed in range(3)]
+    outcome, _ = go(ledger, [Job(runs=tuple(runs))], short, resources={"retries": 0})
+    assert sorted(outcome.finished) == sorted(run.id for run in runs[:2])
+    assert "without a result for " + runs[2].id in outcome.failed[runs[2].id].error
+
+
+def send(folder: Path, number: signal.Signals) -> Callable[[Event], None]:
+    """Send a signal to the lane of a run as soon as it says that it is on its way, once."""
+    sent: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunMoved) and not sent:
+            sent.append(event)
+            os.kill(int((folder / f"pid-{event.run.seed}").read_text()), number)
+
+    return hear
+
+
+def test_a_lane_that_is_killed(ledger: Ledger, folder: Path) -> None:
+    """Its run starts again elsewhere, from the checkpoint of the attempt that died."""
+    run = make_run(folder, 0, outlive=False)
+    outcome, events = go(ledger, alone([run]), waiting, send(folder, signal.SIGKILL))
+    assert outcome.finished == (run.id,)
+    assert ledger.record(run.id).attempt == 2
+    assert ledger.record(run.id).metrics["reached"].value == 17
+    (failed,) = [event for event in events if isinstance(event, RunFailed)]
+    assert failed.retrying
+    assert "died" in failed.message
+    assert ledger.failed() == {}
+    assert os.listdir(Path(ledger.url) / ".scratch") == []
+
+
+def test_a_lane_that_is_paused(ledger: Ledger, folder: Path) -> None:
+    """Its lease runs out; when it wakes up and finishes, its result is not the one that counts."""
+    run = make_run(folder, 0, outlive=True)
+    pause = send(folder, signal.SIGSTOP)
+
+    def hear(event: Event) -> None:
+        pause(event)
+        if isinstance(event, RunStarted) and event.attempt == 2:
+            (folder / "go").touch()
+            os.kill(int((folder / "pid-0").read_text()), signal.SIGCONT)
+
+    outcome, events = go(ledger, alone([run]), waiting, hear, resources={"lanes": 2}, lease_seconds=2.5)
+    assert outcome.finished == (run.id,)
+    assert ledger.record(run.id).attempt == 2
+    (failed,) = [event for event in events if isinstance(event, RunFailed)]
+    assert failed.message == "its lane was silent for 2.5 s"
+    assert not psutil.pid_exists(int((folder / "pid-0").read_text()))
+    assert ledger.ids() == {run.id}
+
+
+def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: Path) -> None:
+    runs = [make_run(folder, seed) for seed in range(6)]
+    outcome, _ = go(ledger, [Job(runs=tuple(runs))], stacked)
+    assert sorted(outcome.finished) == sorted(run.id for run in runs)
+    assert (folder / "first").read_text().split() == [run.id for run in runs]
+    assert (folder / "second").read_text().split() == [run.id for run in runs[3:]]
+    assert [ledger.record(run.id).attempt for run in runs] == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_driver_that_is_asked_to_stop(ledger: Ledger, folder: Path, number: signal.Signals) -> None:
+    runs = [make_run(folder, seed) for seed in range(30)]
+    finished = count(1)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunFinished) and next(finished) == 5:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    outcome, _ = go(ledger, alone(runs), squares, hear)
+    assert signal.getsignal(number) == before
+    assert outcome.stopped
+    assert 5 <= len(outcome.finished) <= 7
+    assert ledger.ids() == set(outcome.finished)
+    outcome, _ = go(ledger, alone(runs), squares)
+    assert ledger.ids() == {run.id for run in runs}
+    assert not outcome.stopped
+
+
+def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
+    """Two studies share a run: the second waits for it rather than doing it again."""
+    shared, own = make_run(folder, 0), make_run(folder, 1)
+    other = Ledger(ledger.url)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunFinished) and event.run == own:
+            other.stage(shared, Result(scores=[Score(metric="square", value=-1)]), attempt)
+            assert other.commit(shared.id, attempt)
+
+    with other.drive("another study"):
+        attempt = other.lease(shared.id)
+        outcome, events = go(ledger, alone([shared, own]), squares, hear)
+    assert sorted(outcome.finished) == sorted([shared.id, own.id])
+    assert ledger.record(shared.id).metrics["square"].value == -1
+    assert [event.run for event in events if isinstance(event, RunStarted)] == [own]
+
+
+def test_lanes_that_cannot_start(ledger: Ledger, folder: Path) -> None:
+    jobs = alone([make_run(folder, 0)])
+    with pytest.raises(
+        StudyError, match=r"no lane could be started: ModuleNotFoundError: .*no_such_module.*\n  accepted"
+    ):
+        go(ledger, jobs, "no_such_module:execute")
+
+
+def test_a_run_that_needs_what_is_not_there(ledger: Ledger, folder: Path) -> None:
+    with pytest.raises(
+        StudyError, match=r"a run needs 1 CPUs and 0.5 GPUs, and Ray has no such room\n  accepted: "
+    ):
+        go(ledger, alone([make_run(folder, 0)]), squares, resources={"gpus_per_run": 0.5})
+
+
+def test_nothing_listens_beyond_this_machine() -> None:
+    import ray
+
+    assert ray.is_initialized()
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    assert any("raylet" in process.name() for process in processes)
+    for process in processes:
+        for connection in process.net_connections("inet"):
+            if connection.status == psutil.CONN_LISTEN:
+                assert connection.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1"), process.cmdline()
+
+
+def test_outside_the_main_thread(ledger: Ledger, folder: Path) -> None:
+    """No signal handlers there; a search calls from a thread."""
+    run, outcomes = make_run(folder, 3), []
+    thread = threading.Thread(target=lambda: outcomes.append(go(ledger, alone([run]), squares)[0]))
+    thread.start()
+    thread.join()
+    assert outcomes[0].finished == (run.id,)
