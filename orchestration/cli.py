@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from orchestration.errors import RunFailed, StudyError
 
     try:
-        return getattr(commands, options.command)(options)
+        return getattr(commands, options.command.replace("-", "_"))(options)
     except StudyError as error:
         print(error, file=sys.stderr)
         return WRONG_REQUEST
@@ -76,6 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", "write a run's model to a folder that SentenceTransformer loads", study=False)
     export.add_argument("run", metavar="RUN", help="a run id, or enough of its first digits")
     export.add_argument("path", metavar="PATH", help="the folder to write; must not exist or be empty")
+    aside = add(
+        "set-aside", "move a damaged ledger entry away, so that its run is done again", study=False, json=False
+    )
+    aside.add_argument("run", metavar="RUN", help="the run's id, or enough of its first digits")
     why = add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
     verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from orchestration.lanes import Event
+    from orchestration.events import Event
     from trainers.world import Progress
 
 
@@ -28,21 +28,21 @@ class Watch:
 
     def __call__(self, event: Event) -> None:
         """Take one event of a lane."""
-        from orchestration import lanes
+        from orchestration import events
 
         match event:
-            case lanes.LaneReady():
+            case events.LaneReady():
                 self._line("a lane is ready")
-            case lanes.RunStarted(run=run):
+            case events.RunStarted(run=run):
                 self.started = self.started or time.monotonic()
                 self.running[run.id] = (run.label, None)
-            case lanes.RunMoved(run=run, progress=progress):
+            case events.RunMoved(run=run, progress=progress):
                 self.running[run.id] = (run.label, progress)
-            case lanes.RunFinished(run=run, seconds=seconds):
+            case events.RunFinished(run=run, seconds=seconds):
                 self.running.pop(run.id, None)
                 self.finished += 1
                 self._line(f"{run.label}: done in {seconds:.0f} s")
-            case lanes.RunFailed(run=run, message=message, retrying=retrying):
+            case events.RunFailed(run=run, message=message, retrying=retrying):
                 self.running.pop(run.id, None)
                 self.failed += not retrying
                 self._line(f"{run.label}: {message}{'; trying again' if retrying else ''}")

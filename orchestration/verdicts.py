@@ -153,10 +153,11 @@ def _judged(
 def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
     arms = [claim.treatment, claim.control, *([claim.matched_control] if claim.matched_control else [])]
     scores = [evidence.values(arm, claim.backbone, claim.metric) for arm in arms]
+    asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores)]
     pairs = pair(
         scores[0],
         scores[1],
-        seeds=evidence.seeds,
+        seeds=asked,
         larger_is_better=evidence.larger_is_better[claim.metric],
         matched_control=scores[2] if len(scores) > 2 else None,
     )

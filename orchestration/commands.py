@@ -1,0 +1,305 @@
+"""What each word of the command line does. Every function takes the parsed options and returns the exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestration.cli import DONE, SOME_FAILED
+from orchestration.errors import StudyError
+from orchestration.ledger import Ledger
+from orchestration.plan import Plan, extend, gather_facts
+from orchestration.plan import plan as make_plan
+from orchestration.study import Study
+
+if TYPE_CHECKING:
+    from orchestration.findings import Findings
+
+
+def run(options: Namespace) -> int:
+    """Train what the ledger lacks, judge, report, track."""
+    from orchestration.verdicts import declare, find
+
+    study, ledger = _study(options), Ledger(options.ledger)
+    with ledger.drive(study.name) as adopted:
+        if adopted:
+            _say(f"taken over from an earlier driver: {len(adopted)} finished runs")
+        plan = _plan(study, ledger)
+        _say(_described(plan, ledger))
+        declare(study, ledger)
+        stopped = _train(plan, ledger)
+        findings = find(study, plan.runs, ledger)
+        while not stopped and (wider := _with_another_seed(plan, findings)) is not None:
+            plan = wider
+            stopped = _train(plan, ledger)
+            findings = find(study, plan.runs, ledger)
+    _show(options, findings)
+    _publish(findings, ledger, _report_folder(options, study, ledger), options.mlflow)
+    return SOME_FAILED if stopped or findings.with_status("failed") or findings.with_status("missing") else DONE
+
+
+def plan(options: Namespace) -> int:
+    """Show what a run would do and what its seeds can show."""
+    from orchestration.reachability import reachability
+
+    study, ledger = _study(options), Ledger(options.ledger)
+    plan = _plan(study, ledger)
+    if options.json:
+        reaches = reachability(plan, _metrics(plan, ledger))
+        runs = [
+            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
+            for r in plan.runs
+        ]
+        print(
+            json.dumps(
+                {"study": study.name, "runs": runs, "claims": [asdict(reach) for reach in reaches]}, indent=1
+            )
+        )
+    else:
+        print(_described(plan, ledger))
+    return DONE
+
+
+def report(options: Namespace) -> int:
+    """Print the verdicts from what the ledger holds, and write the report's files."""
+    from orchestration.passport import write_passport
+    from orchestration.report import write
+    from orchestration.verdicts import find
+
+    study, ledger = _study(options), Ledger(options.ledger)
+    plan = _grown(_plan(study, ledger))
+    findings = find(study, plan.runs, ledger)
+    if not findings.with_status("finished"):
+        raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
+    _show(options, findings)
+    page = write(findings, _report_folder(options, study, ledger))
+    _say(f"report  {page}")
+    if options.passport:
+        write_passport(Path(options.passport), study, plan.runs, ledger, findings)
+        _say(f"passport  {options.passport}")
+    return DONE
+
+
+def sync(options: Namespace) -> int:
+    """Bring MLflow up to what the ledger holds."""
+    from orchestration.verdicts import find
+
+    study, ledger = _study(options), Ledger(options.ledger)
+    findings = find(study, _grown(_plan(study, ledger)).runs, ledger)
+    done = _sync(findings, ledger, options.mlflow)
+    if options.json:
+        print(json.dumps(asdict(done), default=str))
+    return SOME_FAILED if done.problem else DONE
+
+
+def status(options: Namespace) -> int:
+    """Which runs are done, failed or left."""
+    study, ledger = _study(options), Ledger(options.ledger)
+    plan = _grown(_plan(study, ledger))
+    failed = ledger.failed()
+    rows = [
+        {
+            "id": run.id,
+            "run": run.label,
+            "status": "done" if run in plan.done else "failed" if run.id in failed else "left",
+            "problem": failed[run.id].error if run.id in failed else "",
+        }
+        for run in plan.runs
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return DONE
+    for row in rows:
+        print(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip())
+    return DONE
+
+
+def export(options: Namespace) -> int:
+    """Copy a run's model to a folder of the user's."""
+    ledger, target = Ledger(options.ledger), Path(options.path)
+    run_id = _only_run(ledger, options.run)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise StudyError(f"{target}: exists already\n  accepted: a folder that does not exist, or an empty one")
+    model = ledger.model(run_id)
+    if model is None:
+        raise StudyError(f"run {run_id} left no model in {ledger.url}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(model, target, dirs_exist_ok=True)
+    label = ledger.record(run_id).run.label
+    print(
+        json.dumps({"run": run_id, "path": str(target)}) if options.json else f"{label} ({run_id}) is in {target}"
+    )
+    return DONE
+
+
+def why(options: Namespace) -> int:
+    """The chain from a verdict to deltas, runs, items and files."""
+    from orchestration.report import as_json
+    from orchestration.verdicts import find
+    from orchestration.why import chain
+
+    study, ledger = _study(options), Ledger(options.ledger)
+    findings = find(study, _grown(_plan(study, ledger)).runs, ledger)
+    chosen = replace(findings, findings=tuple(f for f in findings.findings if f.verdict.claim == options.claim))
+    if not chosen.findings:
+        known = dict.fromkeys(comparison.claim for comparison in study.compare)
+        raise StudyError(
+            f"{study.path}: no claim {options.claim}\n  accepted: {', '.join(known) or 'none is declared'}"
+        )
+    print(json.dumps(as_json(chosen), indent=1) if options.json else chain(chosen))
+    return DONE
+
+
+def verify(options: Namespace) -> int:
+    """Recompute a passport's figures."""
+    from orchestration.passport import verify as check
+
+    done = check(Path(options.passport))
+    if options.json:
+        print(json.dumps(asdict(done), default=str))
+    else:
+        for place, printed, again in done.differences:
+            print(f"differs  {place}: printed {printed}, recomputed {again}")
+        wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
+        print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
+    return SOME_FAILED if done.differences else DONE
+
+
+def doctor(options: Namespace) -> int:
+    """Check this machine."""
+    from orchestration.doctor import checks
+
+    answers = checks(options.ledger)
+    if options.json:
+        print(json.dumps([asdict(answer) for answer in answers], indent=1))
+    else:
+        for answer in answers:
+            print(f"{'ok' if answer.ok else 'MISSING':8}{answer.name:18}{answer.found}")
+            if not answer.ok and answer.mend:
+                print(f"{'':8}{answer.mend}")
+    return DONE if all(answer.ok for answer in answers) else SOME_FAILED
+
+
+def set_aside(options: Namespace) -> int:
+    """Move a damaged entry of the ledger away, so that its run is done again."""
+    ledger = Ledger(options.ledger)
+    print(f"moved to {ledger.set_aside(_only_run(ledger, options.run))}")
+    return DONE
+
+
+def _study(options: Namespace) -> Study:
+    study = Study.load(options.study)
+    lanes = getattr(options, "lanes", None)
+    return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
+
+
+def _plan(study: Study, ledger: Ledger) -> Plan:
+    """The plan with what the ledger holds and how long those runs took."""
+    plan = make_plan(study, gather_facts(study), ledger.ids())
+    seconds = {run.id: sum(ledger.record(run.id).seconds.values()) for run in plan.done}
+    return replace(plan, facts=replace(plan.facts, seconds=seconds))
+
+
+def _grown(plan: Plan) -> Plan:
+    """The plan with those reserve seeds that a study until decided has reached already."""
+    arms = {(arm, backbone) for arm in plan.study.arms for backbone in plan.study.backbones}
+    wider = extend(plan, plan.study.seeds.reserve, arms)
+    kept = tuple(run for run in wider.runs if run in plan.runs or run.id in plan.finished)
+    return replace(plan, runs=kept)
+
+
+def _train(plan: Plan, ledger: Ledger) -> bool:
+    """Launch what the ledger lacks; True when asked to stop before all was done."""
+    left = replace(plan, finished=frozenset(ledger.ids()))
+    if not left.jobs:
+        return False
+    from orchestration.lanes import launch
+    from orchestration.progress import Watch
+
+    watch = Watch(len(left.left))
+    try:
+        return launch(left.jobs, ledger=ledger, resources=plan.study.resources, on_event=watch).stopped
+    finally:
+        watch.close()
+
+
+def _with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
+    """The plan with the next reserve seed for every arm of a comparison that is still open; None when all is said."""
+    from orchestration.verdicts import undecided_arms
+
+    arms = undecided_arms(findings)
+    used = set(findings.seeds)
+    spare = [seed for seed in plan.study.seeds.reserve if seed not in used]
+    if not arms or not spare:
+        return None
+    wider = extend(plan, spare[:1], arms)
+    if len(wider.runs) == len(plan.runs):
+        return None
+    _say(f"still open: {', '.join(sorted({arm for arm, _ in arms}))}; adding seed {spare[0]}")
+    return wider
+
+
+def _described(plan: Plan, ledger: Ledger) -> str:
+    from orchestration.plan_words import describe
+    from orchestration.reachability import reachability
+
+    return describe(plan, reachability(plan, _metrics(plan, ledger)), ledger.failed(), plan.study.resources.lanes)
+
+
+def _metrics(plan: Plan, ledger: Ledger) -> dict[str, dict[str, float]]:
+    """Run id -> metrics, for the runs that are done."""
+    return {
+        run.id: {name: metric.value for name, metric in ledger.record(run.id).metrics.items()} for run in plan.done
+    }
+
+
+def _show(options: Namespace, findings: Findings) -> None:
+    """The verdicts on stdout, in the form asked for."""
+    from orchestration import report as forms
+
+    if options.json:
+        print(json.dumps(forms.as_json(findings), indent=1))
+    else:
+        form = getattr(options, "format", "table")
+        print({"table": forms.table, "markdown": forms.markdown, "latex": forms.latex}[form](findings))
+
+
+def _report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
+    """`--out`, else reports/<study> beside a local ledger or here."""
+    if getattr(options, "out", None):
+        return Path(options.out)
+    beside = Path(ledger.url).parent if "://" not in ledger.url else Path()
+    return beside / "reports" / study.name
+
+
+def _publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
+    """Write the report's files, then bring MLflow up to date; MLflow being away does not fail the study."""
+    from orchestration.report import write
+
+    _say(f"report  {write(findings, folder)}")
+    _sync(findings, ledger, uri)
+
+
+def _only_run(ledger: Ledger, start: str) -> str:
+    """The one finished run whose id begins so."""
+    matching = sorted(run_id for run_id in ledger.ids() if run_id.startswith(start))
+    if len(matching) != 1:
+        held = (
+            f"{len(matching)} runs begin so: {', '.join(matching[:5])}"
+            if matching
+            else "no finished run begins so"
+        )
+        raise StudyError(
+            f"run {start}: {held} in {ledger.url}\n  accepted: an id that `semray status STUDY` shows"
+        )
+    return matching[0]
+
+
+def _say(*lines: str | Iterable[str]) -> None:
+    print(*lines, file=sys.stderr, flush=True)
