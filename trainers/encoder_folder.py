@@ -1,0 +1,115 @@
+"""An encoder on disk, in the layout of sentence-transformers: anyone can load what a run leaves behind."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainers.backbones import OWN_FORMAT, BackboneError, prefix_of
+
+if TYPE_CHECKING:
+    from trainers.encoder import Encoder
+
+MODULES = "sentence_transformers.models."
+POOLING = {"mean": "mean", "weighted": "mean", "cls": "cls", "max": "max"}
+
+
+def write_encoder(encoder: Encoder, path: Path) -> None:
+    """Backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our own record.
+
+    A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
+    given softmax(logits), whose sum is 1; its layers count from the embeddings (0), so the last K begin at
+    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear.
+    """
+    from safetensors.torch import save_file
+
+    path.mkdir(parents=True, exist_ok=True)
+    _write_transformer(encoder, path)
+    modules = ["Transformer"]
+    if encoder.layer_logits is not None:
+        depth = encoder.backbone.config.num_hidden_layers
+        folder = path / f"{len(modules)}_WeightedLayerPooling"
+        _json(
+            folder / "config.json",
+            {
+                "word_embedding_dimension": encoder.width,
+                "layer_start": depth + 1 - encoder.layers,
+                "num_hidden_layers": depth,
+            },
+        )
+        mixture = encoder.layer_logits.detach().float().softmax(-1).cpu().contiguous()
+        save_file({"layer_weights": mixture}, folder / "model.safetensors")
+        modules.append("WeightedLayerPooling")
+    folder = path / f"{len(modules)}_Pooling"
+    _json(folder / "config.json", _pooling(encoder))
+    modules += ["Pooling", "Normalize"]
+    (path / f"{len(modules) - 1}_Normalize").mkdir(exist_ok=True)
+    _json(
+        path / "modules.json",
+        [
+            {"idx": n, "name": str(n), "path": f"{n}_{name}" if n else "", "type": MODULES + name}
+            for n, name in enumerate(modules)
+        ],
+    )
+    _json(
+        path / OWN_FORMAT,
+        {
+            "readout": encoder.readout,
+            "layers": encoder.layers,
+            "layer_weights": encoder.layer_weights(),
+            "max_length": encoder.max_length,
+            "prefix": encoder.prefix,
+        },
+    )
+
+
+def read_encoder(path: Path, options: dict[str, Any]) -> Encoder:
+    """An encoder from a folder; options replace what the folder says about readout, layers and length."""
+    import torch
+
+    from trainers.encoder import Encoder, load_backbone
+
+    record_file = path / OWN_FORMAT
+    record = json.loads(record_file.read_text()) if record_file.is_file() else {"prefix": prefix_of(path)}
+    weights = record.pop("layer_weights", [])
+    try:
+        backbone, tokenizer = load_backbone(path)
+    except (OSError, ValueError, KeyError) as error:
+        raise BackboneError(f"backbones: {path} cannot be loaded: {error}") from error
+    encoder = Encoder(backbone, tokenizer, **{**record, **options})
+    if encoder.layer_logits is not None and len(weights) == encoder.layers:
+        with torch.no_grad():
+            encoder.layer_logits.copy_(torch.tensor([math.log(weight) for weight in weights]))
+    return encoder.eval()
+
+
+def _write_transformer(encoder: Encoder, path: Path) -> None:
+    config = encoder.backbone.config
+    before = config.output_hidden_states
+    config.output_hidden_states = encoder.layer_logits is not None   # what WeightedLayerPooling reads
+    try:
+        encoder.backbone.save_pretrained(path)
+    finally:
+        config.output_hidden_states = before
+    encoder.tokenizer.save_pretrained(path)
+    _json(path / "sentence_bert_config.json", {"max_seq_length": encoder.max_length, "do_lower_case": False})
+    prompt = {"prompts": {"text": encoder.prefix}, "default_prompt_name": "text"} if encoder.prefix else {}
+    _json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
+
+
+def _pooling(encoder: Encoder) -> dict[str, Any]:
+    """The long-standing spelling of the configuration, which old and new sentence-transformers both read."""
+    chosen = POOLING[encoder.readout]
+    names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+    return {
+        "word_embedding_dimension": encoder.width,
+        **{name: mode == chosen for mode, name in names.items()},
+        "include_prompt": True,
+    }
+
+
+def _json(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")

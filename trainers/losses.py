@@ -1,0 +1,150 @@
+"""Losses as pure functions: tensors in, a scalar out. Computed in float32 at least, whatever the encoder ran in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Reduction = Literal["mean", "sum"]
+
+
+def cosines(a: Tensor, b: Tensor) -> Tensor:
+    """Cosine of every row of a with every row of b, in float32 or wider. (B, D), (C, D) -> (B, C)."""
+    return unit(a) @ unit(b).T
+
+
+def paired_cosines(a: Tensor, b: Tensor) -> Tensor:
+    """Cosine of each row of a with the same row of b, in float32 or wider. (B, D), (B, D) -> (B,)."""
+    return (unit(a) * unit(b)).sum(dim=-1)
+
+
+def unit(rows: Tensor) -> Tensor:
+    """Rows of length 1, in float32 or wider: at τ = 0.01 logits reach ±100, too coarse for half precision."""
+    wide = rows.double() if rows.dtype == torch.float64 else rows.float()
+    return F.normalize(wide, dim=-1)
+
+
+def keep_mask(ids: Sequence[Sequence[object]] | Sequence[np.ndarray]) -> np.ndarray:
+    """Which cells of a batch may serve as negatives: True where i = j or rows i and j share no id. -> (B, B) bool.
+
+    ids holds B rows of any hashable ids. Two rows of one concept are no negatives of each other.
+    """
+    holders: dict[object, list[int]] = {}
+    for row, members in enumerate(ids):
+        for member in members:
+            holders.setdefault(int(member) if isinstance(member, np.integer) else member, []).append(row)
+    keep = np.ones((len(ids), len(ids)), bool)
+    for rows in holders.values():
+        if len(rows) > 1:
+            keep[np.ix_(rows, rows)] = False
+    np.fill_diagonal(keep, True)
+    return keep
+
+
+def info_nce_directed(
+    queries: Tensor,
+    candidates: Tensor,
+    *,
+    temperature: float,
+    keep: Tensor | None = None,
+    own: Tensor | None = None,
+) -> Tensor:
+    """Tell each query's own candidate from all others.
+
+        S_ij = cos(q_i, c_j) / τ
+        loss = mean over i of  logsumexp_{j: keep_ij} S_ij - S_i,own(i)
+
+    queries (b, D), candidates (B, D), keep (b, B) bool, own (b,) column of each query's candidate (default: its
+    row). With b < B a worker scores its rows against the candidates of all. Returns a scalar.
+    """
+    scores = cosines(queries, candidates) / temperature                      # (b, B)
+    if keep is not None:
+        scores = scores.masked_fill(~keep, -torch.inf)
+    own = torch.arange(len(queries), device=scores.device) if own is None else own
+    return F.cross_entropy(scores, own)
+
+
+def info_nce(left: Tensor, right: Tensor, *, temperature: float, keep: Tensor | None = None) -> Tensor:
+    """Mean of both directions of `info_nce_directed`. (B, D), (B, D), keep (B, B) -> scalar."""
+    forward = info_nce_directed(left, right, temperature=temperature, keep=keep)
+    backward = info_nce_directed(right, left, temperature=temperature, keep=None if keep is None else keep.T)
+    return (forward + backward) / 2
+
+
+def unified_info_nce(
+    queries: Tensor,
+    candidates: Tensor,
+    negatives: Tensor,
+    owner: Tensor,
+    *,
+    temperature: float,
+    keep: Tensor | None = None,
+    own: Tensor | None = None,
+) -> Tensor:
+    """`info_nce_directed` with hard negatives in the denominator of the query they were made for, and no other.
+
+    queries (b, D), candidates (B, D), negatives (N, D), owner (N,) the query of each negative, keep (b, B).
+    """
+    scores = cosines(queries, candidates) / temperature                      # (b, B)
+    if keep is not None:
+        scores = scores.masked_fill(~keep, -torch.inf)
+    hard = cosines(queries, negatives) / temperature                         # (b, N)
+    rows = torch.arange(len(queries), device=scores.device)
+    hard = hard.masked_fill(owner[None, :] != rows[:, None], -torch.inf)
+    return F.cross_entropy(torch.cat([scores, hard], dim=1), rows if own is None else own)
+
+
+def hard_negative_bce(
+    scores: Tensor,
+    *,
+    margin: float,
+    temperature: float,
+    reduction: Reduction = "mean",
+    count: int | None = None,
+) -> Tensor:
+    """Push hard negatives below an absolute cosine: softplus((s - m) / τ), i.e. BCE with target 0.
+
+    scores (N,) are cosines of a term with what does not define it. The slope per negative is at most 1/τ and
+    is 0.5/τ at s = m. An absolute threshold, not a gap to the positive: it is this form that spreads the space
+    out. count replaces N in the mean (the number over all workers). No negatives: a zero that keeps the graph.
+    """
+    return _reduced(F.softplus((scores - margin) / temperature), reduction, count)
+
+
+def hard_negative_gap(
+    scores: Tensor,
+    positives: Tensor,
+    *,
+    margin: float,
+    temperature: float,
+    reduction: Reduction = "mean",
+    count: int | None = None,
+) -> Tensor:
+    """Push hard negatives a margin below their own positive: softplus((s⁻ - s⁺ + m) / τ).
+
+    scores, positives (N,): the cosine of each negative and that of the positive pair it was made from.
+    """
+    return _reduced(F.softplus((scores - positives + margin) / temperature), reduction, count)
+
+
+def positive_bce(
+    positives: Tensor,
+    *,
+    margin: float,
+    temperature: float,
+    reduction: Reduction = "mean",
+    count: int | None = None,
+) -> Tensor:
+    """Pull positives above the cosine that negatives are pushed below: softplus(-(s⁺ - m) / τ). (N,) -> scalar."""
+    return _reduced(F.softplus(-(positives - margin) / temperature), reduction, count)
+
+
+def _reduced(losses: Tensor, reduction: Reduction, count: int | None) -> Tensor:
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / max(1, len(losses) if count is None else count)

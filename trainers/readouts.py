@@ -1,0 +1,70 @@
+"""Readouts: from token states to one vector per text. Pure functions that never write into their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Readout = Literal["mean", "cls", "max", "weighted"]
+
+
+def mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Average of the unmasked token states. (B, T, D), (B, T) -> (B, D)."""
+    weight = mask[..., None].to(hidden.dtype)                                # (B, T, 1)
+    return (hidden * weight).sum(1) / weight.sum(1)
+
+
+def first(hidden: Tensor) -> Tensor:
+    """State of the first token, [CLS] in BERT. (B, T, D) -> (B, D)."""
+    return hidden[:, 0]
+
+
+def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Largest value of each dimension over the unmasked tokens. (B, T, D), (B, T) -> (B, D)."""
+    return hidden.masked_fill(mask[..., None] == 0, -torch.inf).amax(1)
+
+
+def layer_mixture(logits: Tensor) -> Tensor:
+    """Weights of the mixed layers: softmax of the logits, so positive and of sum 1. (K,) -> (K,)."""
+    return logits.softmax(dim=-1)
+
+
+def weighted(layers: Sequence[Tensor], mask: Tensor, logits: Tensor) -> Tensor:
+    """Σ_k α_k mean(layer k) with α = softmax(logits). K × (B, T, D), (B, T), (K,) -> (B, D).
+
+    Averaging tokens and mixing layers are both linear, so their order does not matter; tokens first is less work.
+    """
+    pooled = torch.stack([mean(layer, mask) for layer in layers])            # (K, B, D)
+    return torch.einsum("k,kbd->bd", layer_mixture(logits).to(pooled.dtype), pooled)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """How far apart two mixtures of layers can put one text: the distance and two bounds on it.
+
+    eta is the greatest distance of a layer from the last; the distance is at most ‖α - β‖₁ η (bound_l1), hence
+    at most 2η (bound_2eta).
+    """
+
+    divergence: float
+    eta: float
+    bound_l1: float
+    bound_2eta: float
+
+
+def readout_divergence(alpha: Tensor, beta: Tensor, layers: Tensor) -> Divergence:
+    """Compare the mixtures α and β of one text's layer vectors. (K,), (K,), (K, D); the last row is the last layer.
+
+    Vectors are taken as they are, not normalised. Source: concept representation, theorem on readout invariance.
+    """
+    eta = (layers - layers[-1]).norm(dim=-1).max().item()
+    return Divergence(
+        divergence=((alpha - beta) @ layers).norm().item(),
+        eta=eta,
+        bound_l1=(alpha - beta).abs().sum().item() * eta,
+        bound_2eta=2 * eta,
+    )
