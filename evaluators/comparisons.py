@@ -1,0 +1,292 @@
+"""Declared comparisons and the paired scores they are judged on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluators.scores import Aggregate
+from evaluators.seed_tests import ROUNDING, spread_is_rounding
+
+Expect = Literal["better", "worse", "equivalent", "not_worse"]
+Scope = Literal["task", "test_set"]
+BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One declared comparison of a treatment with a control on one metric.
+
+    "worse" is the same two-sided test as "better"; only what counts as expected differs. margin: differences
+    inside ±margin do not matter, in units of the metric. min_effect: the smallest difference worth reporting.
+    scope "test_set": the claim is about these very items, so items are not sampled. matched_control and signal:
+    an arm in which only the named signal is destroyed; the gain is due to it only if the treatment also beats
+    that arm. exploratory: declared after results were seen. unit: printed behind numbers.
+    """
+
+    claim: str
+    treatment: str
+    control: str
+    metric: str
+    expect: Expect
+    backbone: str = ""
+    margin: float | None = None
+    min_effect: float | None = None
+    scope: Scope = "task"
+    matched_control: str | None = None
+    signal: str | None = None
+    exploratory: bool = False
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("margin", "min_effect"):
+            value = getattr(self, field)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ValueError(f"claim {self.claim}: {field} = {value}; accepted: a number above 0")
+        if self.expect in ("equivalent", "not_worse") and self.margin is None:
+            raise ValueError(f"claim {self.claim}: expect {self.expect} needs a margin, in units of {self.metric}")
+        if (self.matched_control is None) != (self.signal is None):
+            raise ValueError(f"claim {self.claim}: matched_control and signal are declared together or not at all")
+        if self.signal is not None and self.expect not in ("better", "worse"):
+            raise ValueError(
+                f"claim {self.claim}: a matched control explains a difference, not expect {self.expect}"
+            )
+
+    @property
+    def id(self) -> str:
+        """Names the comparison and its random streams; the same when the arms are swapped."""
+        return "/".join(part for part in (self.claim, self.backbone, self.metric) if part)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemScores:
+    """Item-level scores of both arms for the paired seeds, items in one order.
+
+    treatment, control (n, M): item scores ("mean"), or predictions compared with gold (M,), 0/1 labels for
+    "auc", "balanced_accuracy" and "f1". group_ids: what is resampled together, e.g. the pairs of one anchor.
+    ValueError for anything that is not n x M finite numbers over M distinct items in at least two groups.
+    """
+
+    aggregate: Aggregate
+    treatment: np.ndarray
+    control: np.ndarray
+    gold: np.ndarray | None = None
+    item_ids: tuple[str, ...]
+    group_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        size = len(self.item_ids)
+        for name, rows in (("treatment", self.treatment), ("control", self.control)):
+            if rows.ndim != 2 or rows.shape[1] != size or len(rows) != len(self.treatment):
+                raise ValueError(
+                    f"items: {name} has shape {rows.shape}, accepted: seeds x {size} items in both arms"
+                )
+            if not np.isfinite(rows).all():
+                row, item = np.argwhere(~np.isfinite(rows))[0]
+                raise ValueError(
+                    f"items: {name} row {row}, item {self.item_ids[item]}: {rows[row, item]} is not finite"
+                )
+        if len(set(self.item_ids)) != size or len(self.group_ids) != size:
+            raise ValueError(
+                f"items: {size} items need distinct ids and one group each, got {len(self.group_ids)} groups"
+            )
+        if len(set(self.group_ids)) < 2:
+            raise ValueError("items: fewer than two groups of items, so their variance is unknown")
+        if self.aggregate != "mean":
+            self._check_gold(size)
+
+    def _check_gold(self, size: int) -> None:
+        if self.gold is None or self.gold.shape != (size,) or not np.isfinite(self.gold).all():
+            raise ValueError(f"items: {self.aggregate} needs gold, one finite value for each of {size} items")
+        if self.aggregate in ("auc", "balanced_accuracy", "f1") and not np.isin(self.gold, (0, 1)).all():
+            raise ValueError(f"items: {self.aggregate} needs gold labels 0 or 1")
+
+    @cached_property
+    def group_index(self) -> np.ndarray:
+        """Number of each item's group, (M,) from 0, in order of first appearance."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(group, len(numbers)) for group in self.group_ids])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairedSeeds:
+    """Scores of both arms at the same seeds: complete pairs only, in the order in which seeds were planned.
+
+    An arm without training has its one value at every seed. dropped: (seed, reason); a reason begins with what
+    is at fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and
+    matched_items (treatment against matched control) serve signal isolation. selected: the runs include a
+    selection seed or a trial of the search. tasks: the scores are means over these tasks.
+    """
+
+    seeds: tuple[int, ...]
+    treatment: tuple[float, ...]
+    control: tuple[float, ...]
+    larger_is_better: bool = True
+    dropped: tuple[tuple[int, str], ...] = ()
+    items: ItemScores | None = None
+    matched_control: tuple[float, ...] | None = None
+    matched_items: ItemScores | None = None
+    selected: bool = False
+    tasks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.seeds)
+        if len(set(self.seeds)) != n:
+            raise ValueError(f"paired seeds: a seed is repeated in {self.seeds}")
+        for name, values in self._arms().items():
+            if len(values) != n or not np.isfinite(values).all():
+                raise ValueError(
+                    f"paired seeds: {name} needs one finite score for each of {n} seeds, got {values}"
+                )
+        for name, items in (("items", self.items), ("matched_items", self.matched_items)):
+            if items is not None and len(items.treatment) != n:
+                raise ValueError(f"paired seeds: {name} holds {len(items.treatment)} seeds, the scores {n}")
+
+    def _arms(self) -> dict[str, tuple[float, ...]]:
+        arms = {"treatment": self.treatment, "control": self.control}
+        return arms if self.matched_control is None else arms | {"matched control": self.matched_control}
+
+    @property
+    def deltas(self) -> np.ndarray:
+        """(n,) treatment minus control, positive where the treatment is better."""
+        return self.sign * (np.array(self.treatment) - np.array(self.control))
+
+    @property
+    def matched_deltas(self) -> np.ndarray:
+        """(n,) the same against the matched control."""
+        assert self.matched_control is not None
+        return self.sign * (np.array(self.treatment) - np.array(self.matched_control))
+
+    @property
+    def scale(self) -> float:
+        """The largest score in size: what rounding is measured against."""
+        return float(np.max(np.abs([self.treatment, self.control]), initial=0.0))
+
+    @property
+    def identical(self) -> bool:
+        """Whether no delta is more than rounding."""
+        return bool(np.max(np.abs(self.deltas), initial=0.0) <= ROUNDING * self.scale)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the deltas have no spread."""
+        return spread_is_rounding(self.deltas, self.scale)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether neither arm varies with the seed."""
+        return all(spread_is_rounding(np.array(arm), self.scale) for arm in (self.treatment, self.control))
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.larger_is_better else -1
+
+    @property
+    def runs_missing(self) -> bool:
+        """Too many failures to compare the survivors: more than 20 % of the pairs, or two in one arm alone."""
+        at_fault = [
+            next((arm for arm in self._arms() if reason.startswith(arm)), "") for _, reason in self.dropped
+        ]
+        share = len(self.dropped) / max(1, len(self.seeds) + len(self.dropped))
+        return bool(self.seeds) and (share > 0.20 or any(at_fault.count(arm) >= 2 for arm in self._arms()))
+
+
+def pair(
+    treatment: BySeed | float,
+    control: BySeed | float,
+    *,
+    seeds: Sequence[int] | None = None,
+    larger_is_better: bool = True,
+    matched_control: BySeed | float | None = None,
+    differing: Mapping[int, Collection[str]] | None = None,
+) -> PairedSeeds:
+    """Pairs of scores at equal seeds, with the reason for every seed left out. Nothing is imputed.
+
+    Each arm is {seed: value}; None for a failed run; one number for an arm that is not trained. seeds: those
+    planned, in their order; by default all that any arm names, ascending. differing: {seed: fields} in which
+    the two runs differ beside what was declared. ValueError for a seed with two unequal values.
+    """
+    given = {"treatment": treatment, "control": control}
+    if matched_control is not None:
+        given["matched control"] = matched_control
+    tables = {arm: None if isinstance(rows, float | int) else _by_seed(arm, rows) for arm, rows in given.items()}
+    if seeds is None:
+        seeds = sorted({seed for table in tables.values() if table is not None for seed in table})
+    arms = {
+        arm: dict.fromkeys(seeds, float(given[arm])) if table is None else table  # type: ignore[arg-type]
+        for arm, table in tables.items()
+    }
+    kept, dropped = [], []
+    for seed in seeds:
+        fields = (differing or {}).get(seed)
+        reason = f"pairing: runs differ in {', '.join(sorted(fields))}" if fields else _incomplete(arms, seed)
+        if reason:
+            dropped.append((seed, reason))
+        else:
+            kept.append(seed)
+    columns: dict[str, Any] = {
+        arm.replace(" ", "_"): tuple(map(table.__getitem__, kept)) for arm, table in arms.items()
+    }
+    return PairedSeeds(seeds=tuple(kept), dropped=tuple(dropped), larger_is_better=larger_is_better, **columns)
+
+
+def _by_seed(arm: str, rows: BySeed) -> dict[int, float]:
+    """{seed: value}, NaN for a failed run."""
+    table: dict[int, float] = {}
+    for seed, score in rows.items() if isinstance(rows, Mapping) else rows:
+        value = math.nan if score is None else float(score)
+        if seed in table and not np.array_equal(table[seed], value, equal_nan=True):
+            raise ValueError(f"{arm}: seed {seed} has two values, {table[seed]!r} and {value!r}")
+        table[int(seed)] = value
+    return table
+
+
+def _incomplete(arms: Mapping[str, Mapping[int, float]], seed: int) -> str:
+    """Which arm lacks a finite score at this seed and why; empty when the pair is complete."""
+    why = {
+        arm: "no finished run" if math.isnan(table.get(seed, math.nan)) else f"the score is {table[seed]}"
+        for arm, table in arms.items()
+        if not math.isfinite(table.get(seed, math.nan))
+    }
+    if len(why) > 1 and {"treatment", "control"} <= set(why):
+        return f"both arms: {why['treatment']}"
+    return next((f"{arm}: {reason}" for arm, reason in why.items()), "")
+
+
+def align_items(
+    seeds: Sequence[int],
+    treatment: Mapping[int, Mapping[str, float]],
+    control: Mapping[int, Mapping[str, float]],
+    *,
+    aggregate: Aggregate,
+    gold: Mapping[str, float] | None = None,
+    groups: Mapping[str, str] | None = None,
+) -> ItemScores:
+    """Item scores {seed: {item id: value}} of both arms as matrices, in the item order of the first run.
+
+    ValueError unless every run covers the same items.
+    """
+    ids = tuple(treatment[seeds[0]])
+
+    def matrix(arm: str, runs: Mapping[int, Mapping[str, float]]) -> np.ndarray:
+        for seed in seeds:
+            if runs[seed].keys() != set(ids):
+                odd = sorted(runs[seed].keys() ^ set(ids))
+                raise ValueError(
+                    f"items: {arm} seed {seed} differs in {len(odd)} items from the first run, e.g. {odd[0]}"
+                )
+        return np.array([[runs[seed][item] for item in ids] for seed in seeds], dtype=float)
+
+    return ItemScores(
+        aggregate=aggregate,
+        treatment=matrix("treatment", treatment),
+        control=matrix("control", control),
+        gold=None if gold is None else np.array([gold[item] for item in ids], dtype=float),
+        item_ids=ids,
+        group_ids=ids if groups is None else tuple(groups[item] for item in ids),
+    )

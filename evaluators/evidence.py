@@ -1,0 +1,298 @@
+"""The numbers behind one claim, before its family is known: which test decides, and every p it may be read by."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evaluators.comparisons import Claim, ItemScores, PairedSeeds
+from evaluators.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
+from evaluators.item_tests import ItemView, SingleRun, crossed_t, item_view, single_run
+from evaluators.metrics import aggregate
+from evaluators.seed_tests import ROUNDING, Estimate, paired_t, seed_p
+from evaluators.sequential import Anytime, Sequential
+
+ON_TASK, ON_TEST_SET, OVER_TASKS = "on the task", "on this test set", "over these tasks"
+DEGENERATE, OUTLIER = "degenerate", "outlier"
+ITEM_FRAGILE = "seed-robust but item-fragile"
+SEED_FRAGILE = "item-robust but seed-fragile"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What is the same for every claim of a family."""
+
+    claims: int
+    alpha: float
+    sequential: Sequential | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemEvidence:
+    view: ItemView
+    crossed: Estimate | None  # None when neither seeds nor items vary
+    alone: Estimate | None  # these very runs on other items
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """Part of the gain over the control that is also a gain over the matched control; a description."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """lines: the p values that may be reported and so enter the family: "difference", "equivalent", "not worse",
+    "worse", "signal"; NaN where the data allow no test. refusal: why there is no test, in words."""
+
+    deltas: np.ndarray
+    scope: str
+    lines: dict[str, float]
+    refusal: str | None = None
+    test: str | None = None
+    estimate: Estimate | Anytime | None = None  # None where the deltas have no spread
+    items: ItemEvidence | None = None
+    p_seeds_alone: float | None = None
+    p_items_alone: float | None = None
+    single_run: SingleRun | None = None
+    against_matched: Evidence | None = None
+    share: Share | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def sign(self) -> float:
+        """Direction of the difference; for growing seeds, at the strongest evidence."""
+        return float(np.sign(self.estimate.mean if self.estimate else self.deltas.mean()))
+
+
+def generator_key(comparison: str, purpose: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{comparison}|{purpose}".encode()).digest()[:8], "big")
+
+
+def stream(comparison: str, purpose: str) -> np.random.Generator:
+    """The random stream of one purpose in one comparison: same names, same numbers, on every machine."""
+    return np.random.Generator(np.random.Philox(key=generator_key(comparison, purpose)))
+
+
+def gather(claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
+    """Everything one claim's paired scores say.
+
+    Which test decides depends on the number of seeds and claims, on the presence of items and on the declared
+    hypothesis, never on a p, a mean or a check of normality. ValueError when items contradict the scores.
+    """
+    if claim.matched_control is not None and pairs.matched_control is None:
+        raise ValueError(f"claim {claim.claim}: no scores of the matched control {claim.matched_control}")
+    refused = Evidence(
+        deltas=pairs.deltas,
+        scope=OVER_TASKS if pairs.tasks else ON_TEST_SET,
+        lines=dict.fromkeys(_kinds(claim), math.nan),
+        flags=_outliers(pairs),
+    )
+    refusal = _refusal(pairs)
+    if refusal == "identical results":
+        return replace(refused, refusal=refusal, flags=("check_arms_differ",))
+    if refusal:
+        alone = single_run(pairs.items) if len(pairs.seeds) == 1 and pairs.items else None
+        return replace(refused, refusal=refusal, single_run=alone)
+    _check_items(claim, pairs)
+    try:
+        items = _items(claim, pairs)
+    except Undefined as error:
+        return replace(refused, refusal=str(error))
+    tested = _tested(refused, claim, pairs, items, rules)
+    return tested if claim.matched_control is None else _isolated(tested, claim, pairs, rules)
+
+
+def _kinds(claim: Claim) -> list[str]:
+    """What may be reported about the claim; every kind is a line of the family."""
+    if claim.expect == "not_worse":
+        return ["not worse", "worse"]
+    kinds = ["difference", "equivalent"] if claim.margin else ["difference"]
+    return [*kinds, "signal"] if claim.matched_control else kinds
+
+
+def _refusal(pairs: PairedSeeds) -> str | None:
+    if not pairs.seeds:
+        return "no complete pair"
+    if pairs.runs_missing:
+        return "runs missing"
+    if len(pairs.seeds) == 1:
+        return "needs at least 1 more seed (3 to estimate noise)"
+    return "identical results" if pairs.identical else None
+
+
+def _outliers(pairs: PairedSeeds) -> tuple[str, ...]:
+    """A crashed run in one arm skews the deltas, which no test of a mean survives."""
+    if pairs.flat:
+        return ()
+    distance = np.abs(pairs.deltas - np.median(pairs.deltas))
+    limit = max(6 * np.median(distance), ROUNDING * pairs.scale)
+    odd = [seed for seed, far in zip(pairs.seeds, distance > limit, strict=True) if far]
+    return (f"{OUTLIER}: seed {', '.join(map(str, odd))}",) if odd else ()
+
+
+def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
+    """ValueError when the items do not add up to the scores: their variance would belong to something else."""
+    of_arm = [("treatment", pairs.items, "treatment"), ("control", pairs.items, "control")]
+    of_arm += [("matched_control", pairs.matched_items, "control")]
+    for arm, items, side in of_arm:
+        if items is None:
+            continue
+        for seed, score, row in zip(pairs.seeds, getattr(pairs, arm), getattr(items, side), strict=True):
+            value = aggregate(items.aggregate, row, items.gold)
+            if not abs(value - score) <= 1e-5 * max(1.0, abs(score)):
+                where = f"claim {claim.claim}: {claim.metric} of {arm} at seed {seed}"
+                raise ValueError(f"{where} is {score}, but its items give {value}")
+
+
+def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
+    if pairs.items is None:
+        return None
+    view = item_view(pairs.items, pairs.sign, stream(claim.id, "items"))
+    deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
+    return ItemEvidence(
+        view=view,
+        crossed=crossed_t(deltas, view.v_item, view.groups) if view.v_item or np.ptp(deltas) else None,
+        alone=Estimate(float(deltas.mean()), math.sqrt(view.v_item), view.groups - 1) if view.v_item else None,
+    )
+
+
+def _tested(
+    untested: Evidence, claim: Claim, pairs: PairedSeeds, items: ItemEvidence | None, rules: Rules
+) -> Evidence:
+    """The row of the decision table that these data fall into."""
+    deltas = pairs.deltas
+    over_seeds = None if pairs.flat else paired_t(deltas)
+    seed_test, p = seed_p(
+        deltas, flat=pairs.flat, claims=rules.claims, alpha=rules.alpha, rng=lambda: stream(claim.id, "sign-flip")
+    )
+    p_seeds = None if pairs.frozen else _declared_p(claim, over_seeds, p)
+    p_items = _declared_p(claim, items.alone, items.alone.p) if items and items.alone else None
+    evidence = replace(untested, items=items, p_seeds_alone=p_seeds, p_items_alone=p_items)
+    estimate: Estimate | Anytime | None = over_seeds
+    if items and items.crossed and claim.scope == "task" and not rules.sequential:
+        seed_test, p, estimate = "crossed t", items.crossed.p, items.crossed
+        evidence = replace(evidence, scope=ON_TASK)
+    elif pairs.frozen:
+        refusal = "neither arm varies with the seed, so seeds are no evidence"
+        return replace(evidence, refusal=refusal, flags=(DEGENERATE, *evidence.flags))
+    elif rules.sequential and not pairs.flat:
+        estimate = Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
+        seed_test, p = "t e-process", estimate.p
+    flags = [DEGENERATE] if estimate is None else []
+    if items and items.crossed:
+        flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p), rules.alpha)
+    return replace(
+        evidence,
+        test=_test_name(claim, seed_test),
+        estimate=estimate,
+        lines=_lines(claim, p, estimate),
+        flags=(*flags, *evidence.flags),
+    )
+
+
+def _test_name(claim: Claim, test: str) -> str:
+    """ "Not worse" is read from the t of the same standard error, one-sided; sign vectors have no margin."""
+    if claim.expect != "not_worse" or test == "t e-process":
+        return test
+    return "one-sided crossed t" if test == "crossed t" else "one-sided paired t"
+
+
+def _declared_p(claim: Claim, estimate: Estimate | None, p: float) -> float | None:
+    """p of the declared hypothesis; p is that of the difference."""
+    if claim.expect in ("better", "worse"):
+        return p
+    if estimate is None or claim.margin is None:
+        return None
+    return estimate.p_equivalent(claim.margin) if claim.expect == "equivalent" else estimate.p_above(-claim.margin)
+
+
+def _lines(claim: Claim, p: float, estimate: Estimate | Anytime | None) -> dict[str, float]:
+    lines = dict.fromkeys(_kinds(claim), math.nan)
+    if "difference" in lines:
+        lines["difference"] = p
+    if estimate is not None and claim.margin is not None:
+        if claim.expect == "not_worse":
+            lines["not worse"] = estimate.p_above(-claim.margin)
+            lines["worse"] = estimate.p_interval_below(-claim.margin)
+        else:
+            lines["equivalent"] = estimate.p_equivalent(claim.margin)
+    return lines
+
+
+def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | None, alpha: float) -> list[str]:
+    """Whether seeds alone and the view that also samples items part ways."""
+    if p_seeds is None or p_crossed is None:
+        return []
+    if p_seeds <= alpha < p_crossed:
+        return [ITEM_FRAGILE]
+    if p_seeds > alpha and min(p_crossed, 1.0 if p_items is None else p_items) <= alpha:
+        return [SEED_FRAGILE]
+    return []
+
+
+def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
+    """Adds the comparison with the matched control. Both must reject (intersection-union), so the signal's p is
+    the larger one; it needs no correction inside the claim."""
+    assert claim.matched_control is not None
+    assert pairs.matched_control is not None
+    second = gather(
+        replace(claim, control=claim.matched_control, matched_control=None, signal=None),
+        replace(
+            pairs,
+            control=pairs.matched_control,
+            items=pairs.matched_items,
+            matched_control=None,
+            matched_items=None,
+        ),
+        rules,
+    )
+    signal = np.max([evidence.lines["difference"], second.lines["difference"]])  # NaN if either is
+    return replace(
+        evidence,
+        against_matched=second,
+        lines=evidence.lines | {"signal": float(signal)},
+        share=_share(claim, pairs, evidence, rules.alpha),
+    )
+
+
+def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence, alpha: float) -> Share | None:
+    """(T - C) / (T - B) with a percentile interval over seeds, and over items where there are any."""
+    if evidence.estimate is None:
+        return None
+    low, high = evidence.estimate.interval(alpha)
+    if low <= 0 <= high:
+        return None
+    n = len(pairs.seeds)
+    rng = stream(claim.id, "share")
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=INTERVAL_RESAMPLES)  # (B, n)
+    gain, rest = pairs.deltas[:, None], pairs.matched_deltas[:, None]  # (n, 1): the same for every replicate
+    if pairs.items is not None and pairs.matched_items is not None:
+        drawn = resampled_deltas(_stacked(pairs.items, pairs.matched_items), rng, RESAMPLES)
+        if drawn is not None:
+            repeated = np.tile(
+                drawn, INTERVAL_RESAMPLES // RESAMPLES
+            )  # (2n, B): 5 draws of seeds per draw of items
+            gain, rest = pairs.sign * repeated[:n], pairs.sign * repeated[n:]
+    ratios = (counts.T * rest).sum(0) / (counts.T * gain).sum(0)
+    limits = np.quantile(ratios, [alpha / 2, 1 - alpha / 2])
+    return Share(
+        value=float(pairs.matched_deltas.mean() / pairs.deltas.mean()), low=float(limits[0]), high=float(limits[1])
+    )
+
+
+def _stacked(items: ItemScores, matched: ItemScores) -> ItemScores:
+    """Both comparisons as one, so that they share every draw of items."""
+    if items.item_ids != matched.item_ids or items.group_ids != matched.group_ids:
+        raise ValueError("items: the matched control was scored on other items")
+    return replace(
+        items,
+        treatment=np.concatenate([items.treatment, matched.treatment]),
+        control=np.concatenate([items.control, matched.control]),
+    )

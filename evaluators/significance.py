@@ -1,0 +1,84 @@
+"""Which differences hold: one verdict for every declared comparison of a family.
+
+`judge` is the entry. It takes two passes: the p values of all claims first (evidence.py), then the family's
+correction, then words (wording.py). Bigger families need stronger evidence, so a verdict is only final when all
+its members are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.evidence import Rules, gather
+from evaluators.multiplicity import benjamini_hochberg, holm
+from evaluators.sequential import Sequential
+from evaluators.verdicts import Verdict, record
+from evaluators.wording import decide, sentence
+
+__all__ = [
+    "Claim",
+    "ItemScores",
+    "PairedSeeds",
+    "Sequential",
+    "Verdict",
+    "align_items",
+    "family_digest",
+    "judge",
+    "pair",
+]
+
+
+def judge(
+    family: Sequence[tuple[Claim, PairedSeeds]], *, alpha: float = 0.05, sequential: Sequential | None = None
+) -> list[Verdict]:
+    """Verdicts of a declared family, in its order.
+
+    Declared claims are corrected together by Holm; exploratory ones apart, by Benjamini-Hochberg. Every claim
+    counts, also one whose runs failed. sequential: seeds are added while looking; p and intervals then hold at
+    any time. ValueError when a claim's items contradict its scores.
+    """
+    verdicts: dict[int, Verdict] = {}
+    for exploratory in (False, True):
+        members = [k for k, (claim, _) in enumerate(family) if claim.exploratory == exploratory]
+        part = [family[k] for k in members]
+        rules = Rules(claims=len(part), alpha=alpha, sequential=sequential)
+        verdicts.update(zip(members, _judge_together(part, rules, exploratory), strict=True))
+    return [verdicts[k] for k in range(len(family))]
+
+
+def family_digest(claims: Sequence[Claim], *, alpha: float = 0.05, sequential: Sequential | None = None) -> str:
+    """SHA-256 of what was declared; to be recorded before the first confirmation run."""
+    declared = {
+        "claims": [asdict(claim) for claim in claims],
+        "alpha": alpha,
+        "sequential": None if sequential is None else asdict(sequential),
+    }
+    return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
+
+
+def _judge_together(family: Sequence[tuple[Claim, PairedSeeds]], rules: Rules, exploratory: bool) -> list[Verdict]:
+    evidence = [gather(claim, pairs, rules) for claim, pairs in family]
+    lines = [(k, line, p) for k, part in enumerate(evidence) for line, p in part.lines.items()]
+    values = [p for _, _, p in lines]
+    # No two nulls of one claim can be rejected wrongly together, so a claim with several lines counts once.
+    adjusted = benjamini_hochberg(values) if exploratory else holm(values, true_at_most=len(family))
+    q: list[dict[str, float]] = [{} for _ in family]
+    for (k, line, _), value in zip(lines, adjusted, strict=True):
+        q[k][line] = float(value)
+    complete = sum(len(pairs.seeds) >= 2 for _, pairs in family)
+    digest = family_digest([claim for claim, _ in family], alpha=rules.alpha, sequential=rules.sequential)
+    verdicts = []
+    for (claim, pairs), part, corrected in zip(family, evidence, q, strict=True):
+        decision = decide(claim, pairs, part, corrected, rules)
+        remarks = ["exploratory: declared after results were seen"] if exploratory and not pairs.selected else []
+        if complete < len(family) and part.test is not None:
+            remarks.append(f"family incomplete: {complete} of {len(family)}")
+        remark = "".join(f" ({remark})" for remark in remarks)
+        fields = record(claim, pairs, part, corrected, decision, rules) | {"family_digest": digest}
+        text = sentence(claim, decision, fields, "Benjamini-Hochberg" if exploratory else "Holm") + remark
+        verdicts.append(Verdict(**fields, words=decision.words + remark, sentence=text))
+    return verdicts

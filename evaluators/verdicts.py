@@ -1,0 +1,273 @@
+"""The record of a judged comparison, and how it is filled."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluators.comparisons import Claim, PairedSeeds
+from evaluators.evidence import Evidence, Rules, generator_key, stream
+from evaluators.seed_tests import bca, effect_dz, hedges_factor, sign_test, wilcoxon
+from evaluators.sequential import Anytime
+from evaluators.wording import Decision, Word
+
+EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
+ENGINE = (
+    *("comparisons", "evidence", "item_bootstrap", "item_tests", "metrics", "multiplicity", "power"),
+    *("seed_tests", "sequential", "significance", "verdicts", "wording"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A verdict with all the evidence behind it. Numbers that do not exist are None, never NaN.
+
+    Deltas are positive where the treatment is better and in units of the metric. `p` is the p of the difference
+    (of "not worse", where that was declared), `tost_p` that of equivalence; the adjusted ones count the family.
+    """
+
+    # the declaration
+    id: str
+    claim: str
+    treatment: str
+    control: str
+    backbone: str
+    metric: str
+    unit: str
+    larger_is_better: bool
+    expect: str
+    margin: float | None
+    min_effect: float | None
+    declared_scope: str
+    matched_control: str | None
+    signal: str | None
+    exploratory: bool
+    alpha: float
+    family_size: int
+    family_digest: str
+
+    # the seeds
+    n_seeds: int
+    per_seed: tuple[dict[str, float], ...]  # seed, treatment, control, delta, matched_control where there is one
+    dropped: tuple[tuple[int, str], ...]
+    delta_mean: float | None
+    delta_sd: float | None
+    delta_min: float | None
+    delta_max: float | None
+    k_agree: int
+    sign_agreement: float | None
+    effect_dz: float | None
+    hedges_g: float | None
+    correlation: float | None  # between the arms at equal seed
+    unpaired_seeds: int | None  # seeds per arm that would give the same standard error without pairing
+
+    # the test
+    test: str | None
+    statistic: float | None
+    df: float | None
+    p: float | None
+    p_adjusted: float | None
+    tost_p: float | None
+    tost_p_adjusted: float | None
+    ci_low: float | None
+    ci_high: float | None
+    ci_bonferroni_low: float | None
+    ci_bonferroni_high: float | None
+    descriptive: dict[str, float]  # sign and Wilcoxon p, BCa limits from 10 seeds: they decide nothing
+
+    # the items
+    n_items: int | None
+    n_groups: int | None
+    v_seed: float | None
+    v_item: float | None
+    v_item_method: str | None
+    df_crossed: float | None
+    p_seeds_alone: float | None
+    p_items_alone: float | None
+    p_crossed: float | None
+    two_level_low: float | None
+    two_level_high: float | None
+    single_run: dict[str, Any] | None
+
+    # growing seeds
+    e_values: tuple[float, ...]
+    cs_low: float | None
+    cs_high: float | None
+
+    # signal isolation
+    signal_p: float | None
+    signal_p_adjusted: float | None
+    signal_delta: float | None
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+
+    # the outcome
+    verdict: Word
+    words: str
+    sentence: str
+    scope: str
+    as_expected: bool | None
+    k_more: int | None
+    k_more_upper: int | None
+    flags: tuple[str, ...]
+    code_digest: str
+    generator_seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers, strings and None, ready for json."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def record(
+    claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: dict[str, float], decision: Decision, rules: Rules
+) -> dict[str, Any]:
+    """Every field of a `Verdict` but its words and the digest of its family."""
+    verdict = decision.verdict
+    primary = "not worse" if claim.expect == "not_worse" else "difference"
+    declared = asdict(claim)
+    return {
+        **declared,
+        "declared_scope": claim.scope,
+        "id": claim.id,
+        "larger_is_better": pairs.larger_is_better,
+        "alpha": rules.alpha,
+        "family_size": rules.claims,
+        "verdict": verdict,
+        "as_expected": None if verdict == "undecided" else verdict in EXPECTED[claim.expect],
+        "scope": evidence.scope,
+        "flags": evidence.flags,
+        "k_more": decision.more.k if decision.more else None,
+        "k_more_upper": decision.more.k_upper if decision.more else None,
+        "test": evidence.test,
+        "p": _number(evidence.lines[primary]),
+        "p_adjusted": _number(q[primary]),
+        "tost_p": _number(evidence.lines.get("equivalent")),
+        "tost_p_adjusted": _number(q.get("equivalent")),
+        "code_digest": code_digest(),
+        "generator_seed": generator_key(claim.id, "items"),
+        **_seed_numbers(claim, pairs, evidence),
+        **_test_numbers(evidence, rules),
+        **_item_numbers(pairs, evidence),
+        **_signal_numbers(evidence, q),
+    }
+
+
+def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
+    deltas, n = evidence.deltas, len(evidence.deltas)
+    scores = zip(pairs.seeds, pairs.treatment, pairs.control, deltas.tolist(), strict=True)
+    per_seed = [{"seed": s, "treatment": t, "control": c, "delta": d} for s, t, c, d in scores]
+    for row, value in zip(per_seed, pairs.matched_control or (), strict=False):
+        row["matched_control"] = value
+    agree = 0 if pairs.identical else int(np.sum(np.sign(deltas) == np.sign(deltas.mean())))
+    spread = n >= 2 and not pairs.flat
+    treatment, control = np.array(pairs.treatment), np.array(pairs.control)
+    both_vary = n >= 3 and np.ptp(treatment) > 0 and np.ptp(control) > 0
+    unpaired = n * (treatment.var(ddof=1) + control.var(ddof=1)) / deltas.var(ddof=1) if spread else None
+    return {
+        "n_seeds": n,
+        "per_seed": tuple(per_seed),
+        "dropped": pairs.dropped,
+        "delta_mean": float(deltas.mean()) if n else None,
+        "delta_sd": (float(deltas.std(ddof=1)) if spread else 0.0) if n >= 2 else None,
+        "delta_min": float(deltas.min()) if n else None,
+        "delta_max": float(deltas.max()) if n else None,
+        "k_agree": agree,
+        "sign_agreement": agree / n if n else None,
+        "effect_dz": effect_dz(deltas) if spread else None,
+        "hedges_g": effect_dz(deltas) * hedges_factor(n) if spread and n >= 3 else None,
+        "correlation": float(np.corrcoef(treatment, control)[0, 1]) if both_vary else None,
+        "unpaired_seeds": None if unpaired is None else int(np.ceil(unpaired - 1e-9)),
+        "descriptive": _described(claim, deltas) if evidence.refusal is None else {},
+    }
+
+
+def _described(claim: Claim, deltas: np.ndarray) -> dict[str, float]:
+    described = {"sign_p": sign_test(deltas).p, "wilcoxon_p": wilcoxon(deltas).p}
+    interval = bca(deltas, stream(claim.id, "bca")) if len(deltas) >= 10 else None
+    return described if interval is None else described | {"bca_low": interval.low, "bca_high": interval.high}
+
+
+def _test_numbers(evidence: Evidence, rules: Rules) -> dict[str, Any]:
+    estimate = evidence.estimate
+    low, high = estimate.interval(rules.alpha) if estimate else (None, None)
+    wide = estimate.interval(rules.alpha / rules.claims) if estimate else (None, None)
+    e_values: tuple[float, ...] = ()
+    statistic = df = None
+    if isinstance(estimate, Anytime):
+        e_values = tuple(estimate.path.tolist())
+        statistic = e_values[-1]
+    elif evidence.test and "sign-flip" in evidence.test:
+        statistic = float(evidence.deltas.mean())
+    elif estimate is not None:
+        statistic, df = estimate.t, estimate.df
+    return {
+        "statistic": statistic,
+        "df": df,
+        "ci_low": _number(low),
+        "ci_high": _number(high),
+        "ci_bonferroni_low": _number(wide[0]),
+        "ci_bonferroni_high": _number(wide[1]),
+        "e_values": e_values,
+        "cs_low": _number(low) if e_values else None,
+        "cs_high": _number(high) if e_values else None,
+    }
+
+
+def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
+    view = evidence.items.view if evidence.items else None
+    crossed = evidence.items.crossed if evidence.items else None
+    low, high = view.two_level if view and view.two_level else (None, None)
+    return {
+        "n_items": len(pairs.items.item_ids) if pairs.items else None,
+        "n_groups": view.groups if view else None,
+        "v_seed": float(evidence.deltas.var(ddof=1) / len(evidence.deltas)) if view else None,
+        "v_item": view.v_item if view else None,
+        "v_item_method": view.method if view else None,
+        "df_crossed": crossed.df if crossed else None,
+        "p_crossed": crossed.p if crossed else None,
+        "p_seeds_alone": evidence.p_seeds_alone,
+        "p_items_alone": evidence.p_items_alone,
+        "two_level_low": low,
+        "two_level_high": high,
+        "single_run": asdict(evidence.single_run) if evidence.single_run else None,
+    }
+
+
+def _signal_numbers(evidence: Evidence, q: dict[str, float]) -> dict[str, Any]:
+    second, share = evidence.against_matched, evidence.share
+    return {
+        "signal_p": _number(evidence.lines.get("signal")),
+        "signal_p_adjusted": _number(q.get("signal")),
+        "signal_delta": float(second.deltas.mean()) if second else None,
+        "share": share.value if share else None,
+        "share_low": share.low if share else None,
+        "share_high": share.high if share else None,
+    }
+
+
+@cache
+def code_digest() -> str:
+    """SHA-256 of the sources that compute a verdict."""
+    here = Path(__file__).parent
+    return hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in ENGINE)).hexdigest()
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)

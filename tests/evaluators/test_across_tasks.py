@@ -1,0 +1,62 @@
+"""Golden numbers come from an independent numpy script; IQM and unpaired PoI agree with rliable 1.2.0."""
+
+import numpy as np
+import pytest
+
+from evaluators.across_tasks import (
+    aso_bound,
+    aso_violation,
+    described,
+    iqm,
+    over_tasks,
+    probability_of_improvement,
+    unpaired_improvement,
+)
+from evaluators.comparisons import pair
+
+X = np.array([[0.8, 0.6], [0.82, 0.64], [0.78, 0.66], [0.85, 0.61]])
+Y = np.array([[0.79, 0.62], [0.8, 0.6], [0.78, 0.63], [0.81, 0.59]])
+
+
+def test_golden():
+    assert unpaired_improvement(X, Y) == pytest.approx(0.703125)
+    assert (iqm(X), iqm(Y)) == pytest.approx((0.72, 0.705))
+
+
+def test_paired_improvement_by_hand():
+    """Six of eight pairs are above, one is a tie."""
+    assert probability_of_improvement(X, Y) == pytest.approx(6.5 / 8)
+    assert probability_of_improvement(X, Y) + probability_of_improvement(Y, X) == pytest.approx(1)
+
+
+def test_interval_keeps_pairs_together():
+    """Resampling both arms alike, the probability for an arm always above stays 1."""
+    found = described(probability_of_improvement, X + 1, Y, rng=np.random.default_rng(0), resamples=200)
+    assert (found.value, found.low, found.high, found.label) == (1.0, 1.0, 1.0, "descriptive")
+    inner = described(iqm, X, rng=np.random.default_rng(0), resamples=500)
+    assert inner.low < iqm(X) < inner.high
+
+
+def test_aso_golden():
+    a, b = np.array([0.81, 0.82, 0.78, 0.83, 0.79]), np.array([0.8, 0.81, 0.79, 0.8, 0.82])
+    assert aso_violation(a, b) == pytest.approx(0.4)
+    assert aso_violation(np.array([1.0, 5]), np.array([2.0, 3, 3])) == pytest.approx(1 / 3)
+
+
+def test_aso_limits():
+    a, b = np.array([3.0, 4, 5]), np.array([1.0, 2])
+    assert (aso_violation(a, b), aso_violation(b, a), aso_violation(a, a)) == (0, 1, 0.5)
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=7), rng.normal(size=5)
+    assert aso_violation(a, b) + aso_violation(b, a) == pytest.approx(1)
+    assert aso_violation(a, b) <= aso_bound(a, b, rng) <= 1
+
+
+def test_over_tasks_averages_paired_seeds():
+    up = pair({0: 0.5, 1: 0.6, 2: 0.7}, {0: 0.4, 1: 0.4, 2: 0.4})
+    down = pair({0: 1.0, 1: 2.0}, {0: 2.0, 1: 2.0, 2: 1.0}, larger_is_better=False)
+    both = over_tasks({"up": up, "down": down})
+    assert both.seeds == (0, 1)
+    assert both.deltas == pytest.approx([(0.1 + 1.0) / 2, 0.1])
+    assert both.dropped == ((2, "treatment: no finished run"),)
+    assert both.tasks == ("up", "down")

@@ -1,0 +1,160 @@
+"""The oracle is the plain loop: repeat the drawn items, compute the metric anew."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluators.comparisons import ItemScores
+from evaluators.item_bootstrap import (
+    METRICS,
+    Undefined,
+    deltas_of,
+    drawn_counts,
+    jackknife_item_variance,
+    resampled_deltas,
+    strata_of,
+    two_level,
+    two_level_of,
+)
+from evaluators.metrics import aggregate
+
+
+def scored(
+    kind: str, n: int = 3, m: int = 57, *, ties: bool = False, per_group: int = 1, seed: int = 1
+) -> ItemScores:
+    rng = np.random.default_rng(seed)
+    gold = rng.normal(size=m)
+    treatment, control = gold + rng.normal(size=(n, m)), gold + 1.2 * rng.normal(size=(n, m))
+    control[:] = control[0]  # a frozen control
+    if kind in ("auc", "balanced_accuracy", "f1"):
+        gold = (gold > 0.3).astype(float)
+    if ties:
+        treatment, gold = np.round(treatment, 1), np.round(gold, 1)
+    ids = tuple(f"item {j}" for j in range(m))
+    groups = tuple(f"group {j // per_group}" for j in range(m))
+    return ItemScores(
+        aggregate=kind,
+        treatment=treatment,
+        control=control,
+        gold=None if kind == "mean" else gold,
+        item_ids=ids,
+        group_ids=groups,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("per_group", [1, 2])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("kind", METRICS)
+def test_counts_give_what_repeated_items_give(kind: str, ties: bool, per_group: int):
+    items = scored(kind, ties=ties, per_group=per_group)
+    counts = drawn_counts(strata_of(items), items.group_index, 20, np.random.default_rng(0))
+    found = deltas_of(items)(counts)
+    for b in range(20):
+        taken = np.repeat(np.arange(57), counts[:, b].astype(int))
+        gold = None if items.gold is None else items.gold[taken]
+        for seed in range(3):
+            arms = [
+                aggregate(items.aggregate, rows[seed][taken], gold) for rows in (items.treatment, items.control)
+            ]
+            assert found[seed, b] == pytest.approx(arms[0] - arms[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["spearman", "auc"])
+def test_ranks_stay_exact_for_many_items(kind: str):
+    items = scored(kind, n=1, m=9_001)
+    counts = drawn_counts(strata_of(items), items.group_index, 2, np.random.default_rng(0))
+    taken = np.repeat(np.arange(9_001), counts[:, 1].astype(int))
+    assert items.gold is not None
+    expected = aggregate(items.aggregate, items.treatment[0][taken], items.gold[taken])
+    expected -= aggregate(items.aggregate, items.control[0][taken], items.gold[taken])
+    assert deltas_of(items)(counts)[0, 1] == pytest.approx(expected, abs=1e-8)
+
+
+def test_draws_are_groups_with_replacement_within_classes():
+    items = scored("auc", per_group=1)
+    assert items.gold is not None
+    counts = drawn_counts(strata_of(items), items.group_index, 200, np.random.default_rng(0))
+    assert (counts[items.gold == 1].sum(0) == (items.gold == 1).sum()).all()
+    assert counts.mean() == pytest.approx(1)
+    paired = scored("mean", m=60, per_group=2)
+    counts = drawn_counts(strata_of(paired), paired.group_index, 200, np.random.default_rng(0))
+    assert (counts[::2] == counts[1::2]).all()
+    assert counts[::2].var() == pytest.approx(1 - 1 / 30, rel=0.1)
+
+
+def test_the_generator_decides_not_the_threads_or_global_state():
+    items = scored("spearman", m=300)
+    draw = [resampled_deltas(items, np.random.default_rng(3), 3_000, workers) for workers in (1, 2, 3)]
+    np.random.seed(0)  # noqa: NPY002
+    again = resampled_deltas(items, np.random.default_rng(3), 3_000)
+    for other in (*draw[1:], again):
+        assert np.array_equal(draw[0], other)  # type: ignore[arg-type]
+
+
+def test_jackknife_of_a_mean_is_the_textbook_variance():
+    items = scored("mean")
+    over_seeds = (items.treatment - items.control).mean(0)
+    assert jackknife_item_variance(items) == pytest.approx(over_seeds.var(ddof=1) / 57)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_bootstrap_and_jackknife_agree(kind: str):
+    items = scored(kind, m=400)
+    deltas = resampled_deltas(items, np.random.default_rng(1), 2_000)
+    assert deltas is not None
+    assert deltas.mean(0).var(ddof=1) == pytest.approx(jackknife_item_variance(items), rel=0.15)
+
+
+def test_undefined_resamples_are_redrawn_or_given_up():
+    """One item in 8 differs from the rest: a third of the resamples is constant."""
+    rare = np.array([[1.0, 0, 0, 0, 0, 0, 0, 0]])
+    gold = np.arange(8.0)
+    ids = tuple("abcdefgh")
+    items = ItemScores(
+        aggregate="spearman", treatment=rare, control=gold[None], gold=gold, item_ids=ids, group_ids=ids
+    )
+    assert resampled_deltas(items, np.random.default_rng(0), 500) is None
+    assert two_level(items, np.random.default_rng(0), 500) is None
+    with pytest.raises(Undefined, match="without one of the items"):
+        jackknife_item_variance(items)
+    some = ItemScores(
+        aggregate="spearman",
+        treatment=np.array([[1.0, 1, 1, 0, 0, 0, 0, 0]]),
+        control=gold[None],
+        gold=gold,
+        item_ids=ids,
+        group_ids=ids,
+    )
+    deltas = resampled_deltas(some, np.random.default_rng(0), 500)
+    assert deltas is not None
+    assert deltas.shape == (1, 500)
+    assert np.isfinite(deltas).all()
+
+
+def test_two_level_interval_covers_seeds_and_items():
+    """Variance of the replicates: item variance, plus s²(n-1)/n² of the seeds drawn with replacement."""
+    rng = np.random.default_rng(2)
+    n, m = 8, 500
+    delta = 0.02 + rng.normal(0, 0.02, size=(n, 1)) + rng.normal(0, 0.3, size=m)
+    ids = tuple(map(str, range(m)))
+    items = ItemScores(aggregate="mean", treatment=delta, control=np.zeros((n, m)), item_ids=ids, group_ids=ids)
+    found = two_level(items, np.random.default_rng(0), 4_000)
+    assert found is not None
+    expected = delta.mean(0).var() / m + delta.mean(1).var() / n
+    assert found.replicates.var() == pytest.approx(expected, rel=0.1)
+    assert found.interval[0] < delta.mean() < found.interval[1]
+
+
+def test_more_draws_of_seeds_per_draw_of_items():
+    deltas = np.random.default_rng(0).normal(size=(5, 300))
+    assert two_level_of(deltas, np.random.default_rng(1), seed_draws=5).replicates.shape == (1_500,)
+
+
+def test_spearman_oracle_is_scipy():
+    items = scored("spearman", n=1, ties=True)
+    everything = np.ones((57, 1), np.float32)
+    expected = (
+        stats.spearmanr(items.treatment[0], items.gold).statistic
+        - stats.spearmanr(items.control[0], items.gold).statistic
+    )
+    assert deltas_of(items)(everything)[0, 0] == pytest.approx(expected)

@@ -1,0 +1,175 @@
+"""Golden numbers come from an independent numpy script; oracles: the O(mn) DeLong, scikit-learn, statsmodels."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+
+from evaluators.comparisons import ItemScores
+from evaluators.item_bootstrap import Undefined, resampled_deltas
+from evaluators.item_tests import (
+    crossed_t,
+    delong,
+    delong_variance,
+    item_view,
+    mcnemar,
+    mean_item_variance,
+    single_run,
+    steiger,
+    williams,
+)
+
+Y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+A = np.array([0.9, 0.8, 0.4, 0.7, 0.5, 0.3, 0.2, 0.6, 0.1, 0.35])
+B = np.array([0.6, 0.9, 0.3, 0.5, 0.55, 0.4, 0.2, 0.45, 0.3, 0.1])
+D = np.array([[0.1, 0, 0.2, 0.3, -0.1], [0.2, 0.1, 0.1, 0.4, 0], [0, 0.1, 0.3, 0.2, 0.1]])
+
+
+def items_of(
+    kind: str, treatment: np.ndarray, control: np.ndarray, gold: np.ndarray | None = None, groups: int = 1
+) -> ItemScores:
+    ids = tuple(map(str, range(treatment.shape[1])))
+    group_ids = tuple(str(j // groups) for j in range(treatment.shape[1]))
+    return ItemScores(
+        aggregate=kind, treatment=treatment, control=control, gold=gold, item_ids=ids, group_ids=group_ids
+    )  # type: ignore[arg-type]
+
+
+def test_crossed_t_golden():
+    v_item = mean_item_variance(D)
+    t = crossed_t(D.mean(1), v_item, 5)
+    assert t.mean == pytest.approx(0.133333333)
+    assert D.mean(1).var(ddof=1) / 3 == pytest.approx(0.000311111111)
+    assert v_item == pytest.approx(0.00277777778)
+    assert [t.df, t.t, t.p] == pytest.approx([4.82512331, 2.39904058, 0.0635255125], abs=1e-8)
+
+
+def test_crossed_t_without_one_of_the_variances():
+    assert crossed_t(np.array([1.0, 2.0, 3.0]), 0.0, 50).df == pytest.approx(2)  # the paired t
+    assert crossed_t(np.array([1.0, 1.0, 1.0]), 0.1, 50).df == pytest.approx(49)
+    with pytest.raises(ValueError, match="neither"):
+        crossed_t(np.array([1.0, 1.0]), 0.0, 50)
+
+
+def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
+    rng = np.random.default_rng(0)
+    gold = (rng.uniform(size=300) > 0.7).astype(float)
+    treatment, control = (np.where(rng.uniform(size=(4, 300)) < p, gold, 1 - gold) for p in (0.8, 0.7))
+    for kind, groups in (("balanced_accuracy", 1), ("mean", 1), ("mean", 3)):
+        items = items_of(kind, treatment, control, gold, groups)
+        view = item_view(items, 1, np.random.default_rng(1))
+        drawn = resampled_deltas(items, np.random.default_rng(2), 4_000)
+        assert drawn is not None
+        assert view.method == "analytic"
+        assert view.v_item == pytest.approx(drawn.mean(0).var(), rel=0.1)
+
+
+def test_groups_of_unequal_size_and_rank_metrics_are_bootstrapped():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 3, 50))
+    assert item_view(items_of("mean", a, b, groups=3), 1, rng).method == "bootstrap"
+    assert item_view(items_of("spearman", a, b, rng.normal(size=50)), 1, rng).method == "bootstrap"
+    assert item_view(items_of("mean", a, b, groups=3), 1, rng).groups == 17
+
+
+def test_few_distinct_predictions_fall_back_to_the_jackknife():
+    gold = np.arange(40.0)
+    rare = np.zeros((1, 40))
+    rare[0, :2] = 1.0, 2.0
+    assert (
+        item_view(items_of("spearman", rare, gold[None], gold), 1, np.random.default_rng(0)).method == "jackknife"
+    )
+
+
+def test_a_class_of_one_item_has_no_variance():
+    gold = np.array([1.0, 0, 0, 0, 0])
+    with pytest.raises(Undefined, match="labelled 1"):
+        item_view(items_of("auc", np.ones((2, 5)), np.zeros((2, 5)), gold), 1, np.random.default_rng(0))
+
+
+def test_two_level_interval_follows_the_direction_of_the_metric():
+    rng = np.random.default_rng(0)
+    items = items_of("mean", rng.normal(1, 1, size=(4, 100)), rng.normal(size=(4, 100)))
+    up, down = (item_view(items, sign, np.random.default_rng(1)).two_level for sign in (1, -1))
+    assert up == pytest.approx((-down[1], -down[0]))  # type: ignore[index]
+
+
+def test_steiger_and_williams_golden():
+    z, t = steiger(0.5, 0.4, 0.1, 103), williams(0.5, 0.4, 0.1, 103)
+    assert (z.statistic, z.p) == pytest.approx((0.88871847, 0.374154402), abs=1e-8)
+    assert (t.statistic, t.p) == pytest.approx((0.891279905, 0.374918517), abs=1e-8)
+    assert steiger(0.5, 0.4, 0.1, 103, ranks=True).statistic == pytest.approx(0.88871847 / 1.06**0.5)
+    assert steiger(0.4, 0.5, 0.1, 103).statistic == pytest.approx(-0.88871847)
+
+
+def test_dependent_correlations_hold_their_level():
+    rng = np.random.default_rng(1)
+    for test, n in ((steiger, 60), (williams, 15)):
+        p = []
+        for _ in range(400):
+            gold = rng.normal(size=n)
+            r = np.corrcoef([gold + rng.normal(size=n), gold + rng.normal(size=n), gold])
+            p.append(test(r[0, 2], r[1, 2], r[0, 1], n).p)
+        assert np.mean(np.array(p) <= 0.05) < 0.08  # type: ignore[operator]
+
+
+def test_dependent_correlations_refuse_perfect_ones():
+    for bad in ((1.0, 0.4, 0.1, 50), (0.5, 0.4, 0.1, 4)):
+        with pytest.raises(Undefined, match="at least 5 items"):
+            steiger(*bad)
+
+
+def test_mcnemar_golden_and_statsmodels():
+    assert mcnemar(3, 10).p == pytest.approx(0.0922851562)
+    assert (mcnemar(40, 22).statistic, mcnemar(40, 22).p) == pytest.approx((4.66129032, 0.0308499994), abs=1e-8)
+    assert mcnemar(0, 0).p == 1.0
+    rng = np.random.default_rng(0)
+    for b, c in rng.integers(0, 60, size=(200, 2)):
+        theirs = statsmodels_mcnemar([[0, b], [c, 0]], exact=b + c < 25).pvalue if b + c else 1.0
+        assert mcnemar(int(b), int(c)).p == pytest.approx(min(1.0, theirs))
+
+
+def test_delong_golden():
+    aucs, variance = delong_variance(Y, A, B)
+    assert aucs == pytest.approx((0.916666667, 0.8125))
+    assert variance == pytest.approx(0.00642361111)
+    assert (delong(Y, A, B).statistic, delong(Y, A, B).p) == pytest.approx((1.29968811, 0.193707886), abs=1e-8)
+
+
+def test_delong_agrees_with_the_definition():
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        m, n = rng.integers(2, 12, size=2)
+        y = np.repeat([1, 0], [m, n])
+        a, b = np.round(rng.normal(size=(2, m + n)) + y, 1)
+        psi = [np.subtract.outer(s[:m], s[m:]) for s in (a, b)]
+        psi = [(p > 0) + 0.5 * (p == 0) for p in psi]
+        s = np.cov([p.mean(1) for p in psi]) / m + np.cov([p.mean(0) for p in psi]) / n
+        aucs, variance = delong_variance(y, a, b)
+        assert aucs == pytest.approx((roc_auc_score(y, a), roc_auc_score(y, b)))
+        assert variance == pytest.approx(s[0, 0] + s[1, 1] - 2 * s[0, 1], abs=1e-12)
+
+
+def test_delong_on_equal_models():
+    assert delong(Y, A, A).p == 1.0
+    with pytest.raises(Undefined, match="at least 2"):
+        delong(np.array([1, 0, 0]), A[:3], B[:3])
+
+
+def test_the_test_of_a_single_run_fits_the_metric():
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=40)
+    a, b = gold + rng.normal(size=(2, 1, 40))
+    label = (gold > 0).astype(float)
+    right = (rng.uniform(size=(2, 1, 40)) > 0.4).astype(float)
+    names = [
+        single_run(items_of("mean", right[0], right[1])),
+        single_run(items_of("auc", a, b, label)),
+        single_run(items_of("spearman", a, b, gold)),
+        single_run(items_of("pearson", a[:, :20], b[:, :20], gold[:20])),
+    ]
+    assert [run.test for run in names if run] == [
+        "McNemar's exact test", "DeLong's test", "Steiger's Z (approximate for ranks)", "Williams' t",
+    ]  # fmt: skip
+    assert single_run(items_of("mean", a, b)) is None
+    assert single_run(items_of("pearson", a, a, gold)) is None

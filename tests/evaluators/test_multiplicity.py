@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from evaluators.multiplicity import benjamini_hochberg, holm
+
+P5 = [0.03, 0.01, 0.02, 0.2, 0.04]
+
+
+def test_golden():
+    assert holm(P5) == pytest.approx([0.09, 0.05, 0.08, 0.2, 0.09])
+    assert benjamini_hochberg(P5) == pytest.approx([0.05, 0.05, 0.05, 0.2, 0.05])
+    assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])  # the running maximum, back in place
+
+
+def test_statsmodels():
+    rng = np.random.default_rng(9)
+    for _ in range(200):
+        p = rng.uniform(size=rng.integers(1, 15)) ** 3
+        assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+        assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])
+
+
+def test_an_unknown_p_counts_and_stays_unknown():
+    for correct in (holm, benjamini_hochberg):
+        adjusted = correct([0.01, float("nan"), 0.04])
+        assert np.isnan(adjusted[1])
+        assert adjusted[0] == pytest.approx(0.03)
+    assert holm([float("nan")])[0] != holm([float("nan")])[0]
+    assert len(holm([])) == 0
+
+
+def test_lines_that_cannot_be_true_together_count_once():
+    """Two claims with two lines each: at most two nulls hold, so the first three multipliers are 2."""
+    assert holm([0.01, 0.02, 0.03, 0.04], true_at_most=2) == pytest.approx([0.02, 0.04, 0.06, 0.06])
+    assert holm([0.01, 0.9], true_at_most=1) == pytest.approx([0.01, 0.9])
+
+
+def test_family_wise_error_with_two_lines_per_claim():
+    """Half of the claims at a difference of 0, half at the edge of their margin: one true null per claim."""
+    rng = np.random.default_rng(4)
+    from evaluators.seed_tests import paired_t
+
+    wrong = 0
+    for _ in range(1_000):
+        lines = []
+        for true in (0.0, 0.0, 1.5, 1.5):
+            t = paired_t(rng.normal(true, 1, size=6))
+            lines += [t.p, t.p_equivalent(1.5)]
+        q = holm(lines, true_at_most=4)
+        wrong += bool((q[[0, 2, 5, 7]] <= 0.05).any())
+    assert wrong / 1_000 < 0.07
