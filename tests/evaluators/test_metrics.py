@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from evaluators.item_bootstrap import METRICS
 from evaluators.metrics import (
     aggregate,
     balanced_accuracy,
@@ -112,3 +113,15 @@ def test_a_score_is_the_aggregate_of_its_items(kind):
     score = score_of_items("m", kind, list("abcd"), list("aabb"), values, np.array([1, 0, 0, 1]))
     assert score.value == aggregate(score.aggregate, score.values, score.gold)
     assert score.values.dtype == np.float64  # what is stored is what was scored
+
+
+@given(COLUMN)
+def test_the_bootstrap_computes_the_same_metrics(column):
+    """Two implementations: here from all items once, there from counts of items, here all taken once."""
+    values, labels = column
+    once = np.ones((len(values), 1), np.float32)
+    for kind, weighted in METRICS.items():
+        expected = aggregate(kind, values, labels.astype(float))
+        assert weighted(values[None], labels.astype(float))(once).item() == pytest.approx(
+            expected, nan_ok=True, abs=1e-9
+        )
