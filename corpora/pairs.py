@@ -16,6 +16,8 @@ from corpora.pairs_sources import raw_splits
 
 GRADED = {"stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offline": False}
 TASKS = tuple(GRADED)
+STANDIN = "token_match_standin"
+HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
 WITH_FINAL_TEST = ("stsb", "mrpc")  # tasks whose own labelled test split may decide a study
 
 
@@ -48,7 +50,7 @@ class PairData:
 
 
 def load_task(name: str, data: PairData) -> PairTask:
-    """One task of the data block, read and capped.
+    """One task of the data block, read and capped. STS-B trains without the offline judge's rows.
 
     Raises CorpusError for an unknown task, a cap below 2, a test split that must not be used, or missing files.
     """
@@ -57,6 +59,10 @@ def load_task(name: str, data: PairData) -> PairTask:
         raise CorpusError(f"data.tasks: {name!r} is not a task; accepted: {', '.join(TASKS)}")
     on_test = name in data.final_eval
     train, evaluation, source = raw_splits(name, test=on_test, path=data.path)
+    if name == "stsb" and data.judge == STANDIN:
+        own = set(held_out(train))
+        train = train.take([row for row in range(len(train)) if row not in own])
+        source += f"; {len(own)} training rows belong to the judge"
     return PairTask(
         name,
         GRADED[name],
@@ -65,6 +71,30 @@ def load_task(name: str, data: PairData) -> PairTask:
         "test" if on_test else "validation",
         source,
     )
+
+
+def held_out(pairs: Pairs) -> list[int]:
+    """Rows of the STS-B training split that belong to the offline judge: about 30 %, by a hash of their text."""
+    hashes = (pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+    return [row for row, name in enumerate(hashes) if int(name[:8], 16) / 2**32 < HELD_OUT]
+
+
+def standin_pairs(data: PairData) -> Pairs:
+    """What the offline judge learns from: held-out STS-B training rows that share no sentence with other rows.
+
+    Other rows are the rest of training, validation and test. Rows from MSRpar are left out as well: they are
+    MRPC's pairs with graded scores, and a judge that read them has seen MRPC. CorpusError when STS-B is missing.
+    """
+    train, validation, _ = raw_splits("stsb", test=False, path=data.path)
+    _, test, _ = raw_splits("stsb", test=True, path=data.path)
+    own = set(held_out(train))
+    others = train.take([row for row in range(len(train)) if row not in own])
+    seen = {text for split in (others, validation, test) for text in (*split.a, *split.b)}
+    return train.take([
+        row
+        for row in sorted(own)
+        if train.a[row] not in seen and train.b[row] not in seen and not train.ids[row].startswith("MSRpar:")
+    ])  # fmt: skip
 
 
 def check(data: PairData) -> None:

@@ -82,7 +82,6 @@ class PairTask:
                 seen[a] = seen[b] = None
         object.__setattr__(self, "sentences", tuple(seen))
 
-
     def fingerprint(self) -> dict[str, str]:
         """What identifies the capped rows: they change the result, so they belong to a run's identity."""
         return {"task": self.name, "train": self.train.sha256(), "evaluation": self.evaluation.sha256(),

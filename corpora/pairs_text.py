@@ -115,9 +115,10 @@ def _pairs(rows: list[tuple[str, str, str, float]]) -> Pairs:
 
 
 def _sts_rows(path: Path) -> Pairs:
-    # the published ids repeat across source files, so rows are named by their line
+    # the published ids repeat, so rows are named by their source and line; 311 training rows have stray blanks
     return _pairs([
-        (f"{path.stem}:{line}", f[5], f[6], _number(path, line, f[4], STS_LARGEST)) for line, f in _lines(path, 7)
+        (f"{f[1]}:{line}", f[5].strip(), f[6].strip(), _number(path, line, f[4], STS_LARGEST))
+        for line, f in _lines(path, 7)
     ])  # fmt: skip
 
 

@@ -122,7 +122,8 @@ def sentence_vectors(p: Parameters, x: Tensor, x_hat: Tensor, permuted: Tensor, 
     m = p["complexity.w2"].shape[-1]
     c = torch.sigmoid(one_output(F.gelu(first[..., m:]), p["complexity.w2"], p["complexity.b2"]))
     fed = mix.own * c + mix.shuffled * c.gather(1, permuted)
-    fed = fed + mix.learned * torch.sigmoid(p["theta"]) + mix.constant  # (M, R)
+    learned = torch.sigmoid(p["theta"] + torch.zeros_like(c))  # a full row per model: rule 2 of trainers.stacked
+    fed = fed + mix.learned * learned + mix.constant  # (M, R)
     hidden = F.gelu(first[..., :m] + fed[..., None] * p["scale.c"][:, None])
     alpha = 1 + mix.alpha0[..., None] * torch.tanh(affine(hidden, p["scale.w2"], p["scale.b2"]))
     u = F.normalize(alpha * h, dim=-1)

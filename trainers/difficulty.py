@@ -197,7 +197,7 @@ def _predictions(
 
 @contextmanager
 def _on_one_thread() -> Iterator[None]:
-    """Inside, torch's own arithmetic of this thread stays on one core: on several its sums come in other orders."""
+    """Inside, torch's arithmetic of this thread stays on one core: on several its sums come in other orders."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -59,6 +59,9 @@ FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
 JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
 
 
+VECTOR = 32  # rows; trainers.stacked, rule 2. Written again here because settings are read without torch
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """One arm. Defaults are the paper's where it states them (section 4); sizes and alpha0 are ours.
@@ -142,4 +145,9 @@ class Settings:
             for name in ("d_h", "m")
             if getattr(self, name) is not None and getattr(self, name) < 1
         ]
+        if self.batch_size % VECTOR:
+            wrong.append(
+                f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would depend"
+                " on the stack it is trained in"
+            )
         return wrong

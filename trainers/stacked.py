@@ -1,12 +1,13 @@
 """Many tiny models trained as one: the arithmetic of a whole stack, each model as if it were alone.
 
 Every tensor of a stack has the models first, `(M, ...)`. A model's numbers do not depend, to the last bit, on who
-else is in the stack (float32, one CPU thread). Four rules keep that true; each was found by a difference:
+else is in the stack (float32, one CPU thread). Four rules keep that true:
 
 1. A head with one output is a product and a sum. As a matrix product it becomes another kernel for one model than
    for many, and rounds differently.
-2. A model's parameters are one row, padded to a multiple of 16 numbers. The fused AdamW works in vectors of up to
-   16 and treats what is left over with other roundings; padded, nothing is ever left over.
+2. Vector loops take 32 numbers at a time and treat what is left over with other roundings: in the fused AdamW, in
+   sigmoid, tanh, softplus. So a model's parameters are one row padded to a multiple of 32, and its batch has a
+   multiple of 32 rows: nothing of it is ever left over, wherever in the stack it lies.
 3. LayerNorm without affine; its gain and bias are applied here.
 4. One clipping expression, row by row.
 
@@ -24,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-VECTOR = 16  # numbers; the widest vector of the fused optimiser (AVX-512, float32)
+VECTOR = 32  # float32 numbers: two AVX-512 vectors, the widest step of a vector loop
 LAYER_NORM_EPS = 1e-5
 CLIP_EPS = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 
@@ -145,5 +146,5 @@ def _require_finite(step: int, losses: Tensor, terms: Terms) -> None:
     broken = (~torch.isfinite(losses)).nonzero().flatten().tolist()
     if broken:
         first = broken[0]
-        values = ", ".join(f"{name} {float(value[first]):g}" for name, value in terms.items())
+        values = ", ".join(f"{name} {float(value[first].detach()):g}" for name, value in terms.items())
         raise FloatingPointError(f"loss of model {first} of the stack is not finite at step {step} ({values})")

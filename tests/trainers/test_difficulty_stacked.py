@@ -1,0 +1,242 @@
+"""A member of a stack is, to the last bit, the model it would have been alone."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from corpora.errors import CorpusError
+from corpora.pairs_rows import Pairs, PairTask
+from evaluators.pair_similarity import pair_metrics
+from evaluators.scores import Score
+from trainers.difficulty import Settings, StackResult, fit_stack
+from trainers.difficulty_arms import FORMS, UNTRAINED
+from trainers.difficulty_data import TaskData, task_data
+from trainers.difficulty_stack import Model, layout_of, pair_target, sentence_target, train
+from trainers.stacked import batch_rows, stream
+
+WIDTH = 32
+
+
+def toy(name: str = "toy", n: int = 120, judged: bool = True) -> TaskData:
+    """A task with shared sentences, graded gold that follows the cosine, and a noisy judge."""
+    draw = np.random.default_rng(7)
+
+    def split(kind: str, rows: int) -> Pairs:
+        a = [f"{kind} left {i % (rows - 3)}, which waits" for i in range(rows)]
+        b = [f"{kind} right {i % (rows - 5)} waits" for i in range(rows)]
+        return Pairs(tuple(f"{kind}{i}" for i in range(rows)), tuple(a), tuple(b), draw.integers(0, 6, rows) / 5)
+
+    task = PairTask(name, True, split("train", n), split("evaluation", n // 2), "validation", "made up")
+    x = draw.normal(size=(len(task.sentences), WIDTH)) + 0.5
+    scores = {"train": draw.random(n), "evaluation": draw.random(n // 2)} if judged else None
+    return task_data(task, x, scores)
+
+
+def settings(form: str, **changes: object) -> Settings:
+    given = {"steps": 30, "batch_size": 32, "m": 8, "d_h": 16 if form.startswith("pair") else None}
+    matched = "pair_judge" if form == "pair_ungated_matched" else None
+    return Settings(form=form, matched_to=matched, **{**given, **changes})
+
+
+def plain_loop(model: Model, data: TaskData) -> Tensor:
+    """One model in ordinary two-dimensional tensors, written without the stacked code but for streams and start."""
+    s, side = model.settings, data.train
+    width, m = s.sizes(data.x.shape[1])
+    layout = layout_of(s, data.x.shape[1])
+    from trainers.adapters import initial
+
+    row = initial(layout, stream(model.seed, "init"), identity=False).requires_grad_()
+    optimiser = torch.optim.AdamW([row], lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
+    order = batch_rows(len(side.pairs), s.steps, s.batch_size, stream(model.seed, "data"))
+    x, gold = torch.from_numpy(data.x), torch.from_numpy(side.gold).float()
+    target = pair_target(model, data) if s.form.startswith("pair") else sentence_target(model, data)
+    for rows in order:
+        p = {n: v.reshape(shape) for (n, shape), v in zip(
+            layout.shapes.items(), row.split([math.prod(z) for z in layout.shapes.values()]
+                                             + [layout.size - sum(map(math.prod, layout.shapes.values()))]), strict=False)}  # fmt: skip
+        both = torch.cat([torch.from_numpy(side.a)[rows], torch.from_numpy(side.b)[rows]])
+        h = (
+            F.layer_norm(torch.addmm(p["working.b"], x[both], p["working.w"]), (width,)) * p["norm.gain"]
+            + p["norm.bias"]
+        )
+        if s.form.startswith("pair"):
+            a, b = h.chunk(2)
+            hidden = F.gelu(torch.addmm(p["heads.b1"], torch.cat([(a - b).abs(), a * b], 1), p["heads.w1"]))
+            delta = torch.tanh((hidden[:, :m] * p["residual.w2"]).sum(1) + p["residual.b2"])
+            c = torch.sigmoid((hidden[:, m:] * p["hardness.w2"]).sum(1) + p["hardness.b2"])
+            score = torch.from_numpy(side.anchor)[rows] + model.gamma * c * delta
+            loss = s.lambda_hard * (c - target[rows]).square().mean()
+        else:
+            first = torch.addmm(p["heads.b1"], h, p["heads.w1"])
+            c = torch.sigmoid((F.gelu(first[:, m:]) * p["complexity.w2"]).sum(1) + p["complexity.b2"])
+            hidden = F.gelu(first[:, :m] + c[:, None] * p["scale.c"])
+            alpha = 1 + s.alpha0 * torch.tanh(torch.addmm(p["scale.b2"], hidden, p["scale.w2"]))
+            u = F.normalize(F.normalize(alpha * h, dim=1), dim=1)
+            score = (u[: len(rows)] * u[len(rows) :]).sum(1)
+            loss = s.lambda_hard * (c - target[both]).square().mean()
+            loss = loss + s.lambda_anchor * (1 - F.cosine_similarity(u, x[both])).mean()
+        above = gold[rows][:, None] > gold[rows][None, :]
+        scaled = score / s.tau
+        rank = (F.softplus(scaled[None, :] - scaled[:, None]) * above).sum() / above.sum().clamp(min=1)
+        loss = loss + (score - gold[rows]).square().mean() + s.lambda_rank * rank
+        (row.grad,) = torch.autograd.grad(loss, [row])
+        row.grad.mul_((1 / (row.grad.square().sum().sqrt() + 1e-6)).clamp(max=1))
+        optimiser.step()
+    return row.detach()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def fitted(forms: list[str], seeds: list[int], data: TaskData, **changes: object) -> dict[tuple[str, int], Tensor]:
+    models = [Model(settings(form, **changes), seed, 0.25) for seed in seeds for form in forms]
+    trained = train(models, data, device="cpu", advance=lambda steps: None)
+    return {(one.model.settings.form, one.model.seed): one.row for one in trained}
+
+
+@pytest.mark.parametrize("form", ["pair_judge", "complexity"])
+def test_600_steps_in_company_equal_600_steps_alone_bit_for_bit(form: str) -> None:
+    """Five seeds and three arms against each of two smaller companies, one of them a stack of one."""
+    data = toy()
+    others = ["pair_ungated", "pair_lex_shuffled"] if form.startswith("pair") else ["shuffled", "interp_fixed"]
+    full = fitted([form, *others], [0, 1, 2, 3, 4], data, steps=600)
+    alone = fitted([form], [2], data, steps=600)
+    three = fitted([others[0], form], [2, 4], data, steps=600)
+    assert torch.equal(full[form, 2], alone[form, 2])
+    assert torch.equal(full[form, 4], three[form, 4])
+    assert torch.equal(full[others[0], 2], three[others[0], 2])
+
+
+@pytest.mark.parametrize("form", ["pair_judge", "complexity"])
+def test_stack_equals_a_plain_loop(form: str) -> None:
+    """Same start, batches and optimiser; forward, loss, gradients and clipping are written a second time."""
+    data = toy()
+    changes = {"steps": 40, "d_h": 32, "m": 16, "batch_size": 32}
+    plain = plain_loop(Model(settings(form, **changes), 1, 0.25), data)
+    stacked = fitted([form], [0, 1], data, **changes)[form, 1]
+    assert torch.equal(stacked, plain)
+
+
+def by_metric(result: StackResult) -> dict[str, float]:
+    return {score.metric: score.value for score in result.scores if isinstance(score, Score)}
+
+
+def same_values(left: StackResult, right: StackResult) -> bool:
+    return by_metric(left).keys() == by_metric(right).keys() and all(
+        value == by_metric(right)[metric] or (math.isnan(value) and math.isnan(by_metric(right)[metric]))
+        for metric, value in by_metric(left).items()
+    )
+
+
+def test_every_arm_alone_equals_itself_in_the_group() -> None:
+    """The whole path: grouping, both rounds, two threads, evaluation; then each request by itself."""
+    data = [toy(), toy("other", 90)]
+    requests = [(settings(form), None if form in UNTRAINED else 1) for form in FORMS]
+    together = fit_stack(requests, data, evaluate=pair_metrics, threads=2)
+    for request, one in zip(requests, together, strict=True):
+        (alone,) = fit_stack([request], data, evaluate=pair_metrics)
+        assert same_values(one, alone), request[0].form
+        assert one.trained.keys() == alone.trained.keys()
+        for name in one.trained:
+            assert torch.equal(one.trained[name].row, alone.trained[name].row), request[0].form
+
+
+def test_results_follow_the_requests_and_progress_reaches_its_total() -> None:
+    seen: list[tuple[int, int]] = []
+    requests = [
+        (settings("pair_lex"), 3),
+        (settings("baseline"), None),
+        (settings("fixed"), 0),
+        (settings("pair_lex"), 1),
+    ]
+    found = fit_stack(requests, [toy()], evaluate=pair_metrics, report=lambda *at: seen.append(at))
+    assert [(one.settings, one.seed) for one in found] == requests
+    assert seen[-1] == (90, 90)
+    assert [step for _, step, _ in found[0].curve()][-1] == 29
+    assert set(found[0].curve()[0][2]) == {"mse", "rank", "hard"}
+    assert found[1].curve() == []
+
+
+def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
+    """Zero-initialised ends: with a vanishing step, pair arms score the frozen cosine."""
+    data = toy()
+    arms = ["pair_ungated", "pair_lex", "pair_gate_free"]
+    rows = fitted(arms, [4], data, steps=1, learning_rate=1e-12, weight_decay=0.0)
+    first = rows[arms[0], 4]
+    assert all((rows[arm, 4] - first).abs().max() < 1e-9 for arm in arms)
+    (result,) = fit_stack(
+        [(settings("pair_lex", steps=1, learning_rate=1e-12), 4)],
+        [data],
+        evaluate=lambda task, said: [said.scores],
+    )
+    np.testing.assert_allclose(result.scores[0], data.evaluation.anchor, atol=1e-6)
+
+
+def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> None:
+    """gamma' = gamma x mean gate over the training pairs, found also when the treated arm was not requested."""
+    data = toy()
+    (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=pair_metrics)
+    rows = fitted(["pair_judge"], [2], data)
+    from trainers.difficulty_predict import mean_gate
+    from trainers.difficulty_stack import Trained
+
+    gate = mean_gate(
+        Trained(Model(settings("pair_judge"), 2, 0.25), rows["pair_judge", 2], ()), data, device="cpu"
+    )
+    assert by_metric(result)["toy/diag/gamma"] == pytest.approx(0.25 * gate)
+    assert 0 < gate < 1
+
+
+def test_shuffled_targets_keep_their_values_and_lose_their_places() -> None:
+    data = toy()
+    own = pair_target(Model(settings("pair_lex"), 3, 0.25), data)
+    moved = pair_target(Model(settings("pair_lex_shuffled"), 3, 0.25), data)
+    assert torch.equal(own.sort().values, moved.sort().values)
+    assert not torch.equal(own, moved)
+
+
+def test_label_target_is_one_minus_gold() -> None:
+    data = toy()
+    found = pair_target(Model(settings("pair_label_target"), 3, 0.25), data)
+    np.testing.assert_allclose(found.numpy(), 1 - data.train.gold, atol=1e-7)
+
+
+def test_without_a_judge_judged_arms_are_refused_before_training() -> None:
+    with pytest.raises(CorpusError, match=r"data\.judge = none"):
+        fit_stack([(settings("pair_judge"), 0)], [toy(judged=False)], evaluate=pair_metrics)
+
+
+def test_settings_name_every_mistake() -> None:
+    with pytest.raises(ValueError, match=r"(?s)form = 'pair_lexx'.*gamma = -1"):
+        Settings(form="pair_lexx", gamma=-1)
+    with pytest.raises(ValueError, match="matched_to = None"):
+        Settings(form="pair_ungated_matched")
+    with pytest.raises(ValueError, match="only the form pair_ungated_matched"):
+        Settings(form="pair_lex", matched_to="pair_judge")
+
+
+def test_identity_start_needs_the_embedding_width() -> None:
+    with pytest.raises(ValueError, match="identity needs d_h = 32"):
+        fit_stack([(settings("pair_lex", init="identity"), 0)], [toy()], evaluate=pair_metrics)
+
+
+def test_a_loss_that_is_not_finite_stops_at_its_step() -> None:
+    data = toy()
+    broken = dataclasses.replace(data.train, gold=np.full(len(data.train.gold), np.nan))
+    with pytest.raises(FloatingPointError, match="at step 0"):
+        train(
+            [Model(settings("pair_lex"), 0, 0.25)],
+            dataclasses.replace(data, train=broken),
+            device="cpu",
+            advance=print,
+        )

@@ -1,0 +1,169 @@
+"""Who says how similar a pair is, so that the frozen cosine can be doubted: judges, and their stored scores.
+
+A judge's scores define targets; they are never an arm's score, except for the reference arm `judge_scorer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from corpora.cache import digest_of, entry, key_of
+from corpora.errors import CorpusError
+from corpora.pairs import STANDIN, PairData, standin_pairs
+from corpora.pairs_rows import Pairs, PairTask, pair_sha256
+from trainers.frozen import DEFINING
+
+FORMAT = 1
+BATCH = 32
+
+
+class Judge(Protocol):
+    """name is how artefacts call it; saw are data sets whose labels it learned from."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def saw(self) -> tuple[str, ...]: ...
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
+
+    def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
+        """Similarity of each ordered pair, (N,) in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True)
+class CrossEncoderJudge:
+    """A cross-encoder with one output, through a sigmoid. Reads (a, b); symmetric: the mean of both orders."""
+
+    name: str
+    folder: Path
+    saw: tuple[str, ...]
+    symmetric: bool = False
+    device: str = "cpu"
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        files = sorted(path for path in self.folder.rglob("*") if path.suffix in DEFINING)
+        if not any(path.suffix == ".safetensors" for path in files):
+            raise CorpusError(f"{self.folder} holds no .safetensors weights; accepted: a cross-encoder's folder")
+        digests = {str(path.relative_to(self.folder)): digest_of(path) for path in files}
+        return {"cross_encoder": digests, "symmetric": self.symmetric}
+
+    def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
+        forward = self._predict(a, b)
+        return (forward + self._predict(b, a)) / 2 if self.symmetric else forward
+
+    def _predict(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
+        import torch
+
+        pairs = list(zip(a, b, strict=True))
+        return self._model.predict(
+            pairs, batch_size=BATCH, activation_fn=torch.nn.Sigmoid(), show_progress_bar=False
+        )
+
+    @cached_property
+    def _model(self) -> Any:
+        from sentence_transformers import CrossEncoder
+
+        return CrossEncoder(
+            str(self.folder),
+            num_labels=1,
+            device=self.device,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+
+
+@dataclass(frozen=True)
+class ScoresFile:
+    """Scores somebody computed: lines of `a, b, score` or `pair_sha256, score`, separated by tabs."""
+
+    path: Path
+    saw: tuple[str, ...]
+    name: str = "scores_file"
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        if not self.path.is_file():
+            raise CorpusError(f"data.scores_file: {self.path} is missing; accepted: a TSV of a, b, score")
+        return {"scores_file": digest_of(self.path)}
+
+    def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
+        """CorpusError naming how many pairs have no score, and the first of them."""
+        names = [pair_sha256(*pair) for pair in zip(a, b, strict=True)]
+        missing = [row for row, name in enumerate(names) if name not in self._scores]
+        if missing:
+            row = missing[0]
+            raise CorpusError(
+                f"{self.path}: {len(missing)} of {len(names)} pairs have no score, the first is"
+                f" {a[row]!r} / {b[row]!r}; every pair of the study's tasks needs one"
+            )
+        return np.array([self._scores[name] for name in names])
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        scores = {}
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").rstrip("\n").split("\n"), start=1):
+            fields = line.rstrip("\r").split("\t")
+            try:
+                value = float(fields[-1])
+            except ValueError:
+                value = -1.0
+            if len(fields) not in (2, 3) or not 0 <= value <= 1:
+                raise CorpusError(
+                    f"{self.path}, line {number}: {line[:80]!r}; accepted: a, b, score in [0, 1], by tabs"
+                )
+            scores[fields[0] if len(fields) == 2 else pair_sha256(fields[0], fields[1])] = value
+        return scores
+
+
+def judge_of(
+    data: PairData, *, backbone: Path, resolve: Callable[[str], Path], device: str = "cpu"
+) -> Judge | None:
+    """The judge that a data block names, or None. backbone: the frozen encoder's folder, which the stand-in reads.
+
+    resolve(name) gives a cross-encoder's folder. CorpusError when something is missing.
+    """
+    if data.judge == "none":
+        return None
+    if data.judge == "scores_file":
+        assert data.scores_file is not None
+        return ScoresFile(Path(data.scores_file).expanduser(), data.judge_saw)
+    if data.judge == STANDIN:
+        from trainers.judge_standin import TokenMatchStandin
+
+        return TokenMatchStandin(backbone, standin_pairs(data), device=device)
+    return CrossEncoderJudge(data.judge, resolve(data.judge), data.judge_saw, data.judge_symmetric, device)
+
+
+def judged(judge: Judge, task: PairTask) -> dict[str, np.ndarray]:
+    """The judge's scores of the task's `train` and `evaluation` pairs, (N,) each, stored per ordered pair."""
+    return {"train": scores_of(judge, task.train), "evaluation": scores_of(judge, task.evaluation)}
+
+
+def scores_of(judge: Judge, pairs: Pairs) -> np.ndarray:
+    """Scores of these pairs in their order, from the store or, once, from the judge. ValueError outside [0, 1]."""
+    names = [pair_sha256(*pair) for pair in zip(pairs.a, pairs.b, strict=True)]
+    key = key_of({"judge": dict(judge.identity), "pairs": key_of({"pairs": names}), "format": FORMAT})
+
+    def build(folder: Path) -> None:
+        import pyarrow as pa
+        from pyarrow import feather
+
+        scores = np.asarray(judge.score(pairs.a, pairs.b), np.float64)
+        if scores.shape != (len(pairs),) or not ((scores >= 0) & (scores <= 1)).all():
+            raise ValueError(f"{judge.name}: scores are to be ({len(pairs)},) in [0, 1], got {scores.shape}")
+        table = pa.table({"pair_sha256": names, "a": list(pairs.a), "b": list(pairs.b), "score": scores})
+        feather.write_feather(table.replace_schema_metadata({"judge": judge.name}), str(folder / "scores.arrow"))
+
+    from pyarrow import feather
+
+    place, _ = entry("judge", key, build)
+    return feather.read_table(str(place / "scores.arrow"))["score"].to_numpy()
