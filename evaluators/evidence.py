@@ -190,15 +190,17 @@ def _tested(
         flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p), rules.alpha)
     return replace(
         evidence,
-        test=_test_name(claim, seed_test),
+        test=_test_name(claim, seed_test, estimate),
         estimate=estimate,
         lines=_lines(claim, p, estimate),
         flags=(*flags, *evidence.flags),
     )
 
 
-def _test_name(claim: Claim, test: str) -> str:
+def _test_name(claim: Claim, test: str, estimate: Estimate | Anytime | None) -> str | None:
     """ "Not worse" is read from the t of the same standard error, one-sided; sign vectors have no margin."""
+    if claim.expect == "not_worse" and estimate is None:
+        return None
     if claim.expect != "not_worse" or test == "t e-process":
         return test
     return "one-sided crossed t" if test == "crossed t" else "one-sided paired t"

@@ -107,8 +107,10 @@ def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds |
     if rules.sequential and n >= rules.sequential.n_max:
         return None, f"the declared maximum of {rules.sequential.n_max} seeds is reached"
     if evidence.estimate is None:
+        p = evidence.lines.get("difference")
+        if p is None or claim.expect == "equivalent":
+            return None, "equal deltas have no noise to hold against the margin (degenerate)"
         k = max(1, math.ceil(1 - math.log2(level)) - n)
-        p = next(iter(evidence.lines.values()))
         return MoreSeeds(k=k, k_upper=None), f"{_needs(k)} (degenerate, sign-flip {_p(p)}, n = {n})"
     aim = AIM[claim.expect]
     observed = abs(float(evidence.deltas.mean()))

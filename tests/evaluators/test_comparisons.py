@@ -85,7 +85,7 @@ def test_items_are_aligned_by_id():
     assert items.item_ids == ("a", "b")
     assert items.treatment.tolist() == [[1, 0], [0, 1]]
     assert items.gold.tolist() == [1, 0]  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match="control seed 6 differs in 1 items .* e.g. b"):
+    with pytest.raises(ValueError, match=r"control seed 6 differs in 1 items .* e\.g\. b"):
         align_items(
             [5, 6],
             {5: {"a": 1, "b": 0}, 6: {"b": 1, "a": 0}},

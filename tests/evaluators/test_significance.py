@@ -1,0 +1,588 @@
+"""Verdicts from outside: the rows of the decision table, its edge cases, families, words and records."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluators.significance import (
+    Claim,
+    ItemScores,
+    PairedSeeds,
+    Sequential,
+    Verdict,
+    align_items,
+    family_digest,
+    judge,
+    pair,
+)
+
+BASE = (
+    0.61,
+    0.62,
+    0.6,
+    0.63,
+    0.64,
+    0.615,
+    0.605,
+    0.59,
+    0.6,
+    0.61,
+    0.625,
+    0.585,
+    0.615,
+    0.6,
+    0.63,
+    0.62,
+    0.61,
+    0.6,
+    0.59,
+    0.6,
+)
+EIGHT = [0.6, 0.2, 0.9, -0.1, 0.4, 0.7, 0.3, 0.5]
+
+
+def claim(expect: str = "better", name: str = "H1", **declared: object) -> Claim:
+    return Claim(claim=name, treatment="A", control="B", metric="score", expect=expect, **declared)  # type: ignore[arg-type]
+
+
+def paired(deltas: list[float] | np.ndarray, **more: object) -> PairedSeeds:
+    control = BASE[: len(deltas)]
+    treatment = tuple(float(c + d) for c, d in zip(control, deltas, strict=True))
+    return PairedSeeds(seeds=tuple(range(len(deltas))), treatment=treatment, control=control, **more)  # type: ignore[arg-type]
+
+
+def verdict(deltas: list[float] | np.ndarray, expect: str = "better", **declared: object) -> Verdict:
+    return judge([(claim(expect, **declared), paired(deltas))])[0]
+
+
+def mean_items(
+    n: int, m: int, *, seed_sd: float, item_sd: float, noise: float, effect: float = 0.0, seed: int = 0
+) -> PairedSeeds:
+    """Item scores whose treatment minus control is effect + seed effect + item effect + residual."""
+    rng = np.random.default_rng(seed)
+    delta = effect + rng.normal(0, seed_sd, (n, 1)) + rng.normal(0, item_sd, m) + rng.normal(0, noise, (n, m))
+    control = rng.normal(0.5, 0.1, (n, m))
+    return with_items(delta + control, control)
+
+
+def with_items(
+    treatment: np.ndarray, control: np.ndarray, kind: str = "mean", gold: np.ndarray | None = None
+) -> PairedSeeds:
+    from evaluators.metrics import aggregate
+
+    ids = tuple(map(str, range(treatment.shape[1])))
+    items = ItemScores(
+        aggregate=kind, treatment=treatment, control=control, gold=gold, item_ids=ids, group_ids=ids
+    )  # type: ignore[arg-type]
+    scores = [tuple(aggregate(items.aggregate, row, gold) for row in rows) for rows in (treatment, control)]
+    return PairedSeeds(seeds=tuple(range(len(treatment))), treatment=scores[0], control=scores[1], items=items)
+
+
+# --- worked verdicts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deltas", "declared", "words", "test", "p", "interval"),
+    [
+        ([0.8, 1.1, 0.6], {}, "better", "paired t", 0.02908, (0.2082, 1.4585)),
+        ([0.8, 1.1, -0.1], {"min_effect": 0.5}, "undecided: needs about 12 more seeds (up to 54)", "paired t", 0.237999, (-0.9513, 2.1513)),
+        ([0.4, 0.5, 0.3, 0.6, 0.45], {}, "better", "paired t", 0.000844, (0.3112, 0.5888)),
+        ([0.4, 0.5, 0.3, 0.6, 0.45], {"margin": 1.0}, "better, but inside the margin", "paired t", 0.000844, (0.3112, 0.5888)),
+        ([0.1, -0.2, 0.05, 0.15, -0.1], {"margin": 0.5}, "equivalent within ±0.5", "paired t", 1.0, None),
+        ([0.1, -0.2, 0.05, 0.15, -0.1], {"expect": "equivalent", "margin": 0.2}, "equivalent within ±0.2", "paired t", 1.0, None),
+        ([1.2, 1.5, 0.9, 1.4, 1.1], {"expect": "equivalent", "margin": 0.5}, "better", "paired t", 0.000335, (0.9236, 1.5164)),
+        (EIGHT, {}, "better", "exact sign-flip", 0.015625, (0.1772, 0.6978)),
+        ([-0.3, -0.5, -0.2, -0.6, -0.4], {}, "worse", "paired t", 0.004813, (-0.5963, -0.2037)),
+    ],
+)  # fmt: skip
+def test_worked_verdicts(deltas, declared, words, test, p, interval):
+    found = verdict(deltas, **declared)
+    assert found.words == words
+    assert found.test == test
+    assert found.p == pytest.approx(p, rel=1e-3)
+    if interval is not None:
+        assert (found.ci_low, found.ci_high) == pytest.approx(interval, abs=5e-4)
+
+
+def test_worked_equivalence_p():
+    same = [0.1, -0.2, 0.05, 0.15, -0.1]
+    assert verdict(same, margin=0.5).tost_p == pytest.approx(0.000777, abs=1e-6)
+    assert verdict(same, "equivalent", margin=0.2).tost_p == pytest.approx(0.018685, abs=1e-6)
+    assert verdict([1.2, 1.5, 0.9, 1.4, 1.1], "equivalent", margin=0.5).tost_p == pytest.approx(0.99874, abs=1e-5)
+    assert verdict([0.4, 0.5, 0.3, 0.6, 0.45], margin=1.0).tost_p == pytest.approx(0.000194, abs=1e-6)
+
+
+def test_eight_seeds_in_a_family_of_five_take_the_t_test():
+    others = [(claim(name=f"O{k}"), paired([0.1, -0.1, 0.02])) for k in range(4)]
+    found = judge([(claim(), paired(EIGHT)), *others])[0]
+    assert (found.test, found.family_size, found.verdict) == ("paired t", 5, "better")
+    assert found.p == pytest.approx(0.005365, abs=1e-6)
+    assert found.p_adjusted == pytest.approx(0.026826, abs=5e-6)
+    assert found.ci_bonferroni_low < found.ci_low  # type: ignore[operator]
+    assert "Holm 0.0268 of 5" in found.sentence
+
+
+# --- edge cases ------------------------------------------------------------------------------------------------
+
+
+def test_identical_results_are_a_sign_that_the_arms_do_not_differ():
+    found = verdict([0, 0, 0])
+    assert (found.verdict, found.words, found.p) == ("undecided", "undecided: identical results", None)
+    assert found.flags == ("check_arms_differ",)
+    assert found.k_agree == 0
+
+
+def test_equal_deltas_have_no_t():
+    four = verdict([0.5] * 4)
+    assert four.words.startswith("undecided: needs about 2 more seeds (degenerate, sign-flip p = 0.1250")
+    assert (four.p, four.flags, four.effect_dz, four.ci_low) == (0.125, ("degenerate",), None, None)
+    six = verdict([0.5] * 6)
+    assert (six.verdict, six.p) == ("better", 0.03125)
+    equal = verdict([0.5] * 6, "equivalent", margin=0.6)
+    assert (equal.verdict, equal.tost_p, equal.flags) == ("undecided", None, ("degenerate",))
+    assert verdict([0.5] * 6, "not_worse", margin=0.6).words.endswith("to hold against the margin (degenerate)")
+
+
+def test_arms_that_do_not_vary_are_no_sample():
+    found = judge([(claim(), pair(0.7, 0.6, seeds=range(10)))])[0]
+    assert (found.verdict, found.p) == ("undecided", None)
+    assert "neither arm varies with the seed" in found.words
+
+
+def test_one_untrained_arm_is_fine():
+    found = judge([(claim(), pair({0: 0.71, 1: 0.72, 2: 0.715, 3: 0.72}, 0.6))])[0]
+    assert found.verdict == "better"
+    assert found.correlation is None
+    assert found.unpaired_seeds == 4
+
+
+def test_zero_and_one_seed():
+    none, one = verdict([]), verdict([0.3])
+    assert (none.words, none.p, none.delta_mean) == ("undecided: no complete pair", None, None)
+    assert one.words == "undecided: needs at least 1 more seed (3 to estimate noise)"
+    assert (one.p, one.n_seeds, one.delta_mean) == (None, 1, pytest.approx(0.3))
+    assert "n = 1 seed" in one.sentence
+
+
+def test_missing_runs_are_outcomes():
+    survivors = pair({s: 0.9 for s in range(8)}, {s: 0.5 + s / 100 for s in range(10)})
+    found = judge([(claim(), survivors)])[0]
+    assert (found.words, found.p) == ("undecided: runs missing", None)
+    assert [seed for seed, _ in found.dropped] == [8, 9]
+
+
+def test_two_seeds_are_the_least_a_t_test_takes():
+    assert verdict([0.2, 0.21]).test == "paired t"
+
+
+def test_a_crashed_seed_is_pointed_at():
+    found = verdict([0.1, 0.12, 0.09, 0.11, -3.0])
+    assert "outlier: seed 4" in found.flags
+    assert (found.delta_min, found.delta_max) == pytest.approx((-3.0, 0.12))
+
+
+def test_selected_seeds_never_confirm():
+    found = judge([(claim(), paired([0.4, 0.5, 0.3, 0.6, 0.45], selected=True))])[0]
+    assert (found.verdict, found.words) == ("undecided", "exploratory (selected on these seeds)")
+    assert found.p < 0.01  # type: ignore[operator]
+
+
+# --- hypotheses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expect", "deltas", "word", "as_expected"),
+    [
+        ("better", [0.4, 0.5, 0.3, 0.6], "better", True),
+        ("worse", [0.4, 0.5, 0.3, 0.6], "better", False),
+        ("worse", [-0.4, -0.5, -0.3, -0.6], "worse", True),
+        ("better", [0.4, -0.5, 0.3, -0.6], "undecided", None),
+        ("equivalent", [0.01, -0.02, 0.015, 0.0], "equivalent", True),
+        ("equivalent", [0.9, 1.0, 0.95, 0.92], "better", False),
+        ("equivalent", [0.1, 0.5, 0.3, 0.2], "undecided", None),
+        ("not_worse", [0.01, -0.02, 0.015, 0.0], "not worse", True),
+        ("not_worse", [0.5, 0.4, 0.45, 0.5], "not worse", True),
+        ("not_worse", [-0.9, -1.0, -0.95, -0.92], "worse", False),
+        ("not_worse", [0.1, -0.5, 0.3, -0.2], "undecided", None),
+    ],
+)
+def test_hypotheses(expect, deltas, word, as_expected):
+    found = verdict(deltas, expect, margin=0.2)
+    assert (found.verdict, found.as_expected) == (word, as_expected)
+
+
+def test_better_and_worse_are_one_two_sided_test():
+    deltas = [0.4, 0.5, 0.3, 0.6]
+    assert verdict(deltas, "better").p == verdict(deltas, "worse").p
+
+
+def test_not_worse_is_one_sided_at_the_margin():
+    deltas = np.array([0.3, 0.1, 0.2])
+    found = verdict(deltas, "not_worse", margin=0.05)
+    assert found.p == pytest.approx(stats.ttest_1samp(deltas, -0.05, alternative="greater").pvalue)
+    assert found.test == "one-sided paired t"
+    assert found.words == "not worse (margin 0.05)"
+    assert verdict([-0.3, -0.1, -0.2], "not_worse", margin=0.05).verdict == "undecided"  # CI reaches above -0.05
+
+
+def test_without_a_margin_nothing_is_equivalent():
+    found = verdict([0.001, -0.002, 0.0015, -0.0001, 0.0])
+    assert found.verdict == "undecided"
+    assert found.tost_p is None
+    assert found.words.endswith("if the observed effect is true")
+
+
+def test_advice_for_equivalence_uses_the_power_of_equivalence():
+    """A margin of one sd needs 11 seeds, 7 more than 4."""
+    d = np.array([1.0, -1.0, 1.0, -1.0])
+    found = verdict(d / d.std(ddof=1), "equivalent", margin=1.0)
+    assert found.k_more == 7
+    assert found.words.startswith("undecided: needs about 7 more seeds (up to ")
+
+
+# --- items -----------------------------------------------------------------------------------------------------
+
+
+def test_items_widen_the_claim_to_the_task():
+    pairs = mean_items(5, 400, seed_sd=0.01, item_sd=0.3, noise=0.1, effect=0.1)
+    found = judge([(claim(), pairs)])[0]
+    d = pairs.deltas
+    assert pairs.items is not None
+    over_seeds = (pairs.items.treatment - pairs.items.control).mean(0)
+    v = np.array([d.var(ddof=1) / 5, over_seeds.var(ddof=1) / 400])
+    df = v.sum() ** 2 / (v[0] ** 2 / 4 + v[1] ** 2 / 399)
+    assert found.test == "crossed t"
+    assert found.scope == "on the task"
+    assert (found.v_seed, found.v_item, found.df) == pytest.approx((v[0], v[1], df))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(d.mean()) / v.sum() ** 0.5, df))
+    assert found.two_level_low < found.delta_mean < found.two_level_high  # type: ignore[operator]
+
+
+def test_a_claim_about_these_items_does_not_sample_them():
+    pairs = mean_items(8, 100, seed_sd=0.01, item_sd=0.3, noise=0.05, effect=0.06)
+    found = judge([(claim(scope="test_set"), pairs)])[0]
+    assert (found.test, found.scope) == ("exact sign-flip", "on this test set")
+    assert found.v_item is not None
+
+
+def test_seed_robust_but_item_fragile_is_said():
+    pairs = mean_items(8, 60, seed_sd=0.002, item_sd=0.5, noise=0.01, effect=0.05, seed=3)
+    found = judge([(claim(), pairs)])[0]
+    assert found.p_seeds_alone <= 0.05 < found.p_crossed  # type: ignore[operator]
+    assert found.verdict == "undecided"
+    assert "seed-robust but item-fragile" in found.flags
+    assert "seed-robust but item-fragile" in found.words
+    only_these = judge([(claim(scope="test_set"), pairs)])[0]
+    assert only_these.words == "better; seed-robust but item-fragile"
+
+
+def test_item_robust_but_seed_fragile_is_said():
+    pairs = mean_items(4, 5_000, seed_sd=0.08, item_sd=0.02, noise=0.02, effect=0.05, seed=1)
+    found = judge([(claim(), pairs)])[0]
+    assert found.p_items_alone < 0.05 < found.p_seeds_alone  # type: ignore[operator]
+    assert "item-robust but seed-fragile" in found.flags
+    assert "item-robust but seed-fragile" in found.sentence
+
+
+def test_more_seeds_cannot_replace_items():
+    pairs = mean_items(6, 50, seed_sd=0.001, item_sd=0.5, noise=0.01, effect=0.0, seed=2)
+    assert "the test set is too small" in judge([(claim(min_effect=0.05), pairs)])[0].words
+
+
+def test_untrained_arms_can_be_compared_on_items():
+    rng = np.random.default_rng(0)
+    row = rng.normal(size=(1, 300))
+    pairs = with_items(np.repeat(row + rng.normal(0.3, 1, size=(1, 300)), 3, 0), np.repeat(row, 3, 0))
+    found = judge([(claim(), pairs)])[0]
+    assert (found.test, found.v_seed, found.df) == ("crossed t", 0.0, pytest.approx(299))
+    assert found.p == pytest.approx(stats.ttest_rel(pairs.items.treatment[0], pairs.items.control[0]).pvalue)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", ["spearman", "pearson", "auc", "balanced_accuracy", "f1"])
+def test_every_metric_with_items_gets_a_crossed_t(kind: str):
+    rng = np.random.default_rng(1)
+    gold = rng.normal(size=600)
+    treatment, control = gold + 0.7 * rng.normal(size=(4, 600)), gold + 2 * rng.normal(size=(4, 600))
+    gold = gold if kind in ("spearman", "pearson") else (gold > 0).astype(float)
+    found = judge([(claim(), with_items(treatment, control, kind, gold))])[0]
+    assert (found.test, found.verdict) == ("crossed t", "better")
+    assert found.v_item_method == ("analytic" if kind == "balanced_accuracy" else "bootstrap")
+    assert found.n_items == 600
+
+
+def test_items_that_do_not_add_up_to_the_score_are_an_error():
+    pairs = mean_items(3, 50, seed_sd=0.01, item_sd=0.1, noise=0.1)
+    wrong = replace(pairs, control=tuple(value + 0.01 for value in pairs.control))
+    with pytest.raises(ValueError, match="its items give"):
+        judge([(claim(), wrong)])
+
+
+def test_one_run_with_items_is_tested_as_one_run():
+    rng = np.random.default_rng(0)
+    right = [(rng.uniform(size=(1, 200)) < rate).astype(float) for rate in (0.8, 0.6)]
+    found = judge([(claim(), with_items(*right))])[0]
+    assert (found.verdict, found.p) == ("undecided", None)
+    assert found.single_run["test"] == "McNemar's test"  # type: ignore[index]
+    assert "this single run: McNemar's test, p" in found.sentence
+
+
+def test_a_class_too_small_to_sample_is_refused():
+    gold = np.array([1.0] + [0.0] * 30)
+    rng = np.random.default_rng(0)
+    found = judge([(claim(), with_items(rng.normal(size=(3, 31)), rng.normal(size=(3, 31)), "auc", gold))])[0]
+    assert found.words == "undecided: 1 independent items are labelled 1, auc needs at least 2"
+
+
+def test_aligned_items_feed_a_verdict():
+    rng = np.random.default_rng(3)
+    runs = {arm: {s: dict(zip("abcdefghij", rng.uniform(size=10), strict=True)) for s in range(4)} for arm in "AB"}
+    items = align_items(range(4), runs["A"], runs["B"], aggregate="mean")
+    means = [{s: float(np.mean(list(row.values()))) for s, row in runs[arm].items()} for arm in "AB"]
+    found = judge([(claim(), replace(pair(*means), items=items))])[0]
+    assert found.test == "crossed t"
+
+
+# --- signal isolation ------------------------------------------------------------------------------------------
+
+
+def isolated(against_control: list[float], against_matched: list[float], **more: object) -> Verdict:
+    pairs = paired(against_control)
+    matched = tuple(t - d for t, d in zip(pairs.treatment, against_matched, strict=True))
+    declared = claim(matched_control="C", signal="hard negatives", **more)
+    return judge([(declared, replace(pairs, matched_control=matched))])[0]
+
+
+def test_a_gain_is_due_to_the_signal_only_if_both_hold():
+    both = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3])
+    assert both.words == "better than B, due to hard negatives"
+    assert both.signal_p == pytest.approx(max(both.p, stats.ttest_1samp([0.3, 0.4, 0.2, 0.5, 0.3], 0).pvalue))
+    assert both.share == pytest.approx(0.34 / 0.45)
+    assert both.share_low < both.share < both.share_high  # type: ignore[operator]
+    only = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.1, -0.2, 0.1, 0.0, 0.05])
+    assert only.words == "better than B, not shown to be due to hard negatives"
+    assert "A is better than B on score, not shown to be due to hard negatives" in only.sentence
+
+
+def test_a_gain_the_matched_control_surpasses_is_not_due_to_the_signal():
+    assert "not shown" in isolated([0.4, 0.5, 0.3, 0.6, 0.45], [-0.4, -0.5, -0.3, -0.6, -0.4]).words
+
+
+def test_no_share_of_a_gain_that_may_be_zero():
+    assert isolated([0.4, -0.5, 0.3, -0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3]).share is None
+
+
+def test_share_with_items_draws_both_comparisons_alike():
+    pairs = mean_items(5, 200, seed_sd=0.01, item_sd=0.05, noise=0.05, effect=0.2)
+    assert pairs.items is not None
+    halfway = (pairs.items.treatment + pairs.items.control) / 2
+    pairs = replace(
+        pairs,
+        matched_control=tuple(float(value) for value in halfway.mean(1)),
+        matched_items=replace(pairs.items, control=halfway),
+    )
+    found = judge([(claim(matched_control="C", signal="roles"), pairs)])[0]
+    assert (found.share, found.share_low, found.share_high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+# --- families --------------------------------------------------------------------------------------------------
+
+
+def test_a_family_can_keep_a_claim_back():
+    weak = [(claim(name=f"W{k}"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
+    found = judge([(claim(), paired([0.8, 1.1, 0.6])), *weak])[0]
+    assert found.verdict == "undecided"
+    assert found.ci_low > 0  # type: ignore[operator]
+    assert "the family of 4 keeps it back" in found.words
+
+
+def test_failed_claims_count_and_make_the_family_incomplete():
+    found = judge([(claim(), paired([0.8, 1.1, 0.6])), (claim(name="H2"), paired([]))])
+    assert found[0].p_adjusted == pytest.approx(2 * 0.02908, rel=1e-3)
+    assert found[0].words.endswith("(family incomplete: 1 of 2)")
+    assert found[1].p_adjusted is None
+
+
+def test_difference_and_equivalence_of_one_claim_count_once():
+    assert verdict([0.4, 0.5, 0.3, 0.6], margin=0.5).p_adjusted == verdict([0.4, 0.5, 0.3, 0.6]).p_adjusted
+
+
+def test_claims_added_later_form_their_own_family():
+    late = (claim(name="late", exploratory=True), paired([0.8, 1.1, 0.6]))
+    found = judge([late, (claim(), paired([0.8, 1.1, 0.6]))])
+    assert [v.family_size for v in found] == [1, 1]
+    assert found[0].words == "better (exploratory: declared after results were seen)"
+    assert found[1].words == "better"
+    assert "Benjamini-Hochberg" in found[0].sentence
+
+
+def test_the_declaration_has_a_digest():
+    first = family_digest([claim(), claim(name="H2")])
+    assert first == family_digest([claim(), claim(name="H2")])
+    assert len({first, family_digest([claim()]), family_digest([claim(), claim(name="H2")], alpha=0.01)}) == 3
+    assert judge([(claim(), paired([0.1, 0.2])), (claim(name="H2"), paired([]))])[0].family_digest == first
+
+
+# --- growing seeds ---------------------------------------------------------------------------------------------
+
+
+def grown(deltas: list[float] | np.ndarray, expect: str = "better", **declared: object) -> Verdict:
+    return judge([(claim(expect, **declared), paired(deltas))], sequential=Sequential())[0]
+
+
+def test_sequential_verdicts():
+    rng = np.random.default_rng(0)
+    strong = grown(rng.normal(2, 0.5, size=8))
+    assert (strong.verdict, strong.test, strong.scope) == ("better", "t e-process", "on this test set")
+    assert strong.p == pytest.approx(min(1, 1 / max(strong.e_values)))
+    assert len(strong.e_values) == 8
+    assert strong.cs_low > 0  # type: ignore[operator]
+    assert grown(-rng.normal(2, 0.5, size=8)).verdict == "worse"
+    assert grown(rng.normal(0, 0.05, size=10), "equivalent", margin=0.3).verdict == "equivalent"
+    assert grown(rng.normal(0, 0.05, size=10), margin=0.3).words == "equivalent within ±0.3"
+
+
+def test_sequential_does_not_stop_where_a_fixed_test_would():
+    deltas = [0.8, 1.1, 0.6]
+    assert verdict(deltas).verdict == "better"
+    early = grown(deltas)
+    assert early.verdict == "undecided"
+    assert early.ci_low is None  # three seeds give no interval at any time
+    assert early.k_more is not None
+
+
+def test_sequential_ends_at_its_maximum():
+    rng = np.random.default_rng(1)
+    found = grown(rng.normal(0, 1, size=20))
+    assert found.words == "undecided: the declared maximum of 20 seeds is reached"
+
+
+def test_sequential_never_stops_on_equal_deltas():
+    found = grown([0.5] * 5)
+    assert found.flags == ("degenerate",)
+    assert found.verdict == "undecided"
+
+
+# --- record and words ------------------------------------------------------------------------------------------
+
+
+def test_the_record_rebuilds_itself_bit_for_bit():
+    family = [
+        (claim(margin=0.3), paired([0.1, 0.25, 0.2, 0.15, 0.3, 0.2, 0.25, 0.1, 0.12, 0.2])),
+        (
+            claim("equivalent", name="H2", margin=0.5),
+            pair({s: 0.5 + s / 50 for s in range(19)}, {s: 0.49 + s / 49 for s in range(20)}),
+        ),
+    ]
+    first = [json.dumps(v.to_dict(), sort_keys=True) for v in judge(family)]
+    rebuilt = []
+    for text in first:
+        record = json.loads(text)
+        declared = {
+            key: record[key]
+            for key in ("claim", "treatment", "control", "metric", "expect", "margin", "min_effect")
+        }
+        columns = {arm: tuple(row[arm] for row in record["per_seed"]) for arm in ("treatment", "control")}
+        seeds = tuple(row["seed"] for row in record["per_seed"])
+        dropped = tuple((seed, reason) for seed, reason in record["dropped"])
+        rebuilt.append((Claim(**declared), PairedSeeds(seeds=seeds, dropped=dropped, **columns)))
+    assert [json.dumps(v.to_dict(), sort_keys=True) for v in judge(rebuilt)] == first
+
+
+def test_the_record_is_strict_json():
+    for found in (verdict([]), verdict([0.5] * 4), grown([0.8, 1.1, 0.6]), verdict([0.1, 0.3, 0.2])):
+        json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_random_parts_ignore_global_state_and_are_equal_in_equal_comparisons():
+    rng = np.random.default_rng(5)
+    gold = rng.normal(size=60)
+    pairs = with_items(gold + rng.normal(size=(3, 60)), gold + rng.normal(size=(3, 60)), "spearman", gold)
+    first = judge([(claim(), pairs)])[0]
+    np.random.seed(0)  # noqa: NPY002
+    assert judge([(claim(), pairs)])[0].v_item == first.v_item
+    assert judge([(claim(name="H9"), pairs)])[0].v_item != first.v_item
+
+
+def test_unpaired_seeds_say_what_pairing_saves():
+    """sd of both arms 1, of the delta .1: 200 times as many unpaired seeds."""
+    rng = np.random.default_rng(0)
+    common, noise = rng.normal(size=30), 0.1 * rng.normal(size=30)
+    pairs = PairedSeeds(seeds=tuple(range(30)), treatment=tuple(common + noise), control=tuple(common))
+    found = judge([(claim(), pairs)])[0]
+    assert found.correlation == pytest.approx(np.corrcoef(common + noise, common)[0, 1])
+    expected = 30 * ((common + noise).var() + common.var()) / noise.var()
+    assert found.unpaired_seeds == math.ceil(expected)
+
+
+def test_interval_of_description_from_ten_seeds_on():
+    rng = np.random.default_rng(0)
+    assert "bca_low" not in verdict(rng.normal(size=9)).descriptive
+    assert {"bca_low", "bca_high", "sign_p", "wilcoxon_p"} == set(verdict(rng.normal(size=10)).descriptive)
+
+
+deltas_of_any_kind = st.lists(st.one_of(st.floats(-2, 2), st.sampled_from([0.0, 0.1, 0.5])), max_size=12)
+
+
+@given(deltas_of_any_kind, st.sampled_from(["better", "worse", "equivalent", "not_worse"]), st.booleans())
+def test_words_a_report_may_print(deltas, expect, growing):
+    found = judge([(claim(expect, margin=0.2), paired(deltas))], sequential=Sequential() if growing else None)[0]
+    for said in (found.words, found.sentence):
+        assert not any(word in said.lower() for word in ("significant", "trend", "marginal", "nan"))
+    assert ("p =" in found.sentence or "p <" in found.sentence) <= ("n =" in found.sentence)
+    if found.p is None:
+        assert found.verdict == "undecided"
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@given(st.lists(st.integers(-40, 40), min_size=2, max_size=18), st.booleans())
+def test_swapping_the_arms_mirrors_the_verdict(values, growing):
+    pairs = paired(np.array(values) / 50)
+    mirrored = replace(pairs, treatment=pairs.control, control=pairs.treatment)
+    sequential = Sequential() if growing else None
+    a, b = (judge([(claim(margin=0.3), p)], sequential=sequential)[0] for p in (pairs, mirrored))
+    assert {"better": "worse", "worse": "better"}.get(a.verdict, a.verdict) == b.verdict
+    assert (a.p is None) == (b.p is None)
+    if a.p is not None:
+        assert a.p == pytest.approx(b.p, rel=1e-9)
+        assert a.tost_p is b.tost_p is None or a.tost_p == pytest.approx(b.tost_p, rel=1e-9)
+        assert a.e_values == pytest.approx(b.e_values, rel=1e-9)
+        assert a.delta_mean == pytest.approx(-b.delta_mean, abs=1e-12)
+    if a.ci_low is not None:
+        assert (a.ci_low, a.ci_high) == pytest.approx((-b.ci_high, -b.ci_low))
+    assert a.effect_dz is None or a.effect_dz == pytest.approx(-b.effect_dz)
+
+
+@given(st.lists(st.integers(-40, 40), min_size=2, max_size=12), st.sampled_from([0.01, 3.0, 100.0]))
+def test_units_do_not_matter(values, scale):
+    pairs = paired(np.array(values) / 50)
+    scaled = replace(
+        pairs, treatment=tuple(scale * x for x in pairs.treatment), control=tuple(scale * x for x in pairs.control)
+    )
+    a, b = (judge([(claim(), p)])[0] for p in (pairs, scaled))
+    assert a.verdict == b.verdict
+    assert a.p == (None if b.p is None else pytest.approx(b.p, rel=1e-6))
+    assert a.effect_dz == (None if b.effect_dz is None else pytest.approx(b.effect_dz, rel=1e-6))
+
+
+# --- error rates -----------------------------------------------------------------------------------------------
+
+
+def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
+    """500 items, sd of seed effect .004, item effect .30, residual .30; three seeds; the null is true."""
+    from evaluators.item_tests import crossed_t, mean_item_variance
+    from evaluators.seed_tests import paired_t
+
+    rng = np.random.default_rng(1)
+    crossed, alone = [], []
+    for _ in range(500):
+        d = rng.normal(0, 0.004, (3, 1)) + rng.normal(0, 0.3, 500) + rng.normal(0, 0.3, (3, 500))
+        crossed.append(crossed_t(d.mean(1), mean_item_variance(d), 500).p)
+        alone.append(paired_t(d.mean(1)).p)
+    assert np.mean(np.array(crossed) <= 0.05) < 0.08
+    assert np.mean(np.array(alone) <= 0.05) > 0.12
