@@ -57,21 +57,21 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="print JSON for programs")
         return command
 
-    tracking = {
-        "metavar": "URI",
-        "default": None,
-        "help": "MLflow tracking URI (default: SQLite next to the ledger)",
-    }
+    def track(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--mlflow", metavar="URI", help="MLflow tracking URI (default: SQLite next to the ledger)"
+        )
+
     run = add("run", "train what the ledger lacks, then report the verdicts")
     run.add_argument("--lanes", type=int, default=None, help="runs at a time (default: one per core or GPU share)")
-    run.add_argument("--mlflow", **tracking)
+    track(run)
     add("plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing")
     report = add("report", "print the verdicts and write the report from what the ledger holds")
     report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
     report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
     report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
     sync = add("sync", "bring MLflow up to what the ledger holds")
-    sync.add_argument("--mlflow", **tracking)
+    track(sync)
     add("status", "show which runs are done, failed or left")
     export = add("export", "write a run's model to a folder that SentenceTransformer loads", study=False)
     export.add_argument("run", metavar="RUN", help="a run id, or enough of its first digits")

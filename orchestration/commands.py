@@ -20,6 +20,7 @@ from orchestration.study import Study
 
 if TYPE_CHECKING:
     from orchestration.findings import Findings
+    from orchestration.tracking import SyncReport
 
 
 def run(options: Namespace) -> int:
@@ -230,7 +231,7 @@ def _train(plan: Plan, ledger: Ledger) -> bool:
 
 
 def _with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
-    """The plan with the next reserve seed for every arm of a comparison that is still open; None when all is said."""
+    """The plan with the next reserve seed for the arms of open comparisons; None when all is said."""
     from orchestration.verdicts import undecided_arms
 
     arms = undecided_arms(findings)
@@ -279,11 +280,22 @@ def _report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
 
 
 def _publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
-    """Write the report's files, then bring MLflow up to date; MLflow being away does not fail the study."""
+    """Bring MLflow up to date and write the report's files; MLflow being away does not fail the study."""
     from orchestration.report import write
 
-    _say(f"report  {write(findings, folder)}")
-    _sync(findings, ledger, uri)
+    done = _sync(findings, ledger, uri)
+    _say(f"report  {write(findings, folder, done.links)}")
+
+
+def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:
+    """Mirror the findings in MLflow, and say what was done and how to look at it."""
+    from orchestration import tracking
+
+    uri = uri or tracking.default_uri(ledger.url)
+    done = tracking.sync(findings, ledger, uri)
+    _say(done.line)
+    _say(f"look at it:  {tracking.ui_command(uri)}")
+    return done
 
 
 def _only_run(ledger: Ledger, start: str) -> str:

@@ -76,9 +76,9 @@ def _located(name: str, locate: Callable[[], Path]) -> Check:
 
 
 def _wordnet() -> Check:
-    from corpora.wordnet import locate
+    from corpora.wordnet_files import locate
 
-    return _located("WordNet 3.0", locate)
+    return _located("WordNet 3.0", lambda: locate(None).folder)
 
 
 def _encoder() -> Check:

@@ -18,7 +18,7 @@ from orchestration.errors import StudyError
 from orchestration.run import Result, Run
 
 if TYPE_CHECKING:
-    from evaluators.scores import Score
+    from evaluators.scores import Aggregate, Score
     from trainers.world import Progress
 
 ITEMS = pa.schema(
@@ -44,7 +44,7 @@ class Metric:
     """One figure of a run. aggregate as in `evaluators.scores.Score`; value is nan where it has none."""
 
     value: float
-    aggregate: str | None
+    aggregate: Aggregate | None
     larger_is_better: bool
 
 

@@ -1,4 +1,4 @@
-"""The one run body: corpus, training, evaluation. Free of Ray, so a test, a lane and a Ray Train worker share it."""
+"""The one run body: corpus, training, evaluation. Free of Ray: tests, lanes and Ray Train workers share it."""
 
 from __future__ import annotations
 

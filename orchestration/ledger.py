@@ -96,6 +96,12 @@ class Ledger:
         """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""
         return self._table(run_id, "curve.parquet", CURVE)
 
+    def files(self, run_id: str) -> dict[str, bytes]:
+        """All files of an entry but its model, by name."""
+        self._require(run_id)
+        names = (name for name in self._storage.children(run_id) if name != "model")
+        return {name: self._storage.read(f"{run_id}/{name}") for name in names}
+
     def model(self, run_id: str) -> Path | None:
         """The trained model's folder here, None without one. A download lasts as long as this ledger object."""
         self._require(run_id)

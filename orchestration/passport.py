@@ -113,7 +113,9 @@ def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple
         for metric, rows in ledger.items(run.id).to_pandas().groupby("metric", observed=True):
             gold = None if rows["gold"].isna().all() else rows["gold"].to_numpy()
             kind = metrics[metric].aggregate
-            again = aggregate(kind, rows["value"].to_numpy(), gold) if kind else math.nan
+            if kind is None:
+                raise StudyError(f"{run.label}: {metric} has items but no way to add them up")
+            again = aggregate(kind, rows["value"].to_numpy(), gold)
             if not _same(metrics[metric].value, again):
                 yield f"{run.label}: {metric}", metrics[metric].value, again
 

@@ -82,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What `execute` hands to the ledger for one run. `save_model` writes the trained model into an empty folder."""
+    """What `execute` hands to the ledger for one run. `save_model` writes the model into an empty folder."""
 
     scores: Sequence[Score]
     curve: Sequence[Progress] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from orchestration.run import Run, canonical
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from orchestration.ledger import Ledger, Record
+    from orchestration.ledger import Failure, Ledger, Record
     from orchestration.schema import Comparison
     from orchestration.study import Study
 
@@ -41,6 +41,11 @@ class Evidence:
         """Run id -> record, for every run that is finished."""
         held = self.ledger.ids()
         return {run.id: self.ledger.record(run.id) for run in self.runs if run.id in held}
+
+    @cached_property
+    def failed(self) -> Mapping[str, Failure]:
+        """Run id -> why its last attempt failed."""
+        return self.ledger.failed()
 
     @cached_property
     def _by_place(self) -> Mapping[tuple[str, str, int | None], Run]:
@@ -90,7 +95,11 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     evidence = Evidence(study, runs, ledger)
     claims = claims_of(study, ledger)
     paired = [(claim, _paired(evidence, claim)) for claim in claims]
-    findings = [_finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in _judged(study, paired)]
+    sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
+    verdicts = judge(paired, sequential=sequential)
+    findings = [
+        _finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in zip(paired, verdicts, strict=True)
+    ]
     declaration = ledger.declared(study.name)
     return Findings(
         study=study.name,
@@ -137,19 +146,6 @@ def _claim(comparison: Comparison, backbone: str, *, exploratory: bool) -> Claim
     return Claim(**{**asdict(comparison), "backbone": backbone, "exploratory": exploratory})
 
 
-def _judged(
-    study: Study, paired: Sequence[tuple[Claim, PairedSeeds]]
-) -> list[tuple[tuple[Claim, PairedSeeds], Verdict]]:
-    """Verdicts in declared order. What was declared beforehand is one family, what came later another."""
-    sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
-    verdicts: dict[str, Verdict] = {}
-    for exploratory in (False, True):
-        members = [(claim, pairs) for claim, pairs in paired if claim.exploratory == exploratory]
-        for (claim, _), verdict in zip(members, judge(members, sequential=sequential), strict=True):
-            verdicts[claim.id] = verdict
-    return [((claim, pairs), verdicts[claim.id]) for claim, pairs in paired]
-
-
 def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
     arms = [claim.treatment, claim.control, *([claim.matched_control] if claim.matched_control else [])]
     scores = [evidence.values(arm, claim.backbone, claim.metric) for arm in arms]
@@ -164,10 +160,8 @@ def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
     if not pairs.seeds:
         return pairs
     matched = _items(evidence, claim, pairs.seeds, claim.matched_control) if claim.matched_control else None
-    fields = {name: getattr(pairs, name) for name in pairs.__dataclass_fields__}
-    return PairedSeeds(
-        **{**fields, "items": _items(evidence, claim, pairs.seeds, claim.control), "matched_items": matched}
-    )
+    own = _items(evidence, claim, pairs.seeds, claim.control)
+    return replace(pairs, items=own, matched_items=matched)
 
 
 def _items(evidence: Evidence, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
@@ -193,7 +187,7 @@ def _items(evidence: Evidence, claim: Claim, seeds: Sequence[int], control: str)
         seeds,
         by_seed(claim.treatment),
         by_seed(control),
-        aggregate=aggregate,  # type: ignore[arg-type]  # the ledger holds what evaluators.scores allows
+        aggregate=aggregate,
         gold=None if gold.null_count else dict(zip(names, gold.to_pylist(), strict=True)),
         groups=dict(zip(names, rows["group_id"].to_pylist(), strict=True)),
     )
@@ -245,19 +239,19 @@ def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
 
 
 def _row(evidence: Evidence, run: Run) -> RunRow:
-    place = {"id": run.id, "arm": run.arm, "backbone": run.backbone, "seed": run.seed}
+    row = RunRow(id=run.id, arm=run.arm, backbone=run.backbone, seed=run.seed, status="missing")
     record = evidence.records.get(run.id)
     if record is None:
-        failure = evidence.ledger.failed().get(run.id)
+        failure = evidence.failed.get(run.id)
         if failure is None:
-            return RunRow(**place, status="missing")
-        return RunRow(
-            **place, status="failed", attempt=failure.attempt, problem=f"{failure.error} ({failure.log})"
-        )
+            return row
+        problem = f"{failure.error} ({failure.log})"
+        return replace(row, status="failed", attempt=failure.attempt, problem=problem)
     curve = evidence.ledger.curve(run.id)
     loss = curve.filter(pc.equal(curve["name"], "loss"))
-    return RunRow(
-        **place,
+    return replace(
+        row,
+        status="finished",
         metrics={name: metric.value for name, metric in record.metrics.items()},
         curve=tuple(zip(loss["step"].to_pylist(), loss["value"].to_pylist(), strict=True)),
         seconds=sum(record.seconds.values()),

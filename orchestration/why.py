@@ -22,7 +22,7 @@ def _chain(findings: Findings, finding: Finding) -> str:
     lines += [f"  {'declared before the first run' if not verdict.exploratory else 'added later: exploratory'}"]
     lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}, {verdict.test}"]
     for pair in verdict.per_seed:
-        seed = pair["seed"]
+        seed = int(pair["seed"])
         lines.append(
             f"  seed {seed}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}"
         )
