@@ -237,7 +237,7 @@ def svg(figure: Figure, name: str) -> str:
     """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
     buffer = io.StringIO()
     with _style({"svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -252,7 +252,7 @@ def png(figure: Figure) -> bytes:
     """The figure as a PNG of 160 dots per inch."""
     buffer = io.BytesIO()
     with _style():
-        figure.savefig(buffer, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
+        figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
     return buffer.getvalue()
 
 

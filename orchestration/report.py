@@ -9,19 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.report_tables import (
-    ClaimRow,
-    arm_rows,
-    caption,
-    claim_rows,
-    compared_metrics,
-    unfinished,
-)
+from orchestration.report_tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
 
 if TYPE_CHECKING:
     from orchestration.findings import Findings
 
-CLAIM_HEAD = ("claim", "comparison", "", "difference [95 %]", "seeds agree", "verdict")
 ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
@@ -29,8 +21,8 @@ def table(findings: Findings) -> str:
     """What `semray report` prints: the claims, what the intervals are, the arms, and what is unfinished."""
     blocks = []
     if findings.findings:
-        blocks.append([*_aligned([CLAIM_HEAD, *_claim_cells(findings)]), caption(findings), *_remarks(findings)])
-    head, *rows = _arm_cells(findings)
+        blocks.append([*_aligned([CLAIM_HEAD, *claim_cells(findings)]), caption(findings), *_remarks(findings)])
+    head, *rows = arm_cells(findings)
     blocks.append([*_aligned([head, *rows]), ARMS_CAPTION])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -40,9 +32,9 @@ def markdown(findings: Findings) -> str:
     """The same as Markdown tables."""
     lines = [f"# {findings.question}", "", f"Study {findings.study}, family {findings.family}.", ""]
     if findings.findings:
-        lines += [*_markdown_table(CLAIM_HEAD, _claim_cells(findings)), "", f"{caption(findings)}.", ""]
+        lines += [*_markdown_table(CLAIM_HEAD, claim_cells(findings)), "", f"{caption(findings)}.", ""]
         lines += [f"- {line}" for line in _remarks(findings)] + [""]
-    head, *rows = _arm_cells(findings)
+    head, *rows = arm_cells(findings)
     lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
     lines += [f"- {line}" for line in (*unfinished(findings), *findings.notes)]
     return "\n".join(lines).rstrip() + "\n"
@@ -53,8 +45,8 @@ def latex(findings: Findings) -> str:
     parts = []
     if findings.findings:
         remarks = "".join(f" {line}." for line in _remarks(findings))
-        parts.append(_latex_table(CLAIM_HEAD, _claim_cells(findings), f"{caption(findings)}.{remarks}"))
-    head, *rows = _arm_cells(findings)
+        parts.append(_latex_table(CLAIM_HEAD, claim_cells(findings), f"{caption(findings)}.{remarks}"))
+    head, *rows = arm_cells(findings)
     parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
     return "\n\n".join(parts) + "\n"
 
@@ -78,6 +70,11 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
     ]
 
 
+def report_json(findings: Findings) -> str:
+    """`as_json` as the text of a file."""
+    return json.dumps(as_json(findings), indent=1, ensure_ascii=False) + "\n"
+
+
 def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = None) -> Path:
     """Write report.html, report.md, report.tex, report.json and a PNG of each plot; returns the HTML file.
 
@@ -91,7 +88,7 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
     texts = {
         "report.md": markdown(findings),
         "report.tex": latex(findings),
-        "report.json": json.dumps(as_json(findings), indent=1, ensure_ascii=False) + "\n",
+        "report.json": report_json(findings),
         "report.html": html(findings, figures, links),
     }
     pictures = {f"{name}.png": plots.png(figure) for name, figure in figures.items()}
@@ -102,30 +99,9 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
     return folder / "report.html"
 
 
-def _claim_cells(findings: Findings) -> list[tuple[str, ...]]:
-    return [
-        (row.claim, row.comparison, row.metric, row.difference, row.agree, _verdict(row))
-        for row in claim_rows(findings)
-    ]
-
-
-def _verdict(row: ClaimRow) -> str:
-    return row.verdict + (" *" if row.remarks else "")
-
-
 def _remarks(findings: Findings) -> list[str]:
     """One line for every claim that a mark in the table points to."""
     return [f"* {row.claim}: {'; '.join(row.remarks)}" for row in claim_rows(findings) if row.remarks]
-
-
-def _arm_cells(findings: Findings) -> list[tuple[str, ...]]:
-    """Head and rows of the table of arms; the backbone is named where there are several."""
-    metrics, several = compared_metrics(findings), len(findings.backbones) > 1
-    rows = [
-        (arm, *([backbone] if several else []), *(f"{cell.text} ({cell.n})" for cell in cells))
-        for arm, backbone, cells in arm_rows(findings, metrics)
-    ]
-    return [("arm", *(["backbone"] if several else []), *metrics), *rows]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from orchestration.findings import Finding, Findings
 
 NONE = "–"
+CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +156,31 @@ def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str,
         for arm in findings.arms
         if findings.of(arm, backbone)
     ]
+
+
+def claim_cells(findings: Findings) -> list[tuple[str, ...]]:
+    """The rows below `CLAIM_HEAD`; a star points to the remarks."""
+    return [
+        (
+            row.claim,
+            row.comparison,
+            row.metric,
+            row.difference,
+            row.agree,
+            row.verdict + (" *" if row.remarks else ""),
+        )
+        for row in claim_rows(findings)
+    ]
+
+
+def arm_cells(findings: Findings) -> list[tuple[str, ...]]:
+    """Head and rows of the table of arms on the compared metrics; names the backbone where there are several."""
+    metrics, several = compared_metrics(findings), len(findings.backbones) > 1
+    rows = [
+        (arm, *([backbone] if several else []), *(f"{cell.text} ({cell.n})" for cell in cells))
+        for arm, backbone, cells in arm_rows(findings, metrics)
+    ]
+    return [("arm", *(["backbone"] if several else []), *metrics), *rows]
 
 
 def caption(findings: Findings) -> str:

@@ -1,0 +1,346 @@
+"""The ledger's mirror in MLflow, written by the driver alone and only here.
+
+Experiment = study; a parent run per revision of the study; below it a run for every run and every comparison.
+Syncing again adds nothing. The ledger stays the source of truth: when MLflow is away, nothing else is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.tracked import Entry, Planned, planned, planned_study
+from orchestration.tracked_model import model_files
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run as TrackedRun
+
+    from orchestration.findings import Findings
+    from orchestration.ledger import Ledger
+
+KEY, DIGEST, EVIDENCE, KIND = "semray.run_key", "semray.digest", "semray.evidence", "semray.kind"
+PARENT = "mlflow.parentRunId"
+SETTINGS = {  # of the MLflow client; a value set by the user stands
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default of 7 holds a study up for minutes when a server is gone
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncReport:
+    """What one sync did. problem is empty when MLflow now shows what the ledger holds; links: run id -> page."""
+
+    uri: str
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    problem: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line for the terminal."""
+        if self.problem:
+            return f"mlflow  {self.uri}: {self.problem}; the ledger has everything, `semray sync` catches up"
+        if not self.new + self.updated:
+            return f"mlflow  {self.uri}: up to date"
+        return f"mlflow  {self.uri}: {self.new} new, {self.updated} updated, {self.unchanged} unchanged"
+
+
+def default_uri(ledger: str) -> str:
+    """$MLFLOW_TRACKING_URI, else mlflow.db beside a local ledger, or in this folder when the ledger is remote."""
+    if uri := os.environ.get("MLFLOW_TRACKING_URI"):
+        return uri
+    beside = Path.cwd() if "://" in ledger else Path(ledger).absolute().parent
+    return f"sqlite:///{beside / 'mlflow.db'}"
+
+
+def ui_command(uri: str) -> str:
+    """What a person runs to look at it, on this machine alone; for a server, the address to open."""
+    if uri.startswith(("http://", "https://")):
+        return f"open {_shown(uri)}"
+    program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
+    settings = "MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
+    command = [
+        program,
+        "server",
+        "--backend-store-uri",
+        uri,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "5000",
+        "--workers",
+        "1",
+    ]
+    return f"{settings} {shlex.join(command)}"
+
+
+def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncReport:
+    """Bring MLflow up to the findings. Never raises for MLflow's sake: what went wrong is in `problem`."""
+    uri, started = uri or default_uri(ledger.url), time.monotonic()
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
+    with _quiet(), _alone(uri, findings.study):
+        try:
+            links = _sync(findings, ledger, uri, counts)
+        except _outside_errors() as error:
+            problem = _reason(error)
+    return SyncReport(uri=_shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
+
+
+def _sync(findings: Findings, ledger: Ledger, uri: str, counts: dict[str, int]) -> dict[str, str]:
+    """Fill `counts` as it goes, so that they stand when the server goes away midway. Returns the links."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiment = _experiment(client, findings, uri)
+    study = planned_study(findings, {})
+    parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{study.key}'")), None)
+    whole = parent is not None and parent.data.tags.get(DIGEST) == study.digest
+    if whole and not uri.startswith("http"):
+        counts["unchanged"] += 1
+        return {}
+    existing = {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''")}
+    if parent is None:
+        parent = client.create_run(experiment, run_name=findings.study, tags=_birth(study, None))
+    children = {
+        plan.key: _put(client, experiment, plan, existing.get(plan.key), parent.info.run_id, counts)
+        for plan in planned(findings, ledger)
+    }
+    links = _links(uri, experiment, children)
+    if not whole:
+        _write(client, parent, study.digest, planned_study(findings, links).build())
+        counts["updated" if DIGEST in parent.data.tags else "new"] += 1
+    return links
+
+
+def _experiment(client: MlflowClient, findings: Findings, uri: str) -> str:
+    """The study's experiment, created on first sight; a local database keeps its artifacts beside itself."""
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(findings.study)
+    if found is None:
+        place = None
+        if uri.startswith("sqlite:///"):
+            place = (
+                Path(uri.removeprefix("sqlite:///")).absolute().parent / "mlartifacts" / findings.study
+            ).as_uri()
+        return client.create_experiment(
+            findings.study, artifact_location=place, tags={"mlflow.note.content": findings.question}
+        )
+    if found.lifecycle_stage != "active":
+        raise MlflowException(
+            f"the experiment {findings.study} was deleted there; restore it or delete it for good"
+        )
+    return found.experiment_id
+
+
+def _search(client: MlflowClient, experiment: str, condition: str) -> list[TrackedRun]:
+    runs: list[TrackedRun] = []
+    page = client.search_runs([experiment], condition, max_results=1000)
+    runs += page
+    while page.token:
+        page = client.search_runs([experiment], condition, max_results=1000, page_token=page.token)
+        runs += page
+    return runs
+
+
+def _put(
+    client: MlflowClient,
+    experiment: str,
+    plan: Planned,
+    run: TrackedRun | None,
+    parent: str,
+    counts: dict[str, int],
+) -> str:
+    """Make one child whole; returns its MLflow id. A run half written by a sync that died is written again."""
+    if run is not None and run.data.tags.get(PARENT) != parent:
+        client.set_tag(
+            run.info.run_id, PARENT, parent
+        )  # the study was revised: its runs follow the newest revision
+    if run is not None and run.data.tags.get(DIGEST) == plan.digest:
+        counts["unchanged"] += 1
+        return run.info.run_id
+    entry = plan.build()
+    if run is not None and not _continues(run, entry):
+        _retire(client, run)
+        run = None
+    counts["new" if run is None else "updated"] += 1
+    if run is None:
+        run = client.create_run(experiment, run_name=entry.name, tags=_birth(plan, parent))
+    _write(client, run, plan.digest, entry)
+    return run.info.run_id
+
+
+def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
+    """Tags a run is created with, so that it is found again whatever happens next."""
+    tags = {KEY: plan.key, KIND: plan.kind, "mlflow.source.name": "semray"}
+    return tags if parent is None else {**tags, PARENT: parent}
+
+
+def _continues(run: TrackedRun, entry: Entry) -> bool:
+    """Whether all that was logged still holds; metric points in MLflow cannot be taken back."""
+    logged = json.loads(run.data.tags.get(EVIDENCE, "{}"))
+    return all(entry.evidence.get(name) == value for name, value in logged.items())
+
+
+def _retire(client: MlflowClient, run: TrackedRun) -> None:
+    """Keep an outdated run for the record, out of the way of filters and of the next sync."""
+    key = f"superseded/{run.info.run_id}"
+    for tag, value in (
+        (KEY, key),
+        ("verdict", "superseded"),
+        ("mlflow.runName", f"{run.info.run_name} (superseded)"),
+    ):
+        client.set_tag(run.info.run_id, tag, value)
+
+
+def _write(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
+    """Everything of an entry, then the digest that says it is whole.
+
+    Points carry the run's own start as their time, so that writing them twice leaves one: MLflow drops a point
+    that is equal in name, value, step and time.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+
+    run_id, born, now = run.info.run_id, run.info.start_time, int(time.time() * 1000)
+    points = [Metric(name, value, born, step) for name, value, step in entry.points]
+    latest = {name: value for name, value in entry.latest.items() if run.data.metrics.get(name) != value}
+    points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
+    params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
+    evidence = {EVIDENCE: json.dumps(dict(entry.evidence))} if entry.evidence else {}
+    tags = {**entry.tags, **evidence, "mlflow.runName": entry.name}
+    if entry.tables:
+        tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
+    limits = (_chunks(points, 800), _chunks(params, 100), _chunks([RunTag(*tag) for tag in tags.items()], 100))
+    for metrics, few_params, few_tags in zip_longest(*limits, fillvalue=()):
+        client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
+    if entry.dataset is not None:
+        _log_dataset(client, run_id, entry.dataset)
+    if entry.files or entry.tables:
+        _log_files(client, run_id, entry)
+    if entry.model is not None:
+        _log_model(client, run, entry.name, entry.model)
+    client.set_tag(run_id, DIGEST, digest)
+    client.set_terminated(run_id, entry.status)
+
+
+def _chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _log_dataset(client: MlflowClient, run_id: str, dataset: Mapping[str, str]) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    described = Dataset(
+        name=dataset["name"], digest=dataset["digest"], source_type="semray", source=dataset["source"]
+    )
+    client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", dataset["context"])])])
+
+
+def _log_files(client: MlflowClient, run_id: str, entry: Entry) -> None:
+    """All artifacts in one upload. Tables have the form in which MLflow shows them as tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in entry.files.items():
+            Path(folder, name).write_bytes(content)
+        for name, (head, rows) in entry.tables.items():
+            Path(folder, name).write_text(json.dumps({"columns": list(head), "data": [list(row) for row in rows]}))
+        client.log_artifacts(run_id, folder)
+
+
+def _log_model(client: MlflowClient, run: TrackedRun, name: str, model: Mapping[str, str]) -> None:
+    """A logged model that reads its weights from the ledger: a few hundred bytes, whatever the encoder's size."""
+    from mlflow.entities import LoggedModelOutput
+
+    if run.outputs is not None and run.outputs.model_outputs:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if not model_files(Path(folder), model["ledger"], model["run"]):
+            return
+        run_id, experiment = run.info.run_id, run.info.experiment_id
+        begun = client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
+        made = next(iter(begun), None) or client.create_logged_model(
+            experiment,
+            name=re.sub(r"[/:.%\"'\s]+", "-", name),
+            source_run_id=run_id,
+            tags={"ledger_id": model["run"]},
+        )
+        client.log_model_artifacts(made.model_id, folder)
+        client.finalize_logged_model(made.model_id, "READY")
+        client.log_outputs(run_id, [LoggedModelOutput(made.model_id, step=0)])
+
+
+def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, str]:
+    """Run id -> the page of its MLflow run; only a server has pages."""
+    if not uri.startswith("http"):
+        return {}
+    page = f"{_shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/"
+    return {key.rsplit("/", 1)[1]: page + run_id for key, run_id in children.items() if key.startswith("run/")}
+
+
+def _shown(uri: str) -> str:
+    """The URI without user and password."""
+    return re.sub(r"(?<=://)[^/@]*@", "", uri)
+
+
+def _reason(error: Exception) -> str:
+    """The last cause, in one line and without secrets."""
+    text = _shown(str(error)).strip() or type(error).__name__
+    if "Max retries exceeded" in text or "Connection" in type(error).__name__:
+        return "the server does not answer"
+    return text.splitlines()[0][:200]
+
+
+def _outside_errors() -> tuple[type[Exception], ...]:
+    """What MLflow, the network, the disk or an object store raises. Anything else would be our mistake."""
+    from mlflow.exceptions import MlflowException
+
+    store: Any = sys.modules.get("botocore.exceptions")
+    return (MlflowException, OSError, *((store.BotoCoreError, store.ClientError) if store else ()))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """MLflow's migrations and urllib3's retries are their own affair and stay off the terminal."""
+    levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}
+    before = {name: logging.getLogger(name).level for name in levels}
+    import mlflow  # noqa: F401  # sets its own levels when first imported
+
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+@contextmanager
+def _alone(uri: str, study: str) -> Iterator[None]:
+    """One sync of a study at a time on this machine: MLflow cannot look up and create a run in one step."""
+    name = hashlib.sha256(f"{uri}|{study}".encode()).hexdigest()[:16]
+    with open(Path(tempfile.gettempdir(), f"semray-sync-{os.getuid()}-{name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
