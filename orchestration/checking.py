@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union
 
@@ -57,8 +58,11 @@ class Checker:
 
     def value(self, kind: Any, place: Place) -> Any:
         """The value at a place as `kind`, or WRONG."""
+        given = self.document.at(place)
+        if isinstance(given, float) and not math.isfinite(given):
+            return WRONG  # reported with the document
         try:
-            text = json.dumps(self.document.at(place), default=str)
+            text = json.dumps(given, default=str)
             return TypeAdapter(kind).validate_json(text, strict=True)
         except ValidationError as error:
             within = {_inside(kind, detail["loc"]) for detail in error.errors()}
@@ -109,25 +113,24 @@ class Checker:
             try:
                 made = kind(**trial)
             except (ValueError, CorpusError) as error:
-                named = [name for name in re.findall(r"\w+", str(error)) if name in field_types(kind)]
-                if reported.isdisjoint(named):
-                    self._refuse_together(places, named[0] if named else "", str(error))
-                if not named or named[0] not in trial:
+                blamed, accepted = _said(str(error), field_types(kind))
+                if reported.isdisjoint(blamed):
+                    self._refuse_together(places, blamed[0] if blamed else "", accepted)
+                if not blamed or blamed[0] not in trial:
                     return WRONG
-                reported.add(named[0])
-                del trial[named[0]]
+                reported.add(blamed[0])
+                del trial[blamed[0]]
             else:
                 return WRONG if reported else made
         return WRONG
 
-    def _refuse_together(self, places: Sequence[Place], field: str, text: str) -> None:
+    def _refuse_together(self, places: Sequence[Place], field: str, accepted: str) -> None:
         """Lay a mistake of a whole block at a field, in the strongest mapping that gives it; "" for none."""
-        if not field:
-            self.refuse(places[-1], text, says="cannot stand as it is")
-            return
-        owner = next((place for place in reversed(places) if self.document.holds((*place, field))), places[-1])
-        told = re.split(r"accepted[^:]*:", text, maxsplit=1)[-1].strip().removeprefix(field).lstrip(" :")
-        self.refuse((*owner, field), told.splitlines()[0])
+        if field:
+            owner = next((place for place in reversed(places) if self.document.holds((*place, field))), places[-1])
+            self.refuse((*owner, field), accepted)
+        else:
+            self.refuse(places[-1], accepted, says="cannot stand as it is")
 
     def mapping(self, place: Place) -> Any:
         """The mapping at a place, empty where nothing is written there, or WRONG."""
@@ -221,6 +224,18 @@ def _choices(kind: Any) -> list[str]:
         if typing.get_origin(member) is Literal
         for choice in typing.get_args(member)
     ]
+
+
+def _said(text: str, fields: Collection[str]) -> tuple[list[str], str]:
+    """The fields that an error of a data class blames, and what it says would be accepted.
+
+    Both `steps: above 0` and `train.steps = 0; accepted: above 0` are understood.
+    """
+    blame, *told = re.split(r"accepted[^:]*:", text, maxsplit=1)
+    names = (word.strip(".").rpartition(".")[2] for word in re.findall(r"[\w.]+", blame))
+    blamed = [name for name in names if name in fields]
+    accepted = told[0] if told else blame.removeprefix(blamed[0] if blamed else "").lstrip(" :")
+    return blamed, accepted.strip().splitlines()[0]
 
 
 def _inside(kind: Any, location: tuple[int | str, ...]) -> tuple[int, ...]:

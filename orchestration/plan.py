@@ -80,29 +80,31 @@ class Plan:
         return next((run for run in candidates if run.seed in (seed, None)), None)
 
 
-def gather_facts(study: Study, seconds: Mapping[str, float] | None = None) -> Facts:
+def gather_facts(study: Study) -> Facts:
     """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
     from corpora.errors import CorpusError
-    from trainers.encoder import backbone_fingerprint, resolve_backbone
+    from trainers.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine import best_precision
 
     problems, backbones, corpus = [], {}, ""
     for name in study.backbones:
         try:
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
-        except (OSError, ValueError) as error:
+        except BackboneError as error:
+            problems.append(f"{study.path}: {error}")
+        except (OSError, ValueError) as error:  # a file of it is damaged
             problems.append(f"{study.path}: backbones: {name}: {error}")
     try:
         corpus = family(study.family).fingerprint(study.data)
     except CorpusError as error:
-        problems.append(f"{study.path}: data: {error}")
+        problems.append(f"{study.path}: {error}")
     problems += [
         f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
         for name, twin in _twins(backbones)
     ]
     if problems:
         raise StudyError("\n".join(problems))
-    return Facts(backbones=backbones, corpus=corpus, precision=best_precision(), seconds=seconds or {})
+    return Facts(backbones=backbones, corpus=corpus, precision=best_precision())
 
 
 def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -114,7 +116,7 @@ def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def plan(study: Study, facts: Facts, done: Collection[str] = ()) -> Plan:
-    """The runs with the initial seeds: untrained arms first, then seed by seed all arms, so pairs end early."""
+    """The runs with the initial seeds: untrained arms first, then seed by seed all arms: pairs end early."""
     untrained = [arm for arm, settings in study.arms.items() if not settings.train]
     trained = [arm for arm in study.arms if arm not in untrained]
     runs = _runs(study, facts, [None], untrained) + _runs(study, facts, study.seeds.initial, trained)

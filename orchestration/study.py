@@ -236,7 +236,7 @@ def _search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> 
     if given is WRONG:
         return WRONG
     search = check.built(Search, place)
-    if isinstance(given.get("space"), str) and isinstance(parts["family"], str):
+    if isinstance(given.get("space"), str) and family:
         check.name((*place, "space"), [parts["family"]])
     if search is WRONG:
         return WRONG

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -155,7 +154,7 @@ def test_growing_adds_pairs_for_the_arms_that_need_them(load: Load) -> None:
 def test_an_untrained_arm_stands_beside_every_seed(load: Load) -> None:
     planned = plan(load(), FACTS)
     assert planned.run("B0", "small", 0) is planned.run("B0", "small", 2)
-    assert planned.run("B1", "small", 2).seed == 2
+    assert planned.run("B1", "small", 2) in planned.runs[6:]
     assert planned.run("B1", "small", 99) is None
 
 
@@ -221,10 +220,11 @@ def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
     claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
     planned = plan(one_claim(load, "8", claim), FACTS)
     treatment, control = [0.50, 0.53, 0.51, 0.58], [0.48, 0.52, 0.47, 0.57]
+    scores = {"B1": treatment, "B1-noHN": control}
     metrics = {
-        planned.run(arm, "small", seed).id: {"t2d/mrr": values[seed]}
-        for arm, values in (("B1", treatment), ("B1-noHN", control))
-        for seed in range(4)
+        run.id: {"t2d/mrr": scores[run.arm][run.seed]}
+        for run in planned.runs
+        if run.arm in scores and run.seed is not None and run.seed < 4
     }
     (reach,) = reachability(planned, metrics)
     deltas = np.subtract(treatment, control)
@@ -251,7 +251,7 @@ def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
     (fixed,) = reachability(plan(one_claim(load, "10"), FACTS))
     assert growing.test == "t e-process"
     assert growing.seeds == 10
-    assert growing.smallest_effect > fixed.smallest_effect
+    assert (growing.smallest_effect or 0) > (fixed.smallest_effect or 0) > 0
 
 
 def test_no_seed_changes_two_untrained_arms(load: Load) -> None:
@@ -307,7 +307,9 @@ def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
     seconds = {run.id: 10.0 if run.arm == "B1" else 1.0 for run in whole.runs[:6]}
     planned = plan(load(), replace(FACTS, seconds=seconds), seconds)
     expected = sum(10.0 if run.arm == "B1" else 1.0 for run in planned.left)
-    assert estimate(planned).seconds == pytest.approx(expected)
+    told = estimate(planned)
+    assert told is not None
+    assert told.seconds == pytest.approx(expected)
     assert estimate(whole) is None
     only_untrained = {run.id: 1.0 for run in whole.runs[:2]}
     assert estimate(plan(load(), replace(FACTS, seconds=only_untrained), only_untrained)) is None

@@ -191,7 +191,63 @@ def test_whatever_is_written_is_read_or_refused_in_words(write: Write, place: tu
     cut=st.integers(0, 5),
 )
 def test_a_damaged_file_is_read_or_refused_in_words(write: Write, at: int, text: str, cut: int) -> None:
+    path = write(GOOD[:at] + text + GOOD[at + cut :])
     try:
-        Study.load(write(GOOD[:at] + text + GOOD[at + cut :]))
+        Study.load(path)
     except StudyError as error:
-        assert "accepted: " in str(error)
+        said = str(error)
+        assert said.count(f"{path}:") == said.count("\n  accepted: ") >= 1
+
+
+# The reference.
+
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text()
+
+
+def test_the_reference_names_every_field_and_every_choice() -> None:
+    from dataclasses import fields
+
+    from orchestration.schema import DeepSpeed, Growing, Objective, Search
+    from orchestration.study import KEYS
+
+    names = [
+        *KEYS,
+        *(f.name for kind in (Comparison, Growing, Search, Objective, Resources, DeepSpeed) for f in fields(kind)),
+    ]
+    choices = [
+        "better",
+        "worse",
+        "equivalent",
+        "not_worse",
+        "task",
+        "test_set",
+        "pool",
+        "train",
+        "auto",
+        "fp32",
+        "bf16",
+    ]
+    assert [
+        name
+        for name in names + choices
+        if f"`{name}`" not in DOCS and f"{name}:" not in DOCS and f"{{{name}, " not in DOCS
+    ] == []
+
+
+def test_the_reference_states_the_real_defaults() -> None:
+    default = Resources()
+    for line, value in (
+        ("`gpus_per_run`", f"`{default.gpus_per_run:g}`"),
+        ("`workers_per_run`", f"`{default.workers_per_run}`"),
+        ("`precision`", f"`{default.precision}`"),
+        ("`retries`", f"`{default.retries}`"),
+        ("`launcher`", f"`{default.launcher}`"),
+        ("`deepspeed`", f"`{{zero_stage: {default.deepspeed.zero_stage}}}`"),
+        ("`checkpoint_every`", f"`{default.checkpoint_every}`"),
+    ):
+        row = next(row for row in DOCS.splitlines() if row.startswith(f"| {line} |"))
+        assert row.split(" | ")[-1].strip(" |") == value
+
+
+def test_the_study_of_the_reference_is_a_good_one(write: Write) -> None:
+    assert len(Study.load(write(DOCS.split("```yaml\n")[1].split("```")[0])).compare) == 3

@@ -1,0 +1,339 @@
+"""Broken studies and data, one mistake each: `semray plan` names field, value and what is accepted, and exits with 2."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from corpora.concept import ConceptData, load
+from corpora.errors import CorpusError
+from corpora.wordnet_files import DEBIAN
+from orchestration.cli import WRONG_REQUEST, main
+from tests.tiny import tiny_backbone
+
+GOOD = """\
+question: Do hard negatives calibrate a concept encoder without improving its ranking?
+family: concept
+backbones: [BACKBONE]
+seeds: 8
+data: {split: in-domain}
+train: {steps: 300, learning_rate: 2.0e-5}
+arms:
+  B0: {train: false}
+  B1: {hard_negatives: true}
+  B1-noHN: {hard_negatives: false}
+evaluate: [t2d, stress]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H2, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}
+search:
+  space: concept
+  trials: 4
+  objective: {metric: dev/t2d/mrr, mode: max}
+  seeds: [100, 101]
+resources: {workers_per_run: 1, deepspeed: {zero_stage: 1}}
+"""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A study, as text or bytes, and what the message about it must hold."""
+
+    text: str | bytes
+    says: tuple[str, ...]
+
+
+def changed(old: str, new: str, *says: str) -> Broken:
+    """The good study with one thing written otherwise."""
+    assert GOOD.count(old) == 1, old
+    return Broken(GOOD.replace(old, new), says)
+
+
+def added(text: str, *says: str) -> Broken:
+    return Broken(GOOD + text, says)
+
+
+MARGIN = "a number above 0"
+STUDIES = {
+    # what YAML makes of a file
+    "empty": Broken("", ("is empty", "a mapping that begins with `question:`")),
+    "only a comment": Broken("# to do\n", ("is empty",)),
+    "a list": Broken("- question: a\n", (":1: holds a list, not a mapping",)),
+    "one word": Broken("studies\n", ("holds one value, not a mapping",)),
+    "a tab": changed("  B0: {train", "\tB0: {train", ":8: a tab where YAML wants spaces", "indentation by spaces only"),
+    "an open bracket": Broken(GOOD + "backup: [a,\n", ("accepted: valid YAML",)),
+    "not UTF-8": Broken(GOOD.encode().replace(b"calibrate", b"calibr\xe9"), (":1: byte 0xe9 is not UTF-8",)),
+    "a control character": changed("improving", "impr\x07ving", ":1: the character '\\x07' may not stand in YAML"),
+    "two documents": Broken(GOOD + "---\n" + GOOD, ("a second document begins here", "one document")),
+    "a Python tag": changed("[t2d, stress]", "!!python/tuple [t2d]", "constructor for the tag", "no tags"),
+    "a wrong tag": changed("seeds: 8", "seeds: !!int eight", "no tags"),
+    "an unknown alias": changed("data: {split: in-domain}", "data: *none", ":5: found undefined alias"),
+    "an endless alias": changed("data: {split: in-domain}", "data: &x {split: *x}", ":5: an alias inside its own anchor"),
+    "a template left in": changed("[BACKBONE]", "{{ backbone }}", ":3: found unhashable key"),
+    "a key twice": added("seeds: 3\n", ":21: seeds is written twice", "it stands in line 4 too"),
+    "an arm twice": changed("  B1:", "  B1: {steps: 3}\n  B1:", ":10: arms.B1 is written twice", "line 9"),
+    "an arm called no": changed("  B1:", "  no: {steps: 3}\n  B1:", ":9: arms.no: YAML reads the key no as bool", "write 'no'"),
+    "an arm called 1": changed("  B1:", "  1: {steps: 3}\n  B1:", ":9: arms.1: YAML reads the key 1 as int", "write '1'"),
+    "not a number": changed("2.0e-5", ".nan", "train.learning_rate = .nan", "a finite number"),
+    # names of fields, and values of the wrong kind
+    "no question": changed(GOOD.splitlines()[0] + "\n", "", "question is missing", "what the study is to answer"),
+    "an empty question": changed(GOOD.splitlines()[0], "question: ''", "question = ''", "what the study is to answer"),
+    "no arms": Broken(GOOD.split("arms:")[0] + "evaluate: [t2d]\n", ("arms is missing", "a mapping of arm names")),
+    "an unknown key": added("sedes: 3\n", ":21: sedes = 3", "(did you mean seeds?)"),
+    "an unknown setting": changed("steps: 300", "step: 300", ":6: train.step = 300", "(did you mean steps?)"),
+    "an unknown setting of an arm": changed("B1: {hard_negatives", "B1: {hard_negative", ":9: arms.B1.hard_negative = true", "(did you mean hard_negatives?)"),
+    "an unknown data field": changed("{split: in-domain}", "{lexicon: [wordnet]}", "data.lexicon = [wordnet]", "(did you mean lexicons?)"),
+    "an unknown lexicon": changed("{split: in-domain}", "{lexicons: [wordnt]}", ":5: data.lexicons", "wordnt", "accepted: wordnet"),
+    "an unknown split": changed("in-domain", "indomain", "data.split = 'indomain'", "(did you mean in-domain?)"),
+    "a negative size": changed("split: in-domain", "n_id: -4", "data.n_id = -4", "a whole number of 0 or more"),
+    "a rate as text": changed("2.0e-5", "3e-5", ":6: train.learning_rate = '3e-5'", "a number", "YAML reads 3e-5 as text, write 3.0e-5"),
+    "a rate in quotes": changed("2.0e-5", "'0.01'", "train.learning_rate = '0.01'", "without quotes: 0.01"),
+    "a rate of nothing": changed("2.0e-5", "0", "train.learning_rate = 0", "accepted:"),
+    "half a step": changed("300", "300.5", "train.steps = 300.5", "a whole number"),
+    "no step": changed("300", "0", "train.steps = 0", "accepted:"),
+    "true for a number": changed("300", "true", "train.steps = true", "a whole number"),
+    "1 for true": changed("train: false", "train: 0", "arms.B0.train = 0", "true or false"),
+    "settings under train of an arm": changed("B0: {train: false}", "B0: {train: {steps: 3}}", "arms.B0.train = {steps: 3}", "true or false"),
+    "an unknown readout": changed("B0: {train: false}", "B0: {train: false, readout: men}", "arms.B0.readout = 'men'", "(did you mean mean?)"),
+    "an arm that is a word": changed("B0: {train: false}", "B0: frozen", "arms.B0 = 'frozen'", "accepted: a mapping"),
+    "train as a list": changed("train: {steps: 300, learning_rate: 2.0e-5}", "train: [300]", "train = [300]", "a mapping"),
+    # names that must exist
+    "an unknown family": changed("family: concept", "family: concpt", ":2: family = 'concpt'", "(did you mean concept?)"),
+    "no family": changed("family: concept\n", "", "family is missing", "concept"),
+    "backbones as a word": changed("[BACKBONE]", "all-MiniLM-L6-v2", "backbones = 'all-MiniLM-L6-v2'", "a list of encoders"),
+    "no backbone": changed("[BACKBONE]", "[]", "backbones = []", "a list of encoders"),
+    "a backbone twice": changed("[BACKBONE]", "[a, a]", "backbones[1] = 'a'", "each only once"),
+    "an unknown task": changed("[t2d, stress]", "[t2d, stres]", ":11: evaluate[1] = 'stres'", "(did you mean stress?)"),
+    "a task twice": changed("[t2d, stress]", "[t2d, t2d]", "evaluate[1] = 't2d'", "entry 0 is t2d too"),
+    "an unknown treatment": changed("treatment: B1, control: B0", "treatment: b1, control: B0", ":13: compare[H1].treatment = 'b1'", "(did you mean B1?)"),
+    "an unknown metric": changed("metric: t2d/recall@10, expect: better", "metric: t2d/recal@10, expect: better", "compare[H1].metric = 't2d/recal@10'", "(did you mean t2d/recall@10?)"),
+    "a metric of no task": changed("metric: t2d/recall@10, expect: better", "metric: pair_auc, expect: better", "compare[H1].metric = 'pair_auc'", "comes with `evaluate: pair_auc`"),
+    "a comparison on an unknown backbone": changed("expect: better}", "expect: better, backbone: bert}", "compare[H1].backbone = 'bert'"),
+    # comparisons
+    "an unknown expectation": changed("expect: better", "expect: beter", ":13: compare[H1].expect = 'beter'", "(did you mean better?)"),
+    "an expectation that YAML reads as no": changed("expect: better", "expect: no", "compare[H1].expect = no", "YAML reads no as false"),
+    "equivalent without a margin": changed(", margin: 0.01", "", ":14: compare[H2].margin is missing", "the largest difference that counts as none"),
+    "a negative margin": changed("margin: 0.01", "margin: -0.01", "compare[H2].margin = -0.01", MARGIN),
+    "an arm against itself": changed("control: B1-noHN", "control: B1", "compare[H2].control = 'B1'", "another arm than treatment"),
+    "a claim twice": changed("claim: H2", "claim: H1", ":14: compare[H1].claim = 'H1'", "a name that no other comparison has"),
+    "no claim": changed("claim: H1, ", "", "compare[0].claim is missing", "a name for the claim"),
+    "a comparison that is a word": changed("  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}", "  - B1 > B0", "compare[0] = 'B1 > B0'", "a mapping"),
+    "a matched control without its signal": changed("expect: better}", "expect: better, matched_control: B1-noHN}", "compare[H1].signal is missing", "what the matched control lacks"),
+    "twin arms": changed("{hard_negatives: false}", "{hard_negatives: true}", ":10: arms.B1-noHN is the same recipe as arms.B1"),
+    # seeds, search, resources
+    "no seeds": changed("seeds: 8", "seeds: 0", ":4: seeds = 0", "a whole number from 1"),
+    "seeds as true": changed("seeds: 8", "seeds: true", "seeds = true", "a whole number from 1"),
+    "a seed twice": changed("seeds: 8", "seeds: [1, 2, 1]", "seeds[2] = 1", "each only once"),
+    "a negative seed": changed("seeds: 8", "seeds: [-1]", "seeds[0] = -1", "a whole number from 0"),
+    "a most below the start": changed("seeds: 8", "seeds: {start: 8, max: 6}", "seeds.max = 6", "above start, which is 8"),
+    "selection seeds among the confirmation seeds": changed("[100, 101]", "[100, 7]", "search.seeds[1] = 7", "not among `seeds`"),
+    "a search on the test set": changed("dev/t2d/mrr", "t2d/mrr", "search.objective.metric = 't2d/mrr'", "(did you mean dev/t2d/mrr?)"),
+    "an unknown space": changed("space: concept", "space: san", "search.space = 'san'", "accepted: concept"),
+    "no trial": changed("trials: 4", "trials: 0", "search.trials = 0", "a whole number from 1"),
+    "an unknown ZeRO stage": changed("zero_stage: 1", "zero_stage: 4", "resources.deepspeed.zero_stage = 4", "from 0 up to 3"),
+    "half a worker": changed("workers_per_run: 1", "workers_per_run: 0.5", "resources.workers_per_run = 0.5", "a whole number from 1"),
+    "two workers in a pooled lane": changed("workers_per_run: 1", "workers_per_run: 2, launcher: pool", "resources.launcher = 'pool'", "auto or train"),
+    "one GPU for two workers": changed("workers_per_run: 1", "workers_per_run: 2, gpus_per_run: 1", "resources.gpus_per_run = 1", "0 or a multiple of the 2 workers"),
+    "an unknown precision": changed("workers_per_run: 1", "precision: fp16", "resources.precision = 'fp16'", "auto, fp32, bf16"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[Path], str]:
+    """`semray plan` on a file; returns what it says, having checked that it refused in words and touched nothing."""
+
+    def plan(path: Path) -> str:
+        ledger = tmp_path / "ledger"
+        assert main(["plan", str(path), "--ledger", str(ledger)]) == WRONG_REQUEST
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert "Traceback" not in printed.err
+        assert not ledger.exists()
+        ray = sys.modules.get("ray")
+        assert ray is None or not ray.is_initialized()
+        return printed.err
+
+    return plan
+
+
+def written(folder: Path, broken: Broken) -> Path:
+    path = folder / "study.yaml"
+    path.write_bytes(broken.text if isinstance(broken.text, bytes) else broken.text.encode())
+    return path
+
+
+@pytest.mark.parametrize("broken", STUDIES.values(), ids=STUDIES.keys())
+def test_a_broken_study(broken: Broken, tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    path = written(tmp_path, broken)
+    said = plan(path)
+    for part in (str(path), *broken.says):
+        assert part in said, said
+    assert said.count("\n  accepted: ") == 1, said
+
+
+@pytest.mark.parametrize("name", ["empty", "a tab", "a rate as text", "an unknown metric", "twin arms"])
+def test_a_broken_study_as_a_user_meets_it(name: str, tmp_path: Path) -> None:
+    broken = STUDIES[name]
+    command = [sys.executable, "-m", "orchestration", "plan", str(written(tmp_path, broken))]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for part in broken.says:
+        assert part in done.stderr
+    assert not (tmp_path / "ledger").exists()
+
+
+# The file itself.
+
+
+def test_a_study_that_is_not_there(tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    (tmp_path / "quickstart.yaml").write_text(GOOD)
+    (tmp_path / "other.yaml").write_text(GOOD)
+    said = plan(tmp_path / "quikstart.yaml")
+    assert "quikstart.yaml: no such file" in said
+    assert "other.yaml, quickstart.yaml (did you mean quickstart.yaml?)" in said
+
+
+def test_a_study_in_a_folder_that_is_not_there(tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    assert "no such file\n  accepted: the .yaml file of a study" in plan(tmp_path / "none" / "study.yaml")
+
+
+def test_a_folder_for_a_study(tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    (tmp_path / "quickstart.yaml").write_text(GOOD)
+    said = plan(tmp_path)
+    assert "is a folder" in said
+    assert "quickstart.yaml" in said
+
+
+def test_a_study_that_cannot_be_read(tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    loop = tmp_path / "loop.yaml"
+    loop.symlink_to(loop)
+    assert "loop.yaml: cannot be read (Too many levels of symbolic links)" in plan(loop)
+
+
+def test_a_file_of_another_kind(tmp_path: Path, plan: Callable[[Path], str]) -> None:
+    (tmp_path / "study.json").write_text("{}")
+    assert "ends in '.json'" in plan(tmp_path / "study.json")
+
+
+# What the study points to.
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("tiny"), layers=1, width=8, heads=1)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Callable[..., Path]:
+    def study(backbones: str, data: str = "{}") -> Path:
+        text = GOOD.replace("[BACKBONE]", f"[{backbones}]").replace("{split: in-domain}", data)
+        return written(tmp_path, Broken(text, ()))
+
+    return study
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.delenv("SEMRAY_BACKBONES", raising=False)
+
+
+@pytest.mark.usefixtures("offline")
+def test_an_unknown_backbone_offline(study: Callable[..., Path], plan: Callable[[Path], str]) -> None:
+    said = plan(study("no-such-encoder"))
+    assert "'no-such-encoder' was not found" in said
+    assert "HF_HUB_OFFLINE is set" in said
+    assert "mend it with" in said
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("config.json", "has no config.json"),
+        ("model.safetensors", "has no model.safetensors (pickled weights are never loaded)"),
+    ],
+)
+def test_a_backbone_with_a_part_missing(
+    missing: str,
+    says: str,
+    backbone: Path,
+    tmp_path: Path,
+    study: Callable[..., Path],
+    plan: Callable[[Path], str],
+) -> None:
+    folder = shutil.copytree(backbone, tmp_path / "encoder")
+    (folder / missing).unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x02")
+    assert says in plan(study(str(folder)))
+
+
+def test_a_backbone_whose_description_is_damaged(
+    backbone: Path, tmp_path: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    folder = shutil.copytree(backbone, tmp_path / "encoder")
+    (folder / "config_sentence_transformers.json").write_text("{")
+    assert str(folder) in plan(study(str(folder)))
+
+
+def test_one_backbone_under_two_names(
+    backbone: Path, tmp_path: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    twin = shutil.copytree(backbone, tmp_path / "encoder")
+    assert "are the same weights" in plan(study(f"{backbone}, {twin}"))
+
+
+def test_a_wordnet_that_is_not_there(
+    backbone: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    said = plan(study(str(backbone), "{wordnet: /no/such/wordnet}"))
+    assert "'/no/such/wordnet' holds no WordNet" in said
+    assert "to get it:" in said
+
+
+def test_a_folder_with_a_part_of_wordnet(
+    backbone: Path, tmp_path: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    (tmp_path / "wordnet").mkdir()
+    (tmp_path / "wordnet" / "data.noun").write_text("")
+    said = plan(study(str(backbone), f"{{wordnet: {tmp_path / 'wordnet'}}}"))
+    assert "cannot read" in said
+    assert str(tmp_path / "wordnet") in said
+
+
+@pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="WordNet is not installed in its usual place")
+def test_a_wordnet_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by whoever parses the files first, a plan or a lane; either way with file and place, and nothing is kept."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    folder = shutil.copytree(DEBIAN, tmp_path / "wordnet", ignore=shutil.ignore_patterns("bin"))
+    os.truncate(folder / "data.noun", 1_000_000)
+    with pytest.raises(CorpusError, match=r"data\.noun, byte 999787: .*the line is cut short"):
+        load(ConceptData(wordnet=str(folder)))
+    assert not list((tmp_path / "cache").rglob("manifest.json"))
+
+
+def test_a_wordnet_that_is_a_broken_archive(
+    backbone: Path, tmp_path: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    (tmp_path / "wordnet.zip").write_bytes(b"PK\x03\x04 cut")
+    assert "wordnet.zip: cannot read" in plan(study(str(backbone), f"{{wordnet: {tmp_path / 'wordnet.zip'}}}"))
+
+
+@pytest.mark.usefixtures("offline")
+def test_missing_models_and_missing_data_are_said_together(
+    study: Callable[..., Path], plan: Callable[[Path], str]
+) -> None:
+    said = plan(study("no-such-encoder, nor-this", "{wordnet: /no/such/wordnet}"))
+    assert all(part in said for part in ("'no-such-encoder'", "'nor-this'", "'/no/such/wordnet'"))
