@@ -15,9 +15,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from corpora.cache import entry, key_of
+from corpora.concept_build import build_concept
 from corpora.concept_tables import read_corpus, write_corpus
 from corpora.errors import CorpusError
 from corpora.records import ConceptCorpus
+from corpora.wordnet import read
 from corpora.wordnet_files import WordnetFiles, locate
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
@@ -91,9 +93,7 @@ def load(data: ConceptData) -> ConceptCorpus:
     name = _fingerprint(data, files)
 
     def build(folder: Path) -> None:
-        from corpora.concept_build import build_concept
-
-        write_corpus(folder, build_concept(data, files))
+        write_corpus(folder, build_concept(data, read(files)))
 
     folder, digests = entry("concept", name, build)
     return read_corpus(folder, name, digests)

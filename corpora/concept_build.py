@@ -17,8 +17,7 @@ from corpora.records import KINDS, RULES, EvalSplit, Negatives, PairRows, Ragged
 from corpora.splits import KEPT_WORDS, Splits, split_of
 from corpora.texts import norm, normdef, word_count
 from corpora.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
-from corpora.wordnet import Synset, read
-from corpora.wordnet_files import WordnetFiles
+from corpora.wordnet import Synset, Wordnet
 
 if TYPE_CHECKING:
     from corpora.concept import ConceptData
@@ -34,9 +33,8 @@ class Numbers:
         return self.of.setdefault(name, len(self.of))
 
 
-def build_concept(data: ConceptData, files: WordnetFiles) -> BuiltCorpus:
-    """Everything from the source files; the same files and settings give the same bytes."""
-    lexicon = read(files)
+def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
+    """Everything from the lexicon; the same lexicon and settings give the same bytes."""
     mask = masker(lexicon, derivations=data.mask_derivations, mask_token=data.mask_token)
     masked = {synset.id: mask(synset, synset.lemmas) for synset in lexicon.synsets.values()}
     splits = split_of(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 _GAPS = re.compile(r"[\s_-]+")
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 
 
+@lru_cache(maxsize=1 << 18)  # a build asks for each of WordNet's 150,000 terms some twenty times
 def norm(text: str) -> str:
     """The surface of a term: NFC, lower case, runs of space, underscore and hyphen as one space."""
     return _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).strip()

@@ -1,0 +1,172 @@
+"""What is held out stays out. Each check runs on the real files and on the small lexicon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from corpora.concept import ConceptData
+from corpora.concept_tables import BuiltCorpus
+from corpora.masking import irregular_of, masker, pattern_of
+from corpora.records import RULES
+from corpora.splits import Splits, split_of
+from corpora.texts import norm, normdef, word_count
+from corpora.views import definition_rows, synonym_rows
+from corpora.wordnet import Synset, Wordnet
+
+
+@dataclass(frozen=True)
+class Case:
+    lexicon: Wordnet
+    masked: dict[str, str]
+    splits: Splits
+    corpus: BuiltCorpus
+    data: ConceptData
+
+    def text(self, indices: np.ndarray) -> set[str]:
+        return {self.corpus.texts[index] for index in np.unique(indices)}
+
+
+def _splits(lexicon: Wordnet, masked: dict[str, str], data: ConceptData, seed: int = 0) -> Splits:
+    return split_of(lexicon.synsets, masked, seed=seed, n_hh=data.n_hh, n_id=data.n_id, n_dev=data.n_dev)
+
+
+@pytest.fixture(scope="module", params=["small", "real"])
+def case(request: pytest.FixtureRequest) -> Case:
+    lexicon: Wordnet = request.getfixturevalue(request.param)
+    data = request.getfixturevalue("small_data") if request.param == "small" else ConceptData()
+    mask = masker(lexicon)
+    masked = (
+        request.getfixturevalue("real_masked")
+        if request.param == "real"
+        else {synset.id: mask(synset, synset.lemmas) for synset in lexicon.synsets.values()}
+    )
+    corpus = request.getfixturevalue(f"{request.param}_corpus")
+    return Case(lexicon, masked, _splits(lexicon, masked, data), corpus, data)
+
+
+def test_the_three_splits_are_apart_and_of_the_size_asked_for(case: Case) -> None:
+    data = case.data
+    hh, test, dev = set(case.splits.hh), set(case.splits.id), set(case.splits.dev)
+    assert (len(hh), len(test), len(dev)) == (data.n_hh, data.n_id, data.n_dev)
+    assert len(hh | test | dev) == data.n_hh + data.n_id + data.n_dev
+
+
+def test_no_held_out_concept_in_training(case: Case) -> None:
+    """A held-out concept is recognised by its id among those of a row's own wording and surfaces."""
+    trained = {
+        row.concept for row in definition_rows(case.lexicon.synsets.values(), _masked(case)) if _allows(case, row)
+    }
+    assert trained
+    assert trained.isdisjoint(case.splits.concepts)
+
+
+def _masked(case: Case) -> Callable[[Synset, str], str]:
+    return lambda synset, lemma: case.masked[synset.id]
+
+
+def _allows(case: Case, row: tuple[str, str, str]) -> bool:
+    return case.splits.allow(row[0], (row[1],), (row[2], case.lexicon.synsets[row[0]].definition))
+
+
+def test_no_held_out_surface_in_training(case: Case) -> None:
+    corpus = case.corpus
+    sides = case.text(corpus.syn.left) | case.text(corpus.syn.right) | case.text(corpus.t2d.left)
+    assert {norm(term) for term in sides}.isdisjoint(case.splits.surfaces)
+    for split in corpus.splits.values():
+        assert {norm(term) for term in sides}.isdisjoint(split.terms)
+
+
+def test_the_surface_check_can_fail(case: Case) -> None:
+    """With concepts alone held out, another sense of a held-out word would be trained on."""
+    synsets = [synset for synset in case.lexicon.synsets.values() if synset.id not in case.splits.concepts]
+    assert any(norm(row.left) in case.splits.surfaces for row in synonym_rows(synsets))
+    assert any(norm(row.term) in case.splits.surfaces for row in definition_rows(synsets, _masked(case)))
+
+
+def test_no_held_out_wording_in_training(case: Case) -> None:
+    trained = {normdef(text) for text in case.text(case.corpus.t2d.right)}
+    for split in case.corpus.splits.values():
+        assert trained.isdisjoint(map(normdef, split.definitions))
+    assert trained.isdisjoint(case.splits.wordings)
+
+
+def test_training_negatives_come_from_train_definitions(case: Case) -> None:
+    """Replacements are train definitions; edits keep the words of the row's own but one."""
+    negatives = case.corpus.negatives
+    trained = case.text(case.corpus.t2d.right)
+    drawn = np.isin(negatives.rule, [RULES.index(rule) for rule in ("pos_random", "pos_prefix", "type_swap")])
+    assert case.text(negatives.texts.values[drawn]) <= trained
+    edited = RULES.index("antonym"), RULES.index("negate")
+    for row in range(0, len(negatives), max(1, len(negatives) // 500)):
+        own = case.corpus.texts[case.corpus.t2d.right[row]].split()
+        span = slice(*negatives.texts.offsets[row : row + 2])
+        for index, rule in zip(negatives.texts.values[span], negatives.rule[span], strict=True):
+            if rule in edited:
+                assert len(set(own) - set(case.corpus.texts[index].split())) <= 2  # the word and its article
+
+
+def test_no_definition_matches_its_own_mask(case: Case) -> None:
+    irregular = irregular_of(case.lexicon)
+    held_out = [case.lexicon.synsets[identifier] for identifier in sorted(case.splits.concepts)]
+    for synset in held_out:
+        assert not pattern_of(synset.lemmas, synset.pos, irregular).search(case.masked[synset.id])
+
+
+def test_definitions_keep_two_words(case: Case) -> None:
+    pools = [text for split in case.corpus.splits.values() for text in split.definitions]
+    assert all(word_count(text) >= 2 for text in [*pools, *case.text(case.corpus.t2d.right)])
+
+
+def test_another_seed_moves_the_test_but_not_the_head_holdout(case: Case) -> None:
+    data = case.data
+    same = _splits(case.lexicon, case.masked, data)
+    other = _splits(case.lexicon, case.masked, data, seed=1)
+    assert same == case.splits
+    assert other.hh == same.hh
+    assert set(other.id) != set(same.id)
+
+
+def test_head_holdout_is_the_most_frequent(case: Case) -> None:
+    frequencies = [case.lexicon.synsets[identifier].frequency for identifier in case.splits.hh]
+    assert frequencies == sorted(frequencies, reverse=True)
+    chosen = set(case.splits.hh)
+    wordy = (synset for synset in case.lexicon.synsets.values() if word_count(synset.definition) >= 3)
+    rest = (synset.frequency for synset in wordy if synset.id not in chosen)
+    assert frequencies[-1] >= max(rest)
+
+
+# n_hh, least frequency, head-holdout rows, t2d rows left, t2d rows lost by surface, syn left, syn lost
+EFFECT = [
+    (500, 65, 1_489, 187_588, 12_697, 269_018, 34_272),
+    (2000, 21, 5_542, 178_283, 18_090, 246_028, 44_454),
+]
+
+
+@pytest.mark.parametrize("row", EFFECT)
+def test_what_holding_out_costs(real: Wordnet, real_masked: dict[str, str], row: tuple[int, ...]) -> None:
+    """Before short and repeated definitions are dropped; every column is within 1 % of an independent count."""
+    splits = split_of(real.synsets, real_masked, seed=0, n_hh=row[0], n_id=2000, n_dev=1000)
+    least = real.synsets[splits.hh[-1]].frequency
+    rest = [synset for synset in real.synsets.values() if synset.id not in splits.concepts]
+    terms = [norm(lemma) in splits.surfaces for synset in rest for lemma in synset.lemmas]
+    pairs = [
+        norm(pair.left) in splits.surfaces or norm(pair.right) in splits.surfaces for pair in synonym_rows(rest)
+    ]
+    held = sum(len(real.synsets[identifier].lemmas) for identifier in splits.hh)
+    counted = (row[0], least, held, len(terms) - sum(terms), sum(terms), len(pairs) - sum(pairs), sum(pairs))
+    assert counted == row
+
+
+def test_sizes_on_the_real_files(real: Wordnet, real_masked: dict[str, str], real_corpus: BuiltCorpus) -> None:
+    first = _splits(real, real_masked, ConceptData()).id[:1000]
+    assert len({norm(lemma) for identifier in first for lemma in real.synsets[identifier].lemmas}) == 1_667
+    assert {name: (len(split.terms), len(split.definitions)) for name, split in real_corpus.splits.items()} == {
+        "dev": (1_670, 1_000),
+        "id": (3_358, 1_999),
+        "hh": (3_892, 1_991),
+    }
+    assert (len(real_corpus.syn), len(real_corpus.t2d)) == (246_028, 176_313)
