@@ -1,0 +1,224 @@
+"""The report from outside: what it says, that its figures lead to runs, and that the page needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from evaluators.comparisons import pair
+from evaluators.significance import judge
+from orchestration import plots, report
+from orchestration.findings import Finding, Findings
+from orchestration.ledger import Ledger
+from orchestration.report_html import html
+from orchestration.report_tables import arm_cell, difference, p_text, places_for
+from tests.finished_study import BACKBONE, CLAIMS, RECALL, findings_of
+
+ASKED_KEYS = {
+    "claim", "treatment", "control", "backbone", "metric", "n_seeds", "delta_mean", "delta_sd", "ci_low", "ci_high",
+    "p", "p_adjusted", "sign_agreement", "verdict", "per_seed",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return findings_of(Ledger(tmp_path_factory.mktemp("report") / "ledger"))
+
+
+@pytest.fixture(scope="module")
+def page(findings: Findings) -> str:
+    return html(findings, plots.every(findings), {findings.runs[0].id: "http://127.0.0.1:5000/#/runs/1"})
+
+
+class Links(HTMLParser):
+    """Every id, every link, every element that could fetch something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags[tag] += 1
+        self.ids += [found["id"]] if found.get("id") else []
+        self.links += [value for name, value in attrs if name in ("href", "xlink:href", "src") and value]
+
+
+def test_json_has_the_asked_keys_and_the_ledgers_figures(findings: Findings) -> None:
+    rows = json.loads(report.report_json(findings))
+    assert [row["claim"] for row in rows] == ["H1", "H3a", "H3b", "H2", "X1"]
+    assert all(row.keys() >= ASKED_KEYS for row in rows)
+    by_run = {run.id: run.metrics for run in findings.runs}
+    for row in rows:
+        for seed in row["per_seed"]:
+            number = str(seed["seed"])
+            assert seed["treatment"] == by_run[row["treatment_runs"][number]][row["metric"]]
+            assert seed["control"] == by_run[row["control_runs"][number]][row["metric"]]
+
+
+def test_terminal_table(findings: Findings) -> None:
+    lines = report.table(findings).splitlines()
+    assert re.match(r"claim +comparison +metric +difference \[95 %\] +seeds agree +verdict$", lines[0])
+    assert re.match(
+        r"H1 +B1 - B0 +t2d/recall@10 +\+0\.1\d\d \[\+0\.\d{3}, \+0\.\d{3}\] +8/8 +better \(p [<=] ", lines[1]
+    )
+    assert lines[3].startswith("H3b") and "equivalent within ±0.03" in lines[3]
+    caption = lines[6]
+    assert caption.startswith("6 to 8 seeds, paired; paired t, exact sign-flip, two one-sided tests")
+    assert "Holm over 4 declared comparisons" in caption
+    assert "* X1: expected better" in lines
+    assert "mean ± standard deviation over seeds (number of seeds)" in lines
+    assert "failed   M1 on tiny, seed 4   loss is nan at step 12 (hince)" in lines
+    assert "missing  1 of 25 runs (M1): not in the ledger" in lines
+    assert "note     corpus: a stand-in of 40 concepts" in lines
+
+
+def test_markdown_tables_are_rectangular(findings: Findings) -> None:
+    text = report.markdown(findings)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {7, 5}  # 6 columns of claims, 4 of arms
+    assert text.startswith("# Do hard negatives calibrate")
+
+
+def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
+    awkward = replace(findings, arms={"B0_x & y": findings.arms["B0"]}, findings=())
+    runs = tuple(replace(run, arm="B0_x & y") for run in findings.runs if run.arm == "B0")
+    text = report.latex(replace(awkward, runs=runs))
+    assert r"B0\_x \& y" in text
+    body = [line for line in report.latex(findings).splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5, 3}
+    assert r"[95 \%]" in body[0] and r"$\pm$0.03" in report.latex(findings)
+
+
+@pytest.mark.parametrize(
+    ("width", "places"),
+    [
+        (0.5, 3),
+        (0.004, 3),
+        (0.0004, 4),
+        (0.00003, 5),
+        (1e-9, 6),
+        (0.0, 3),
+        (float("nan"), 3),
+        (25.0, 1),
+        (300.0, 0),
+    ],
+)
+def test_decimals_show_one_digit_of_the_width(width: float, places: int) -> None:
+    assert places_for(width) == places
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (0.0123, "= .012"),
+        (0.0078125, "= .0078"),
+        (0.00001, "< .0001"),
+        (0.41, "= .410"),
+        (1.0, "= 1.000"),
+        (None, "–"),
+    ],
+)
+def test_p_in_words(p: float | None, text: str) -> None:
+    assert p_text(p) == text
+
+
+def test_arm_cell_by_hand() -> None:
+    """1, 2, 3: mean 2, variance (1 + 0 + 1) / 2 = 1."""
+    cell = arm_cell({0: 1.0, 1: 2.0, 2: 3.0})
+    assert (cell.text, cell.n) == ("2.000 ± 1.000", 3)
+    assert arm_cell({None: 0.5}).text == "0.500"
+    assert arm_cell({}).text == "–"
+
+
+def test_page_is_self_contained(page: str) -> None:
+    links = Links(page)
+    assert not links.tags.keys() & {"script", "iframe", "link", "img", "object", "embed"}
+    outside = {link for link in links.links if not link.startswith("#")}
+    assert outside == {"http://127.0.0.1:5000/#/runs/1"}
+    assert not re.search(r"url\(\s*['\"]?(?!#)|@import|javascript:", page)
+
+
+def test_every_link_of_the_page_arrives(page: str) -> None:
+    links = Links(page)
+    repeated = [name for name, count in Counter(links.ids).items() if count > 1]
+    assert repeated == []
+    assert {link[1:] for link in links.links if link.startswith("#")} <= set(links.ids)
+
+
+def test_every_seeds_figure_leads_to_its_run(page: str, findings: Findings) -> None:
+    for finding in findings.findings:
+        for seed in finding.verdict.per_seed:
+            for runs in (finding.treatment_runs, finding.control_runs):
+                assert f'<a href="#run-{runs[int(seed["seed"])]}">' in page
+    targets = set(Links(page).ids)
+    assert {f"run-{run.id}" for run in findings.runs} <= targets
+
+
+def test_page_shows_what_failed_and_what_it_rests_on(page: str, findings: Findings) -> None:
+    for words in ("1 failed", "1 not run", "loss is nan at step 12 (hince)", "corpus: a stand-in of 40 concepts"):
+        assert words in page
+    assert "loses 61 of 2,000 items" in page
+    assert page.count("differs between runs") == 1  # two processors, one Python
+    for finding in findings.findings:
+        assert finding.verdict.sentence.replace("<", "&lt;").replace(">", "&gt;") in page
+
+
+def test_names_are_escaped(findings: Findings) -> None:
+    hostile = replace(findings, question="<script>alert(1)</script> & more", notes=("<img src=x>",))
+    page = html(hostile, {})
+    assert not Links(page).tags.keys() & {"script", "img"}
+
+
+def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path: Path) -> None:
+    page = report.write(findings, tmp_path / "out")
+    first = {path.name: path.read_bytes() for path in page.parent.iterdir()}
+    assert {"report.html", "report.md", "report.tex", "report.json", "forest.png", "curves.png"} <= first.keys()
+    assert sum(name.startswith("seeds-") for name in first) == len(findings.findings)
+    assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith(".png"))
+    report.write(findings, page.parent)
+    assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == first
+
+
+def test_a_study_without_comparisons(findings: Findings) -> None:
+    bare = replace(findings, findings=())
+    assert report.table(bare).startswith("arm ")
+    assert report.as_json(bare) == []
+    assert "declares no comparison" in html(bare, plots.every(bare))
+
+
+@pytest.mark.parametrize("scores", [{}, {0: 0.6}, {0: 0.6, 1: 0.6, 2: 0.6}])
+def test_too_little_to_judge(findings: Findings, scores: dict[int, float]) -> None:
+    """No pair, one pair, identical results: shown as undecided, never as an error."""
+    pairs = pair({**dict.fromkeys(range(3)), **scores}, 0.6, seeds=range(3))
+    (verdict,) = judge([(CLAIMS[0], pairs)])
+    runs = {seed: findings.runs[1].id for seed in range(3)}
+    thin = replace(
+        findings,
+        findings=(Finding(verdict=verdict, larger_is_better=True, treatment_runs=runs, control_runs=runs),),
+    )
+    assert "undecided" in report.table(thin)
+    assert "undecided" in html(thin, plots.every(thin))
+    assert difference(verdict) == {0: "–", 1: "+0.000", 3: "+0.000"}[len(scores)]
+
+
+def test_several_backbones_are_told_apart(findings: Findings) -> None:
+    other = replace(findings.findings[0].verdict, backbone="base")
+    both = (findings.findings[0], replace(findings.findings[0], verdict=other))
+    rows = tuple(replace(run, backbone="base", id=run.id[::-1]) for run in findings.runs)
+    wide = replace(findings, findings=both, runs=findings.runs + rows)
+    text = report.table(wide)
+    assert f"B1 - B0 on {BACKBONE}" in text
+    assert "B1 - B0 on base" in text
+    page = Links(html(wide, plots.every(wide)))
+    assert [name for name, count in Counter(page.ids).items() if count > 1] == []
+    assert RECALL in report.markdown(wide)
