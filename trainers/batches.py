@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-GROUP_TOKENS = 4096                                        # padded tokens of one group at most
+GROUP_TOKENS = 4096  # padded tokens of one group at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,9 @@ class Group:
     mask: np.ndarray
 
 
-def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = "") -> Tokens:
+def tokenise(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = ""
+) -> Tokens:
     """Texts as Tokens, special tokens included; longer ones are cut at max_length and counted."""
     given = [prefix + text for text in texts] if prefix else list(texts)
     encodings = tokenizer(

@@ -1,7 +1,7 @@
 """The sentence encoder: a transformer backbone, a readout, and rows of length 1.
 
-    encoder = Encoder.load(resolve_backbone("all-MiniLM-L6-v2"))
-    encoder.encode(["a vessel for hot drinks"])                              # (1, 384) float32
+encoder = Encoder.load(resolve_backbone("all-MiniLM-L6-v2"))
+encoder.encode(["a vessel for hot drinks"])                              # (1, 384) float32
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Encoder(nn.Module):
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
         device = self.device
-        words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(device))       # (M, E)
+        words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(device))  # (M, E)
         every = all_layers or self.readout == "weighted"
         for group in groups(tokens, slack=slack):
             mask = torch.from_numpy(group.mask).to(device)

@@ -88,7 +88,7 @@ def read_encoder(path: Path, options: dict[str, Any]) -> Encoder:
 def _write_transformer(encoder: Encoder, path: Path) -> None:
     config = encoder.backbone.config
     before = config.output_hidden_states
-    config.output_hidden_states = encoder.layer_logits is not None   # what WeightedLayerPooling reads
+    config.output_hidden_states = encoder.layer_logits is not None  # what WeightedLayerPooling reads
     try:
         encoder.backbone.save_pretrained(path)
     finally:

@@ -62,7 +62,7 @@ def info_nce_directed(
     queries (b, D), candidates (B, D), keep (b, B) bool, own (b,) column of each query's candidate (default: its
     row). With b < B a worker scores its rows against the candidates of all. Returns a scalar.
     """
-    scores = cosines(queries, candidates) / temperature                      # (b, B)
+    scores = cosines(queries, candidates) / temperature  # (b, B)
     if keep is not None:
         scores = scores.masked_fill(~keep, -torch.inf)
     own = torch.arange(len(queries), device=scores.device) if own is None else own
@@ -90,10 +90,10 @@ def unified_info_nce(
 
     queries (b, D), candidates (B, D), negatives (N, D), owner (N,) the query of each negative, keep (b, B).
     """
-    scores = cosines(queries, candidates) / temperature                      # (b, B)
+    scores = cosines(queries, candidates) / temperature  # (b, B)
     if keep is not None:
         scores = scores.masked_fill(~keep, -torch.inf)
-    hard = cosines(queries, negatives) / temperature                         # (b, N)
+    hard = cosines(queries, negatives) / temperature  # (b, N)
     rows = torch.arange(len(queries), device=scores.device)
     hard = hard.masked_fill(owner[None, :] != rows[:, None], -torch.inf)
     return F.cross_entropy(torch.cat([scores, hard], dim=1), rows if own is None else own)

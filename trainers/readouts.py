@@ -14,7 +14,7 @@ Readout = Literal["mean", "cls", "max", "weighted"]
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
     """Average of the unmasked token states. (B, T, D), (B, T) -> (B, D)."""
-    weight = mask[..., None].to(hidden.dtype)                                # (B, T, 1)
+    weight = mask[..., None].to(hidden.dtype)  # (B, T, 1)
     return (hidden * weight).sum(1) / weight.sum(1)
 
 
@@ -38,7 +38,7 @@ def weighted(layers: Sequence[Tensor], mask: Tensor, logits: Tensor) -> Tensor:
 
     Averaging tokens and mixing layers are both linear, so their order does not matter; tokens first is less work.
     """
-    pooled = torch.stack([mean(layer, mask) for layer in layers])            # (K, B, D)
+    pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
     return torch.einsum("k,kbd->bd", layer_mixture(logits).to(pooled.dtype), pooled)
 
 

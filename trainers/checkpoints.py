@@ -1,0 +1,89 @@
+"""Checkpoints of a run in its scratch folder: whole or absent, the newest one kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from trainers.world import Progress, World
+
+NAME = re.compile(r"step-(\d+)")
+DRAFT = "draft"
+
+
+def save(engine: Any, world: World, curve: list[Progress]) -> None:
+    """Write weights, optimizer, scheduler and curve under a draft name, rename, then drop older ones.
+
+    Every rank calls it; world.save hears of the finished folder on every rank.
+    """
+    assert world.scratch is not None
+    name, draft = f"step-{curve[-1].step}", world.scratch / DRAFT
+    if world.rank == 0:
+        shutil.rmtree(draft, ignore_errors=True)
+    dist.barrier()
+    engine.save_checkpoint(
+        str(draft), tag=name, client_state={"curve": [asdict(progress) for progress in curve]}, save_latest=False
+    )
+    dist.barrier()
+    if world.rank == 0:
+        for file in (draft / name).rglob("*"):
+            _flush(file)
+        os.replace(draft / name, world.scratch / name)
+        _flush(world.scratch)
+        for step, folder in _finished(world.scratch):
+            if step < curve[-1].step:
+                shutil.rmtree(folder)
+    dist.barrier()
+    if world.save is not None:
+        world.save(world.scratch / name, curve[-1].step)
+
+
+def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progress]:
+    """Put the newest finished checkpoint into the engine and return its curve; an empty curve without one.
+
+    readable: the classes that may come out of the files beside tensors and plain data.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    finished = _finished(scratch)
+    if not finished:
+        return []
+    _, folder = max(finished)
+    with _only(readable):
+        _, client_state = engine.load_checkpoint(str(scratch), tag=folder.name)
+    return [Progress(**fields) for fields in client_state["curve"]]
+
+
+def _finished(scratch: Path) -> list[tuple[int, Path]]:
+    found = ((NAME.fullmatch(folder.name), folder) for folder in scratch.iterdir())
+    return [(int(match.group(1)), folder) for match, folder in found if match]
+
+
+def _flush(path: Path) -> None:
+    """Make a file or folder durable before the name that vouches for it appears."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _only(readable: Sequence[type]) -> Iterator[None]:
+    """DeepSpeed reads its files with an unrestricted pickle; make torch refuse all but tensors and plain data."""
+    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        with torch.serialization.safe_globals(list(readable)):
+            yield
+    finally:
+        os.environ.pop(name) if before is None else os.environ.update({name: before})

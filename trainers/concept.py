@@ -1,0 +1,203 @@
+"""Concept equivalence: one place for every expression of a concept, hard negatives for what is nearly one.
+
+Arms are combinations of three settings: B0 (mean, no training), B0-WM (weighted, no training), B1 (mean, hard
+negatives), B1-noHN (mean), B2 (cls, hard negatives), B3 (weighted), M1 (weighted, hard negatives).
+
+    L = Σ_view weight · InfoNCE(view) + hn_coefficient · L_HN
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from corpora.records import ConceptCorpus
+    from trainers.concept_batches import ConceptBatch
+    from trainers.encoder import Encoder
+    from trainers.engine import Encode
+    from trainers.world import Progress, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The `train:` block of a concept study. ValueError names a field whose value is not accepted.
+
+    batch_size is the number of pairs per view and step over all workers. layers and pool_lr_multiplier belong to
+    the weighted readout: it mixes the last `layers` layers and its mixture learns at learning_rate ·
+    pool_lr_multiplier. negatives_per_definition: draw so many of a definition's hard negatives in each step,
+    None for all. hn_temperature: None for `temperature`. hn_mode:
+      absolute  softplus((s⁻ - hn_margin) / τ)             relative  softplus((s⁻ - s⁺ + hn_margin) / τ)
+      both      absolute, and softplus(-(s⁺ - hn_margin) / τ) for the positives
+      unscaled  absolute with τ = 1                        unified   negatives in the InfoNCE denominator instead
+    A view without rows adds nothing; the others keep their weight.
+    """
+
+    train: bool = True
+    readout: Literal["mean", "cls", "max", "weighted"] = "mean"
+    layers: int = 4
+    hard_negatives: bool = False
+    learning_rate: float = 2e-5
+    steps: int = 8000
+    batch_size: int = 16
+    warmup: int = 100
+    layer_decay: float = 0.9
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    max_length: int = 128
+    temperature: float = 0.05
+    symmetric: bool = True
+    syn_weight: float = 1.0
+    t2d_weight: float = 1.0
+    d2d_weight: float = 0.7
+    hn_mode: Literal["absolute", "relative", "both", "unscaled", "unified"] = "absolute"
+    hn_margin: float = 0.20
+    hn_coefficient: float = 0.5
+    hn_temperature: float | None = None
+    hn_reduction: Literal["mean", "sum"] = "mean"
+    negatives_per_definition: int | None = None
+    pool_lr_multiplier: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "layers", "max_length", "learning_rate", "temperature", "clip_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number above 0")
+        for name in ("hn_temperature", "negatives_per_definition"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"train.{name} = {value!r}\n  accepted: a number above 0, or null")
+        if not 0 <= self.warmup:
+            raise ValueError(f"train.warmup = {self.warmup!r}\n  accepted: a number of steps, 0 or more")
+
+
+HARD_NEGATIVES = frozenset(
+    {"negatives_per_definition"} | {name for name in Settings.__annotations__ if name[:3] == "hn_"}
+)
+WEIGHTED = frozenset({"layers", "pool_lr_multiplier"})
+UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
+
+
+def defining(settings: Settings) -> dict[str, Any]:
+    """The settings that can change the result: an untrained arm keeps its readout and how much text it reads."""
+    kept = asdict(settings)
+    if not settings.train:
+        kept = {name: kept[name] for name in kept if name in UNTRAINED}
+    if not settings.hard_negatives:
+        kept = {name: kept[name] for name in kept if name not in HARD_NEGATIVES}
+    if settings.readout != "weighted":
+        kept = {name: kept[name] for name in kept if name not in WEIGHTED}
+    return kept
+
+
+def fit(
+    settings: Settings, backbone: Path, corpus: ConceptCorpus, seed: int, world: World
+) -> tuple[Encoder, list[Progress]]:
+    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
+
+    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
+    """
+    from trainers import engine
+    from trainers.concept_batches import batches
+    from trainers.encoder import Encoder
+    from trainers.optimisation import parameter_groups
+
+    engine.reset_process(seed, world)
+    encoder = Encoder.load(
+        backbone,
+        readout=settings.readout,
+        layers=settings.layers,
+        max_length=settings.max_length,
+        precision=world.precision,
+    )
+    if not settings.train:
+        return encoder.to(world.device), []
+
+    def terms(encode: Encode, batch: ConceptBatch) -> dict[str, Tensor]:
+        return loss(encode, batch, settings, world)
+
+    curve = engine.fit(
+        encoder,
+        terms,
+        batches(settings, corpus, encoder.tokenise, seed, world),
+        groups=parameter_groups(
+            encoder,
+            depth=encoder.backbone.config.num_hidden_layers,
+            learning_rate=settings.learning_rate,
+            layer_decay=settings.layer_decay,
+            weight_decay=settings.weight_decay,
+            readout_multiplier=settings.pool_lr_multiplier,
+        ),
+        recipe=engine.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
+        seed=seed,
+        world=world,
+    )
+    return encoder.eval(), curve
+
+
+def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) -> dict[str, Tensor]:
+    """The weighted terms of one step: one per view, and "hard_negatives".
+
+    Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives pass
+    through the encoder after the pairs, so an arm with and one without them share the pairs' dropout.
+    """
+    import torch
+
+    from trainers.engine import gathered
+    from trainers.losses import info_nce_directed, unified_info_nce
+
+    sides = encode(batch.pairs).chunk(2 * len(batch.views))  # (b, D) each: left, right per view
+    negatives = encode(batch.negatives) if batch.negatives is not None else None
+    device = sides[0].device
+    owner = torch.from_numpy(batch.owner).to(device)
+    terms: dict[str, Tensor] = {}
+    for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
+        own = torch.from_numpy(view.own).to(device)
+        nce: dict[str, Any] = {
+            "temperature": settings.temperature,
+            "keep": torch.from_numpy(view.keep).to(device),
+            "own": own,
+        }
+        if view.name == "t2d" and negatives is not None and settings.hn_mode == "unified":
+            forward = unified_info_nce(left, gathered(right, world), negatives, owner, **nce)
+        else:
+            forward = info_nce_directed(left, gathered(right, world), **nce)
+        both = (
+            (forward + info_nce_directed(right, gathered(left, world), **nce)) / 2
+            if settings.symmetric
+            else forward
+        )
+        terms[view.name] = view.weight * both
+        if view.name == "t2d" and negatives is not None and settings.hn_mode != "unified":
+            hard = hard_negatives(left, right, negatives, owner, batch, settings)
+            # Gradients are averaged over workers, and each divides by the count over all of them.
+            terms["hard_negatives"] = settings.hn_coefficient * world.size * hard
+    return terms
+
+
+def hard_negatives(
+    terms: Tensor, definitions: Tensor, negatives: Tensor, owner: Tensor, batch: ConceptBatch, settings: Settings
+) -> Tensor:
+    """L_HN of this worker's rows. (b, D), (b, D), (N, D), owner (N,) the row of each negative -> scalar.
+
+    Both the term and its negative receive the gradient. A mean is over the negatives of all workers.
+    """
+    from trainers import losses
+
+    temperature = settings.hn_temperature or settings.temperature
+    scale: Mapping[str, Any] = {
+        "margin": settings.hn_margin,
+        "temperature": 1.0 if settings.hn_mode == "unscaled" else temperature,
+        "reduction": settings.hn_reduction,
+    }
+    scores = losses.paired_cosines(terms[owner], negatives)  # (N,)
+    positives = losses.paired_cosines(terms, definitions)  # (b,)
+    if settings.hn_mode == "relative":
+        return losses.hard_negative_gap(scores, positives[owner], count=batch.negatives_of_all, **scale)
+    pushed = losses.hard_negative_bce(scores, count=batch.negatives_of_all, **scale)
+    if settings.hn_mode == "both":
+        return pushed + losses.positive_bce(positives, count=settings.batch_size, **scale)
+    return pushed

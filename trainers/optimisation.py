@@ -1,0 +1,73 @@
+"""What each parameter learns at: layer-wise rates, who is decayed, and the schedule over the steps."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torch import nn
+
+LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
+# MPNet keeps one table of relative positions for all layers; it is learnt with the embeddings.
+EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embed_tokens|relative_attention_bias)\.")
+READOUT = "layer_logits"
+
+
+def parameter_groups(
+    model: nn.Module,
+    *,
+    depth: int,
+    learning_rate: float,
+    layer_decay: float,
+    weight_decay: float,
+    readout_multiplier: float = 1.0,
+) -> list[dict[str, Any]]:
+    """Optimizer groups in which every trainable parameter is exactly once.
+
+    Layer l of L learns at base · layer_decay^(L - l), embeddings at base · layer_decay^L, what lies above the
+    layers at the base rate, the layer mixture at base · readout_multiplier. Biases, normalisations and the
+    mixture are not decayed. Each group carries params, lr, weight_decay and a name.
+    """
+    members: dict[tuple[str, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            place = _place(name)
+            decayed = parameter.ndim > 1 and place != READOUT
+            members.setdefault((place, decayed), []).append(parameter)
+    return [
+        {
+            "name": place + ("" if decayed else ", not decayed"),
+            "params": parameters,
+            "lr": learning_rate * _factor(place, depth, layer_decay, readout_multiplier),
+            "weight_decay": weight_decay if decayed else 0.0,
+        }
+        for (place, decayed), parameters in members.items()
+    ]
+
+
+def schedule(step: int, *, steps: int, warmup: int) -> float:
+    """Share of the base rate at a step counted from 0: linear up over `warmup` steps, then linear down to 0.
+
+    The first step already moves (1 / warmup) and the last still does; 0 would be reached at step `steps`.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    return max(0.0, (steps - step) / max(1, steps - warmup))
+
+
+def _place(name: str) -> str:
+    if name.endswith(READOUT):
+        return READOUT
+    layer = LAYER.search(name)
+    if layer:
+        return f"layer {int(layer.group(1)) + 1}"
+    return "embeddings" if EMBEDDINGS.search(name) else "top"
+
+
+def _factor(place: str, depth: int, layer_decay: float, readout_multiplier: float) -> float:
+    if place == READOUT:
+        return readout_multiplier
+    if place == "top":
+        return 1.0
+    below = depth if place == "embeddings" else depth - int(place.split()[1])
+    return layer_decay**below
