@@ -7,7 +7,6 @@ message says what the field's type accepts, the nearest name, and what YAML made
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import re
@@ -23,9 +22,9 @@ from pydantic import TypeAdapter, ValidationError
 from corpora.errors import CorpusError
 from orchestration.document import Document, Place, Problem
 from orchestration.errors import StudyError
+from orchestration.names import names_accepted
 
 WRONG: Any = object()  # what a check gives in place of a value that it has reported
-_LIST_AT_MOST = 12  # names repeated in a message; of longer lists only those nearest to what was written
 
 
 class Checker:
@@ -157,22 +156,6 @@ def field_types(kind: type) -> dict[str, Any]:
 
 def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:
-    """The names most like this one, whatever their case, best first; none when none is like it."""
-    by_lower = {known.lower(): known for known in names}
-    return [by_lower[near] for near in difflib.get_close_matches(name.lower(), by_lower, count, cutoff=0.6)]
-
-
-def names_accepted(name: str, names: Sequence[str]) -> str:
-    """The names as words for a message, with the nearest; of a long list the most alike."""
-    if len(names) <= _LIST_AT_MOST:
-        shown = ", ".join(names)
-    else:
-        alike = nearest(name, names, 6) or list(names[:6])
-        shown = f"{', '.join(alike)} and {len(names) - len(alike)} more"
-    return shown + "".join(f" (did you mean {near}?)" for near in nearest(name, names))
 
 
 def words(kind: Any) -> str:

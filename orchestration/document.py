@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from orchestration.errors import StudyError
+from orchestration.names import names_accepted
 
 Place = tuple[str | int, ...]  # ("compare", 1, "metric"): how to walk from the top of the file to a value
 
@@ -141,10 +141,9 @@ def _text(path: Path) -> str:
 
 
 def _files_near(path: Path, folder: Path) -> str:
-    """The study files of a folder, as words for a message, and the one whose name is nearest."""
-    names = sorted(file.name for file in folder.glob("*.y*ml")) if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, 1)
-    return f"; {folder} holds {', '.join(names)}" * bool(names) + "".join(f" (did you mean {n}?)" for n in near)
+    """The studies of a folder, as words for a message."""
+    names = sorted(file.stem for file in folder.glob("*.y*ml")) if folder.is_dir() else []
+    return f"; {folder} holds {names_accepted(path.stem, names)}" if names else ""
 
 
 def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:

@@ -52,10 +52,10 @@ def describe(
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
     lines += [f"runs    {line}" for line in _placement(plan)]
-    lines += [f"claims  {_claim(plan, reach)}" for reach in reaches]
-    for warning in dict.fromkeys(warning for reach in reaches for warning in reach.warnings):
-        names = ", ".join(_name(plan, reach) for reach in reaches if warning in reach.warnings)
-        lines.append(f"warn    {names}: {warning}")
+    able = [reach for reach in reaches if reach.smallest_effect is not None]
+    lines += [f"claims  {_claim(plan, reach)}" for reach in able]
+    lines += [f"spread  {line}" for line in _once(plan, {reach: (reach.sd_source,) for reach in able})]
+    lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
     lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
     return "\n".join(lines)
 
@@ -98,18 +98,22 @@ def _time_left(plan: Plan, lanes: int) -> list[str]:
 
 
 def _claim(plan: Plan, reach: Reach) -> str:
-    """What the seeds can show for one comparison, and what that rests on."""
-    if reach.smallest_effect is None:
-        return f"{_name(plan, reach)}: {_count(reach.seeds, 'seed')}: {reach.sd_source}"
-    if reach.smallest_difference is None:
-        shown, because = f"{reach.smallest_effect:.3g} sds of the paired deltas", reach.sd_source
-    else:
-        shown, because = f"{reach.smallest_difference:.2g}", f"sd {reach.sd:.2g}, {reach.sd_source}"
-    if reach.correlation is not None:
-        because += f"; arms correlate {reach.correlation:.2f}"
-    margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
+    """What the seeds can show for one comparison, and by which test."""
     seeds = _count(reach.seeds, "seed")
-    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({reach.test}; {because})"
+    shown, because = f"{reach.smallest_effect:.3g} sds of the paired deltas", [reach.test]
+    if reach.smallest_difference is not None:
+        shown = f"{reach.smallest_difference:.2g}"
+        because.append(f"sd {reach.sd:.2g}")
+    if reach.correlation is not None:
+        because.append(f"arms correlate {reach.correlation:.2f}")
+    margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
+    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
+
+
+def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
+    """Everything that is said of some claims, once, behind their names."""
+    for text in dict.fromkeys(text for texts in said.values() for text in texts):
+        yield f"{', '.join(_name(plan, reach) for reach, texts in said.items() if text in texts)}: {text}"
 
 
 def _name(plan: Plan, reach: Reach) -> str:

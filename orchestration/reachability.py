@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestration.schema import Comparison
 
 ALPHA = 0.05
+NULL_TESTS = {"equivalent": "TOST", "not_worse": "one-sided t"}
 MOST_SEEDS = 10_000
 ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
 
@@ -40,9 +41,9 @@ class Reach:
     """What `seeds` pairs can say about one comparison on one backbone, in a family of `claims`.
 
     test decides over seeds; smallest_p is the least it can give (0: no floor) and can_decide says whether that
-    passes Holm's first step. smallest_effect is detected with power .80 at that step, in sds of the paired deltas,
-    smallest_difference in the metric's unit; seeds_for_margin (10,000: or more) settle the declared margin with
-    power .80 where there is no true difference and nobody looks before the end. They rest on sd (whence:
+    passes Holm's first step. At that step and with power .80, smallest_effect (in sds of the paired deltas) and
+    smallest_difference (in the metric's unit) are detected, and seeds_for_margin (10,000: or more) settle the
+    declared margin where there is no true difference and nobody looks before the end. All rest on sd (whence:
     sd_source) and on seeds alone: where items are sampled too (scope: task), their noise comes on top.
     correlation is that of the arms at equal seed. None: nothing to compute it from.
     """
@@ -81,16 +82,19 @@ def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, metri
     sd, source, correlation = _spread(plan, comparison, backbone, len(trained), metrics)
     effect = smallest_effect(n, level) if n >= 2 else None
     detected = effect * sd if effect and sd else None
-    needed = _seeds_for_margin(comparison, sd)
+    needed = _seeds_for_margin(comparison, sd, ALPHA / claims)
+    test = "t e-process" if growing else known.test
+    if test not in ("t e-process", "none"):
+        test = NULL_TESTS.get(comparison.expect, test)
     return Reach(
         claim=comparison.claim,
         backbone=backbone,
         seeds=n,
         claims=claims,
-        test="t e-process" if growing else known.test,
-        smallest_p=0.0 if growing else known.smallest_p,
+        test=test,
+        smallest_p=known.smallest_p if test == known.test else 0.0,
         sign_flip_floor=known.sign_flip_floor,
-        can_decide=growing or known.can_decide,
+        can_decide=known.can_decide or test != known.test,
         sd=sd,
         sd_source=source,
         correlation=correlation,
@@ -129,7 +133,7 @@ def _spread(
         correlation = None if constant else statistics.correlation(treatment, control)
         return sd, f"{len(scores)} finished pairs", correlation
     if not trained:
-        return None, "neither arm is trained: seeds change nothing", None
+        return None, "neither arm is trained", None
     public = PUBLIC.get(plan.study.family)
     if public is None or comparison.metric.startswith("geometry/"):
         return None, "no finished pairs, and no public figure for such a score", None
@@ -149,14 +153,14 @@ def _paired(plan: Plan, comparison: Comparison, backbone: str, metrics: Metrics)
     return pairs  # type: ignore[return-value]  # no None is left
 
 
-def _seeds_for_margin(comparison: Comparison, sd: float | None) -> int | None:
+def _seeds_for_margin(comparison: Comparison, sd: float | None, level: float) -> int | None:
     """Least number of seeds that settle the declared margin with power .80 when there is no difference."""
     from evaluators.power import seeds_required
 
-    if comparison.margin is None or not sd or comparison.expect not in ("equivalent", "not_worse"):
+    if comparison.margin is None or not sd or comparison.expect not in NULL_TESTS:
         return None
     aim: Aim = "equivalent" if comparison.expect == "equivalent" else "not worse"
-    return seeds_required(comparison.margin / sd, aim=aim, alpha=ALPHA, cap=MOST_SEEDS) or MOST_SEEDS
+    return seeds_required(comparison.margin / sd, aim=aim, alpha=level, cap=MOST_SEEDS) or MOST_SEEDS
 
 
 def _warnings(
@@ -164,7 +168,8 @@ def _warnings(
 ) -> Iterator[str]:
     """floor: the smallest p of an exact sign-flip test, which judges a difference unless seeds are added."""
     if n == 0:
-        yield "neither arm is trained, so no seed can change the difference"
+        speaks = "only the items can speak" if comparison.scope == "task" else "nothing can decide"
+        yield f"neither arm is trained, so seeds change nothing and {speaks}"
     elif n == 1:
         yield "1 seed gives no verdict; 3 give an idea of the noise"
     elif comparison.expect in ("better", "worse") and floor * claims > ALPHA:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from orchestration.checking import WRONG, Checker, names_accepted, words
+from orchestration.checking import WRONG, Checker, words
 from orchestration.document import Place, read
+from orchestration.names import names_accepted
 from orchestration.schema import DEFAULT_SEEDS, Comparison, Growing, Resources, Search, Seed, Seeds, Text
 
 if TYPE_CHECKING:
