@@ -7,6 +7,7 @@
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
     <ledger>/.drivers/         who drives which study at present
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
+    <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
     <ledger>/.aside/           damaged entries that a person moved away
 
 A run's folder that exists is complete. Nothing is ever unpickled.
@@ -51,7 +52,10 @@ RUN_ID = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The last attempt of a run that failed. error is one line, log the place of its traceback, at ISO 8601."""
+    """The last attempt of a run that failed.
+
+    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again.
+    """
 
     id: str
     run: Run
@@ -59,19 +63,20 @@ class Failure:
     error: str
     log: str
     at: str
+    final: bool = False
 
 
 class Ledger:
     """Finished runs at a local path or any fsspec URL (s3://bucket/ledger, memory://ledger).
 
     Lanes stage, the driver commits. A commit is one atomic step, so that a run is in the ledger once or not at
-    all; an attempt older than the newest lease is refused.
+    all; an attempt older than the newest lease is refused. driver: in whose name leases are taken; set while
+    driving a study.
     """
 
-    def __init__(self, url: str | Path) -> None:
+    def __init__(self, url: str | Path, driver: Driver | None = None) -> None:
         self._storage = open_storage(url)
-        self.url = self._storage.url
-        self._driver: Driver | None = None
+        self.url, self.driver = self._storage.url, driver
         self._models: tempfile.TemporaryDirectory[str] | None = None
 
     # What is there
@@ -126,30 +131,34 @@ class Ledger:
         Raises StudyError while another living process drives the study.
         """
         with driving(self._storage, study) as driver:
-            self._driver = driver
+            self.driver = driver
             try:
                 yield self.adopt()
             finally:
-                self._driver = None
+                self.driver = None
 
     def lease(self, run_id: str) -> int:
         """The next attempt number of a run; from now on no older attempt can be committed."""
-        owner = json.dumps(self._driver.to_dict() if self._driver else None).encode()
+        owner = json.dumps(self.driver.to_dict() if self.driver else None).encode()
         while True:
-            attempt = self._newest(run_id) + 1
+            attempt = self.newest(run_id) + 1
             try:
                 self._storage.create(f".attempts/{run_id}/{attempt}", owner)
             except FileExistsError:
                 continue
             return attempt
 
+    def newest(self, run_id: str) -> int:
+        """The number of the latest attempt that was leased; 0 before the first."""
+        return max(map(int, self._storage.children(f".attempts/{run_id}")), default=0)
+
     def held_elsewhere(self, run_id: str) -> bool:
         """Whether another living driver is at work on this run: wait for it rather than doing it twice."""
-        newest = self._newest(run_id)
+        newest = self.newest(run_id)
         owner = self._owner(run_id, newest)
-        if owner is None or owner == self._driver or not is_driving(self._storage, owner):
+        if owner is None or owner == self.driver or not is_driving(self._storage, owner):
             return False
-        failure = self._failure(run_id)
+        failure = self.failure(run_id)
         return failure is None or failure.attempt < newest
 
     def scratch(self, run_id: str, attempt: int) -> Path | None:
@@ -182,7 +191,7 @@ class Ledger:
         leased. FileNotFoundError when nothing was staged.
         """
         published = False
-        if attempt >= self._newest(run_id) and not self.has(run_id):
+        if attempt >= self.newest(run_id) and not self.has(run_id):
             published = self._storage.publish(_staged(run_id, attempt), run_id)
         self._storage.remove(_staged(run_id, attempt))
         if published:
@@ -210,18 +219,25 @@ class Ledger:
 
     # What failed
 
-    def fail(self, run: Run, attempt: int, error: str, traceback: str) -> Failure:
+    def fail(self, run: Run, attempt: int, error: str, traceback: str, *, final: bool = False) -> Failure:
         """Record that an attempt failed. The record goes when the run is committed."""
         place = f".failures/{run.id}"
         self._storage.write(f"{place}.log", traceback.encode())
-        body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": _now()}
+        body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": _now(), "final": final}
         self._storage.write(f"{place}.json", json.dumps(body, indent=1).encode())
         return self._read_failure(run.id, body)
+
+    def failure(self, run_id: str) -> Failure | None:
+        """How a run's last attempt failed; None when it did not, or was committed since."""
+        try:
+            return self._read_failure(run_id, json.loads(self._storage.read(f".failures/{run_id}.json")))
+        except FileNotFoundError:
+            return None
 
     def failed(self) -> dict[str, Failure]:
         """Runs whose last attempt failed, by id."""
         names = (name for name in self._storage.children(".failures") if name.endswith(".json"))
-        found = (self._failure(name.removesuffix(".json")) for name in names)
+        found = (self.failure(name.removesuffix(".json")) for name in names)
         return {failure.id: failure for failure in found if failure is not None and not self.has(failure.id)}
 
     # What was claimed
@@ -245,9 +261,6 @@ class Ledger:
         url = f"{self.url}/{run_id}"
         return read_table(run_id, url, file, schema, lambda name: self._storage.read(f"{run_id}/{name}"))
 
-    def _newest(self, run_id: str) -> int:
-        return max(map(int, self._storage.children(f".attempts/{run_id}")), default=0)
-
     def _owner(self, run_id: str, attempt: int) -> Driver | None:
         try:
             fields = json.loads(self._storage.read(f".attempts/{run_id}/{attempt}"))
@@ -259,12 +272,6 @@ class Ledger:
         owner = self._owner(*_parts(name))
         return owner is not None and is_driving(self._storage, owner)
 
-    def _failure(self, run_id: str) -> Failure | None:
-        try:
-            return self._read_failure(run_id, json.loads(self._storage.read(f".failures/{run_id}.json")))
-        except FileNotFoundError:
-            return None
-
     def _read_failure(self, run_id: str, body: Mapping[str, Any]) -> Failure:
         return Failure(
             id=run_id,
@@ -273,12 +280,14 @@ class Ledger:
             error=body["error"],
             log=f"{self.url}/.failures/{run_id}.log",
             at=body["at"],
+            final=body["final"],
         )
 
     def _clear(self, run_id: str) -> None:
         """Nothing of a finished run stays but its entry and its attempt numbers."""
         self._storage.remove(f".failures/{run_id}.json")
         self._storage.remove(f".failures/{run_id}.log")
+        self._storage.remove(f".train/{run_id}")
         if isinstance(self._storage, LocalStorage):
             for left in (self._storage.root / ".scratch").glob(f"{run_id}.*"):
                 shutil.rmtree(left, ignore_errors=True)

@@ -277,7 +277,8 @@ class Pool:
         owed = tuple(run for run in slot.task.runs if run.id in slot.attempts)
         retrying = slot.task.tries > 1 and not problem.final
         for run in owed:
-            failure = self.ledger.fail(run, slot.attempts[run.id], problem.message, problem.traceback)
+            attempt = slot.attempts[run.id]
+            failure = self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
             if not retrying:
                 self.failed[run.id] = failure
             self.on_event(RunFailed(run=run, message=problem.message, retrying=retrying))

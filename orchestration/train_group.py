@@ -1,0 +1,321 @@
+"""Runs of several workers, or of hours: one Ray Train worker group per run.
+
+    launch_groups   the driver: hands out runs, commits their results
+    fit             a task of its own per run: sets up Ray Train and waits for it
+    train           every worker of the group: executes the run body; rank 0 leases, reports and stages
+
+A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
+another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.drivers import Driver
+from orchestration.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
+from orchestration.lane import Body, problem, resolved
+from orchestration.run import Job, Run
+
+if TYPE_CHECKING:
+    import threading
+
+    from orchestration.ledger import Failure, Ledger
+    from orchestration.schema import Resources
+    from trainers.world import Progress, World
+
+POLL_SECONDS = 1.0
+FASTER = {  # Ray Train answers at its poll and starts services that nobody reads: 11.1 s per fit, 7.5 s with these
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
+    "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
+    "RAY_TRAIN_ENABLE_WORKER_STRUCTURED_LOGGING": "0",
+    "RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupKind:
+    """What the worker groups of a launch have in common. gpus: per worker."""
+
+    body: Body | str
+    url: str
+    driver: Driver | None
+    workers: int
+    threads: int
+    gpus: float
+    retries: int
+    checkpoint_every: int
+
+
+class Board:
+    """Where rank 0 of every group writes how far its run is, for the driver to read."""
+
+    def __init__(self) -> None:
+        self._progress: dict[str, Progress] = {}
+
+    def write(self, run_id: str, progress: Progress) -> None:
+        self._progress[run_id] = progress
+
+    def read(self) -> dict[str, Progress]:
+        """What was written since the last call."""
+        fresh, self._progress = self._progress, {}
+        return fresh
+
+
+# The driver
+
+
+def launch_groups(
+    jobs: Sequence[Job],
+    ledger: Ledger,
+    resources: Resources,
+    on_event: Callable[[Event], None],
+    stop: threading.Event,
+    body: Body | str,
+    threads: int,
+    lanes: int,
+) -> Outcome:
+    """Execute every run in a worker group of its own, at most `lanes` at a time. See `lanes.launch`."""
+    kind = GroupKind(
+        body=body,
+        url=ledger.url,
+        driver=ledger.driver,
+        workers=resources.workers_per_run,
+        threads=threads,
+        gpus=resources.gpus_per_run / resources.workers_per_run,
+        retries=resources.retries,
+        checkpoint_every=resources.checkpoint_every,
+    )
+    return _Groups(kind, ledger, on_event).run([run for job in jobs for run in job.runs], lanes, stop)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A run that a group is at. before: the newest attempt when it began."""
+
+    run: Run
+    before: int
+    began: float
+
+
+class _Groups:
+    """The worker groups of a launch, and what has come out of them so far."""
+
+    def __init__(self, kind: GroupKind, ledger: Ledger, on_event: Callable[[Event], None]) -> None:
+        import ray
+
+        remote: Any = ray.remote
+        self.kind, self.ledger, self.on_event = kind, ledger, on_event
+        self.board = remote(num_cpus=0)(Board).remote()
+        self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
+        self.groups: dict[Any, _Group] = {}
+        self.finished: list[str] = []
+        self.failed: dict[str, Failure] = {}
+
+    def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
+        import ray
+
+        queue = deque(runs)
+        try:
+            while (queue or self.groups) and not stop.is_set():
+                for _ in range(len(queue)):
+                    run = queue.popleft()
+                    if self.ledger.has(run.id):
+                        self._finish(run, 0.0)
+                    elif len(self.groups) == lanes or self.ledger.held_elsewhere(run.id):
+                        queue.append(run)
+                    else:
+                        self._start(run)
+                self._listen(stop)
+            return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=bool(queue or self.groups))
+        finally:
+            for task, group in self.groups.items():
+                self._commit(group)
+                ray.cancel(task, force=True)
+            ray.kill(self.board)
+
+    def _start(self, run: Run) -> None:
+        before = self.ledger.newest(run.id)
+        task = self.fit.remote(self.kind, run, before, self.board)
+        self.groups[task] = _Group(run, before, time.monotonic())
+        self.on_event(RunStarted(run=run, lane=len(self.groups) - 1, attempt=before + 1))
+
+    def _listen(self, stop: threading.Event) -> None:
+        import ray
+
+        if not self.groups:
+            stop.wait(POLL_SECONDS)
+            return
+        done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
+        runs = {group.run.id: group.run for group in self.groups.values()}
+        for run_id, progress in ray.get(self.board.read.remote()).items():
+            if run_id in runs:
+                self.on_event(RunMoved(run=runs[run_id], progress=progress))
+        for task in done:
+            group = self.groups.pop(task)
+            error: Exception = RuntimeError("its worker group ended without a result")
+            try:
+                ray.get(task)
+            except ray.exceptions.RayError as raised:
+                error = raised
+            if not self._commit(group):
+                self._fail(group, error)
+
+    def _commit(self, group: _Group) -> bool:
+        """Commit what the newest start of a group has staged, whatever became of the group afterwards."""
+        run_id, attempt = group.run.id, self.ledger.newest(group.run.id)
+        if attempt > group.before and self.ledger.staged(run_id, attempt):
+            self.ledger.commit(run_id, attempt)
+        if not self.ledger.has(run_id):
+            return False
+        self._finish(group.run, time.monotonic() - group.began)
+        return True
+
+    def _finish(self, run: Run, seconds: float) -> None:
+        self.finished.append(run.id)
+        self.on_event(RunFinished(run=run, seconds=seconds))
+
+    def _fail(self, group: _Group, error: Exception) -> None:
+        """Record what the workers did not record themselves."""
+        failure = self.ledger.failure(group.run.id)
+        if failure is None or failure.attempt <= group.before:
+            last = [line for line in str(error).strip().splitlines() if line.strip()][-1]
+            attempt = self.ledger.newest(group.run.id)
+            failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
+        self.failed[group.run.id] = failure
+        self.on_event(RunFailed(run=group.run, message=failure.error, retrying=False))
+
+
+# The task that waits for a group
+
+
+def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
+    """One Ray Train run. Its name is the run's id, so that it goes on where an earlier driver left it."""
+    import ray
+    import ray.train
+    from ray.train.torch import TorchTrainer
+
+    os.environ.update(FASTER)
+    api: Any = ray.train  # its types are those of the first Ray Train
+    variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
+    if ray.util.get_node_ip_address() == "127.0.0.1":  # else gloo listens on the address of the host's name
+        variables["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
+    share = {"CPU": kind.threads} | ({"GPU": kind.gpus} if kind.gpus else {})
+    TorchTrainer(
+        train,
+        train_loop_config={"kind": kind, "run": run, "before": before, "board": board},
+        scaling_config=api.ScalingConfig(
+            num_workers=kind.workers, use_gpu=bool(kind.gpus), resources_per_worker=share
+        ),
+        run_config=api.RunConfig(
+            name=run.id,
+            storage_path=f"{kind.url}/.train",
+            failure_config=api.FailureConfig(max_failures=kind.retries),
+            checkpoint_config=api.CheckpointConfig(num_to_keep=1),
+            worker_runtime_env={"env_vars": variables},
+        ),
+    ).fit()
+
+
+# The workers
+
+
+def train(config: dict[str, Any]) -> None:
+    """What every worker of a group does. An error that is certain to come back ends the run without a retry."""
+    from ray.train import get_context
+
+    from orchestration.ledger import Ledger
+
+    kind, run = config["kind"], config["run"]
+    ledger = Ledger(kind.url, driver=kind.driver)
+    known = ledger.failure(run.id)
+    if known is not None and known.final and known.attempt > config["before"]:
+        return
+    rank = get_context().get_world_rank()
+    attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
+    try:
+        world = _world(kind, run, _checkpoints(ledger, run.id, attempt), config["board"])
+        for done, result in resolved(kind.body)(Job(runs=(run,)), world):
+            if rank == 0:
+                ledger.stage(done, result, attempt)
+    except Exception as error:
+        what = problem(error)
+        if what.final:
+            ledger.fail(run, attempt, what.message, what.traceback, final=True)
+        raise
+
+
+def _agreed(number: int) -> int:
+    """Rank 0's number, on every rank."""
+    import torch
+    from ray.train.torch import get_device
+
+    shared = torch.tensor([number], device=get_device())
+    torch.distributed.broadcast(shared, src=0)
+    return int(shared.item())
+
+
+def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
+    """The folder for checkpoints; what the group reported last is in it unless something was there already.
+
+    Beside a local ledger it is one folder for all workers and outlives the group; else one per machine.
+    """
+    import torch
+    from ray.train import get_checkpoint, get_context
+
+    context, reported = get_context(), get_checkpoint()
+    here = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}" / f"{run_id}.{attempt}"
+    for turn in (True, False):  # rank 0 first: a folder that all share is complete when the others look
+        if turn == (context.get_world_rank() == 0):
+            folder = ledger.scratch(run_id, attempt) or here
+            folder.mkdir(parents=True, exist_ok=True)
+            if reported is not None and context.get_local_rank() == 0 and not any(folder.iterdir()):
+                draft = reported.to_directory(f"{folder}.draft")
+                folder.rmdir()
+                os.rename(draft, folder)
+        torch.distributed.barrier()
+    return folder
+
+
+def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
+    from ray.train import Checkpoint, get_context
+    from ray.train import report as meet
+    from ray.train.torch import get_device
+
+    from trainers.world import World
+
+    rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
+    assert size == run.world_size, "a run's identity holds the size of its group"
+
+    def report(progress: Progress) -> None:
+        nonlocal told
+        if rank == 0 and time.monotonic() - told >= POLL_SECONDS:
+            told = time.monotonic()
+            board.write.remote(run.id, progress)
+
+    def save(folder: Path, step: int) -> None:
+        meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)
+
+    return World(
+        rank=rank,
+        size=size,
+        device=str(get_device()),
+        precision=run.precision,
+        zero_stage=run.zero_stage,
+        threads=kind.threads,
+        scratch=scratch,
+        checkpoint_every=kind.checkpoint_every,
+        report=report,
+        save=save,
+    )
