@@ -17,6 +17,7 @@ from evaluators.sequential import Anytime, Sequential
 
 ON_TASK, ON_TEST_SET, OVER_TASKS = "on the task", "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"
+DRIFT = "the confidence sequence is empty: later seeds contradict earlier ones"
 ITEM_FRAGILE = "seed-robust but item-fragile"
 SEED_FRAGILE = "item-robust but seed-fragile"
 
@@ -186,6 +187,8 @@ def _tested(
         estimate = Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
         seed_test, p = "t e-process", estimate.p
     flags = [DEGENERATE] if estimate is None else []
+    if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(rules.alpha)) > 0:
+        flags.append(DRIFT)
     if items and items.crossed:
         flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p), rules.alpha)
     return replace(

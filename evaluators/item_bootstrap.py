@@ -21,7 +21,7 @@ from evaluators.scores import Aggregate
 RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles
 UNDEFINED = 0.05  # more undefined resamples than this share: the jackknife takes over
-CHUNK = 1 << 20  # counts held at a time: 4 MB, near the caches; larger arrays are slower
+CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches; larger arrays are slower
 BLOCK = 16  # items summed by one small matrix product; fastest of 8, 16, 32, 64
 
 Metric = Callable[[np.ndarray], np.ndarray]  # counts (M, B) -> one value per row and resample (R, B)
@@ -117,7 +117,7 @@ def resampled_deltas(
 
 
 def _chunk(items: ItemScores) -> int:
-    return min(2048, max(64, CHUNK // len(items.item_ids)))
+    return min(1_024, max(64, CHUNK // len(items.item_ids)))
 
 
 def _cores() -> int:
@@ -142,13 +142,16 @@ def drawn_counts(
 ) -> np.ndarray:
     """How often each item is in each resample: (M, B) float32, groups drawn with replacement per stratum."""
     counts = np.empty((sum(map(len, strata)), resamples), np.float32)
+    filled = 0
     for stratum in strata:
         size = len(stratum)
         drawn = rng.integers(0, size, size=(resamples, size))
         drawn += np.arange(resamples)[:, None] * size
         per_resample = np.bincount(drawn.ravel(), minlength=resamples * size).reshape(resamples, size)
-        counts[stratum] = per_resample.T
-    return counts.take(group_of_item, axis=0)
+        counts[filled : filled + size] = per_resample.T
+        filled += size
+    row_of_item = np.argsort(np.concatenate(strata))[group_of_item]
+    return counts if np.array_equal(row_of_item, np.arange(len(counts))) else counts.take(row_of_item, axis=0)
 
 
 def deltas_of(items: ItemScores) -> Metric:
@@ -249,14 +252,14 @@ def _spearman(rows: np.ndarray, gold: np.ndarray) -> Metric:
     def under(counts: np.ndarray) -> np.ndarray:
         padded = _with_zero_row(counts)
         size = padded.sum(0, dtype=np.float64)
-        untied = (padded**3).sum(0, dtype=np.float64)
+        untied = (padded * padded * padded).sum(0, dtype=np.float64)
 
         def squares(order: _Order) -> np.ndarray:
             cubes = (order.tied(padded).astype(np.float64) ** 3).sum(0) if order.has_ties else untied
             return (size**3 - cubes) / 12
 
-        centred = _running(gold_order.tied(padded)) - size / 2
-        weighted = _with_zero_row(counts * centred[gold_order.place].astype(np.float32))  # half-integers: exact
+        centred = _running(gold_order.tied(padded)) - size.astype(np.float32) / 2  # half-integers: exact
+        weighted = _with_zero_row(counts * centred.take(gold_order.place, axis=0))
         of_gold = squares(gold_order)
         values = np.empty((len(rows), counts.shape[1]))
         for order, value in zip(orders, values, strict=True):
@@ -290,25 +293,29 @@ class _Order:
 def _below(u: np.ndarray, v: np.ndarray, order: _Order) -> np.ndarray:
     """Σ u_k v_j over pairs with x_k < x_j, pairs with x_k = x_j counting half. (M+1, B) twice -> (B,) float64.
 
-    Inside blocks of 16 rows one triangular product in float32, where counts and ranks are exact; between
-    blocks, sums in float64.
+    Inside blocks of 16 rows one triangular product in float32, where counts and ranks are exact; products
+    between blocks in float64.
     """
     u, v = _blocks(order.tied(u)), _blocks(order.tied(v))  # (K, 16, B)
     sums = np.matmul(TRIANGLE, u)  # (K, 17, B)
     inside = np.einsum("klb,klb->kb", sums[:, :BLOCK], v).sum(0, dtype=np.float64)
     after = np.matmul(TRIANGLE[BLOCK:], v)[:, 0].astype(np.float64)  # (K, B)
-    return inside + np.einsum("kb,kb->b", _before(sums[:, BLOCK]), after)
+    return inside + np.einsum("kb,kb->b", _before(sums[:, BLOCK]).astype(np.float64), after)
 
 
 def _running(u: np.ndarray) -> np.ndarray:
-    """Sum of the rows before, plus half of the own row. (U, B) -> (U, B) float64."""
+    """Sum of the rows before, plus half of the own row. (U, B) -> (U, B)."""
     sums = np.matmul(TRIANGLE, _blocks(u))
     return (sums[:, :BLOCK] + _before(sums[:, BLOCK])[:, None]).reshape(u.shape)
 
 
 def _before(sums: np.ndarray) -> np.ndarray:
-    """Total of the blocks before each. (K, B) -> (K, B) float64."""
-    return np.cumsum(sums, axis=0, dtype=np.float64) - sums
+    """Total of the rows before each. (K, B) -> (K, B), exact: counts of fewer than 2^23 items."""
+    if len(sums) <= BLOCK:
+        return np.cumsum(sums, axis=0) - sums
+    fill = np.zeros((-len(sums) % BLOCK, sums.shape[1]), sums.dtype)
+    inside = np.matmul(BEFORE, _blocks(np.concatenate([sums, fill])))
+    return (inside[:, :BLOCK] + _before(inside[:, BLOCK])[:, None]).reshape(-1, sums.shape[1])[: len(sums)]
 
 
 def _blocks(u: np.ndarray) -> np.ndarray:
@@ -319,8 +326,9 @@ def _with_zero_row(u: np.ndarray) -> np.ndarray:
     return np.concatenate([u, np.zeros((1, u.shape[1]), u.dtype)])
 
 
-# Sums of the rows before plus half of the own row; the last row sums the block.
-TRIANGLE = np.vstack([np.tri(BLOCK, k=-1) + np.eye(BLOCK) / 2, np.ones((1, BLOCK))]).astype(np.float32)
+# Sums of the rows before (plus half of the own row); the last row sums the block.
+BEFORE = np.vstack([np.tri(BLOCK, k=-1), np.ones((1, BLOCK))]).astype(np.float32)
+TRIANGLE = BEFORE + np.vstack([np.eye(BLOCK) / 2, np.zeros((1, BLOCK))]).astype(np.float32)
 METRICS: dict[Aggregate, Callable[..., Metric]] = {
     "mean": _mean,
     "auc": _auc,

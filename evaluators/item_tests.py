@@ -43,25 +43,33 @@ class ItemView:
 
 
 def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: float = 0.05) -> ItemView:
-    """Item variance in closed form for means over groups of equal size and for balanced accuracy of ungrouped
-    items, else from 2,000 resamples, or the jackknife where more than 5 % of them leave the metric undefined.
+    """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
+    than 5 % of them leave the metric undefined.
 
     The two-level interval reuses the resamples of items with 5 draws of seeds each; sign -1 turns it round for a
     metric that is better when smaller. Undefined when a class has
     fewer than two groups.
     """
     _check_classes(items)
-    sizes = np.bincount(items.group_index)
+    groups = int(items.group_index.max()) + 1
     deltas = resampled_deltas(items, rng, RESAMPLES)
     interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
-    if items.aggregate == "mean" and sizes.min() == sizes.max():
-        v_item = mean_item_variance(items.treatment - items.control, items.group_index)
-        return ItemView(v_item, "analytic", len(sizes), interval)
-    if items.aggregate == "balanced_accuracy" and sizes.max() == 1:
-        return ItemView(_balanced_accuracy_variance(items), "analytic", len(sizes), interval)
+    closed = closed_form_variance(items)
+    if closed is not None:
+        return ItemView(closed, "analytic", groups, interval)
     if deltas is None:
-        return ItemView(jackknife_item_variance(items), "jackknife", len(sizes), None)
-    return ItemView(float(deltas.mean(0).var(ddof=1)), "bootstrap", len(sizes), interval)
+        return ItemView(jackknife_item_variance(items), "jackknife", groups, None)
+    return ItemView(float(deltas.mean(0).var(ddof=1)), "bootstrap", groups, interval)
+
+
+def closed_form_variance(items: ItemScores) -> float | None:
+    """Item variance where a formula exists: means over groups of equal size, balanced accuracy without groups."""
+    sizes = np.bincount(items.group_index)
+    if items.aggregate == "mean" and sizes.min() == sizes.max():
+        return mean_item_variance(items.treatment - items.control, items.group_index)
+    if items.aggregate == "balanced_accuracy" and sizes.max() == 1:
+        return _balanced_accuracy_variance(items)
+    return None
 
 
 def mean_item_variance(differences: np.ndarray, group_index: np.ndarray | None = None) -> float:

@@ -171,7 +171,7 @@ def test_zero_and_one_seed():
 
 
 def test_missing_runs_are_outcomes():
-    survivors = pair({s: 0.9 for s in range(8)}, {s: 0.5 + s / 100 for s in range(10)})
+    survivors = pair(dict.fromkeys(range(8), 0.9), {s: 0.5 + s / 100 for s in range(10)})
     found = judge([(claim(), survivors)])[0]
     assert (found.words, found.p) == ("undecided: runs missing", None)
     assert [seed for seed, _ in found.dropped] == [8, 9]
@@ -460,6 +460,11 @@ def test_sequential_ends_at_its_maximum():
     rng = np.random.default_rng(1)
     found = grown(rng.normal(0, 1, size=20))
     assert found.words == "undecided: the declared maximum of 20 seeds is reached"
+
+
+def test_sequential_says_when_seeds_contradict_each_other():
+    found = grown([1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, *[-1.0, -1.01, -0.99] * 4])
+    assert any("empty" in flag for flag in found.flags)
 
 
 def test_sequential_never_stops_on_equal_deltas():

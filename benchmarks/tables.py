@@ -1,0 +1,63 @@
+"""One table per benchmark: printed, and kept as results/<name>.json and results/<name>.md."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> str:
+    """CPU, cores this process may use, memory, system."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        named = [
+            line.split(":")[1].strip()
+            for line in cpuinfo.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        model = named[0] if named else model
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
+
+
+def save(
+    name: str, title: str, rows: Sequence[dict[str, Any]], notes: Sequence[str], *, packages: Sequence[str] = ()
+) -> None:
+    """Print the table and write it, with machine, versions and date. rows: equal keys, in column order."""
+    versions = {"python": platform.python_version()}
+    versions |= {package: importlib.metadata.version(package) for package in ("numpy", "scipy", *packages)}
+    where = {"machine": machine(), "versions": versions, "date": datetime.date.today().isoformat()}
+    columns = list(rows[0])
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    lines = ["| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *cells)]
+    told = ", ".join(f"{package} {version}" for package, version in versions.items())
+    text = "\n".join(
+        (
+            f"# {title}",
+            "",
+            *lines,
+            "",
+            *(f"- {note}" for note in notes),
+            "",
+            f"{where['machine']}; {told}; {where['date']}",
+        )
+    )
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text + "\n")
+    kept = {"title": title, "rows": list(rows), "notes": list(notes), **where}
+    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

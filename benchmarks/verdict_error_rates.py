@@ -1,0 +1,269 @@
+"""Do verdicts hold their error rates? Simulated coverage of the crossed t and type-I error of every verdict path.
+
+    python benchmarks/verdict_error_rates.py [--replications 400]
+
+World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
+shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
+values follow from orthant probabilities: accuracy and balanced accuracy 1/2 + asin(rho)/pi, AUC
+1/2 + 2 asin(rho/sqrt 2)/pi, Spearman 6/pi asin(rho/2), averaged over the law of rho.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tables import save
+
+from evaluators.item_bootstrap import resampled_deltas
+from evaluators.item_tests import closed_form_variance, crossed_t
+from evaluators.metrics import aggregate
+from evaluators.scores import Aggregate
+from evaluators.significance import Claim, ItemScores, PairedSeeds, Sequential, judge
+
+QUALITY = (0.70, 0.65)  # of treatment and control
+SEED_SD = {"items dominate": 0.003, "both": 0.02, "seeds dominate": 0.06}
+KINDS: tuple[Aggregate, ...] = ("mean", "balanced_accuracy", "auc", "spearman")
+ALPHA = 0.05
+OF_RHO: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": lambda rho: 0.5 + np.arcsin(rho) / np.pi,
+    "balanced_accuracy": lambda rho: 0.5 + np.arcsin(rho) / np.pi,
+    "auc": lambda rho: 0.5 + 2 * np.arcsin(rho / np.sqrt(2)) / np.pi,
+    "spearman": lambda rho: 6 / np.pi * np.arcsin(rho / 2),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=400, help="per cell of the coverage table")
+    replications = parser.parse_args().replications
+    rng = np.random.default_rng(7)
+    coverage_rows = [
+        row
+        for n in (5, 10, 20)
+        for size in (100, 1_000, 10_000)
+        for regime in SEED_SD
+        for row in coverage(n, size, regime, max(1, replications // (2 if size == 10_000 else 1)), rng)
+    ]
+    inside = [0.93 <= row["coverage"] <= 0.98 for row in coverage_rows]
+    save(
+        "crossed_t_coverage",
+        "Coverage of the nominal 95 % crossed-t interval",
+        coverage_rows,
+        [
+            f"{sum(inside)} of {len(inside)} cells lie in 93-98 %; standard error of a cell "
+            f"{np.sqrt(0.0475 / replications):.3f}, with 10,000 items {np.sqrt(2 * 0.0475 / replications):.3f}.",
+            f"Mean coverage {np.mean([row['coverage'] for row in coverage_rows]):.4f}.",
+            f"True quality {QUALITY[0]} against {QUALITY[1]}; sd of quality over seeds: "
+            + ", ".join(f"{regime} {sd}" for regime, sd in SEED_SD.items())
+            + ".",
+            f"Item variance of AUC and Spearman from {BOOTSTRAP:,} resamples here, 2,000 in a verdict.",
+        ],
+    )
+    save(
+        "verdict_error_rates",
+        "Type-I error of every verdict path at alpha = .05",
+        list(type_one_rows(10 * replications, rng)),
+        [
+            "Every row is the whole path from scores to verdict; an error is a verdict that the simulated truth "
+            "contradicts.",
+            "Limit: .05 plus 2.6 standard errors.",
+        ],
+    )
+
+
+BOOTSTRAP = 200
+
+
+def coverage(
+    n: int, size: int, regime: str, replications: int, rng: np.random.Generator
+) -> list[dict[str, object]]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    truth = {
+        kind: float(
+            np.diff(
+                [
+                    weights @ of(quality_of(quality, SEED_SD[regime], nodes)) / weights.sum()
+                    for quality in QUALITY[::-1]
+                ]
+            )[0]
+        )
+        for kind, of in OF_RHO.items()
+    }
+    hits = dict.fromkeys(KINDS, 0)
+    for _ in range(replications):
+        gold, arms = world(n, size, SEED_SD[regime], QUALITY, rng)
+        for kind in KINDS:
+            low, high = interval(scored(kind, gold, arms), rng)
+            hits[kind] += low <= truth[kind] <= high
+    return [
+        {"seeds": n, "items": size, "regime": regime, "metric": "accuracy" if kind == "mean" else kind}
+        | {"coverage": round(hit / replications, 4), "replications": replications}
+        for kind, hit in hits.items()
+    ]
+
+
+def world(
+    n: int, size: int, seed_sd: float, quality: tuple[float, float], rng: np.random.Generator
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Gold (M,) and the predictions (n, M) of both arms; half of what seeds and items do is common to the arms."""
+    gold = rng.normal(size=size)
+    seed_common, item_common = rng.normal(size=n), rng.normal(size=size)
+    arms = []
+    for rho in quality:
+        seed = (seed_common + rng.normal(size=n)) / np.sqrt(2)
+        item = (item_common + rng.normal(size=size)) / np.sqrt(2)
+        rho_i = quality_of(rho, seed_sd, seed)[:, None]
+        noise = (item + rng.normal(size=(n, size))) / np.sqrt(2)
+        arms.append(rho_i * gold + np.sqrt(1 - rho_i**2) * noise)
+    return gold, arms
+
+
+def quality_of(mean: float, sd: float, z: np.ndarray) -> np.ndarray:
+    return np.clip(mean + sd * z, -0.99, 0.99)
+
+
+def scored(kind: Aggregate, gold: np.ndarray, arms: list[np.ndarray]) -> ItemScores:
+    """Items of one metric; balanced accuracy decides at 1/2, so predictions are shifted."""
+    label = (gold > 0).astype(float)
+    if kind == "mean":
+        rows = [((arm > 0) == (gold > 0)).astype(float) for arm in arms]
+    else:
+        rows = [arm + 0.5 for arm in arms]
+    ids = tuple(map(str, range(len(gold))))
+    return ItemScores(
+        aggregate=kind,
+        treatment=rows[0],
+        control=rows[1],
+        gold=gold if kind == "spearman" else label,
+        item_ids=ids,
+        group_ids=ids,
+    )
+
+
+def interval(items: ItemScores, rng: np.random.Generator) -> tuple[float, float]:
+    deltas = np.array([t - c for t, c in zip(*scores_of(items), strict=True)])
+    v_item = closed_form_variance(items)
+    if v_item is None:
+        drawn = resampled_deltas(items, rng, BOOTSTRAP)
+        assert drawn is not None
+        v_item = float(drawn.mean(0).var(ddof=1))
+    return crossed_t(deltas, v_item, len(items.item_ids)).interval(ALPHA)
+
+
+def scores_of(items: ItemScores) -> list[tuple[float, ...]]:
+    arms = (items.treatment, items.control)
+    return [tuple(aggregate(items.aggregate, row, items.gold) for row in rows) for rows in arms]
+
+
+def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
+    for n in (2, 3, 5, 7):
+        yield rate(f"better, paired t, n = {n}", replications, lambda n=n: one(rng.normal(size=n)))
+    for n in (8, 10, 16):
+        yield rate(f"better, exact sign-flip, n = {n}", replications, lambda n=n: one(rng.normal(size=n)))
+    yield rate("better, drawn sign-flip, n = 20", replications // 10, lambda: one(rng.normal(size=20)))
+    for n, heavy in ((5, "t, 4 df"), (10, "t, 4 df")):
+        yield rate(f"better, {heavy}, n = {n}", replications, lambda n=n: one(rng.standard_t(4, size=n)))
+    for n in (3, 5, 10):
+        yield rate(
+            f"equivalent at the edge of its margin (2 sd), n = {n}",
+            replications,
+            lambda n=n: one(rng.normal(2, 1, size=n), "equivalent", margin=2.0, wrong=("equivalent",)),
+        )
+        yield rate(
+            f"not worse at its margin (1 sd), n = {n}",
+            replications,
+            lambda n=n: one(rng.normal(-1, 1, size=n), "not_worse", margin=1.0, wrong=("not worse",)),
+        )
+    yield rate("better or equivalent (margin 2 sd) at a difference of 2 sd, n = 5", replications, lambda: one(
+        rng.normal(2, 1, size=5), margin=2.0, wrong=("equivalent", "worse")))  # fmt: skip
+    yield rate("family of 5, Holm, n = 8: any error", replications // 4, lambda: family(rng, 8))
+    yield rate(
+        "family of 5 with margins, half at the edge, n = 10: any error", replications // 4, lambda: mixed(rng, 10)
+    )
+    yield rate(
+        "gain due to the signal though only the control is beaten, n = 5", replications, lambda: signal(rng)
+    )
+    yield rate("growing seeds, looked at from 2 to 20", replications // 10, lambda: growing(rng))
+    for regime in SEED_SD:
+        for kind, share in (("mean", 4), ("spearman", 20)):
+            yield rate(
+                f"crossed t, {'accuracy' if kind == 'mean' else kind}, n = 5, 300 items, {regime}",
+                replications // share,
+                lambda kind=kind, regime=regime: crossed(kind, SEED_SD[regime], rng),
+            )
+
+
+def rate(path: str, replications: int, wrong: Callable[[], bool]) -> dict[str, object]:
+    replications = max(1, replications)
+    found = float(np.mean([wrong() for _ in range(replications)]))
+    limit = ALPHA + 2.6 * np.sqrt(ALPHA * (1 - ALPHA) / replications)
+    return {
+        "path": path,
+        "type-I error": round(found, 4),
+        "limit": round(float(limit), 4),
+        "holds": "yes" if found <= limit else "no",
+        "replications": replications,
+    }
+
+
+def claim(expect: str = "better", name: str = "H", **declared: object) -> Claim:
+    return Claim(claim=name, treatment="A", control="B", metric="m", expect=expect, **declared)  # type: ignore[arg-type]
+
+
+def paired(deltas: np.ndarray, **more: object) -> PairedSeeds:
+    control = np.sin(np.arange(len(deltas)))  # any scores that vary
+    arms = {"treatment": tuple(control + deltas), "control": tuple(control)}
+    return PairedSeeds(seeds=tuple(range(len(deltas))), **arms, **more)  # type: ignore[arg-type]
+
+
+def one(
+    deltas: np.ndarray, expect: str = "better", *, wrong: tuple[str, ...] = ("better", "worse"), **declared: object
+) -> bool:
+    return judge([(claim(expect, **declared), paired(deltas))])[0].verdict in wrong
+
+
+def family(rng: np.random.Generator, n: int) -> bool:
+    found = judge([(claim(name=f"H{k}"), paired(rng.normal(size=n))) for k in range(5)])
+    return any(verdict.verdict != "undecided" for verdict in found)
+
+
+def mixed(rng: np.random.Generator, n: int) -> bool:
+    """Two claims without a difference, three at the edge of their margin of 1.5 sd."""
+    true = (0.0, 0.0, 1.5, 1.5, 1.5)
+    found = judge(
+        [(claim(name=f"H{k}", margin=1.5), paired(rng.normal(mean, 1, size=n))) for k, mean in enumerate(true)]
+    )
+    null = [verdict.verdict in ("better", "worse") for verdict in found[:2]]
+    return any(null) or any(verdict.verdict in ("equivalent", "worse") for verdict in found[2:])
+
+
+def signal(rng: np.random.Generator) -> bool:
+    pairs = paired(rng.normal(3, 1, size=5))
+    matched = tuple(np.array(pairs.treatment) - rng.normal(0, 1, size=5))
+    declared = claim(matched_control="C", signal="the signal")
+    pairs = PairedSeeds(
+        seeds=pairs.seeds, treatment=pairs.treatment, control=pairs.control, matched_control=matched
+    )
+    return ", due to" in judge([(declared, pairs)])[0].words
+
+
+def growing(rng: np.random.Generator) -> bool:
+    deltas = rng.normal(size=20)
+    rule = Sequential()
+    return any(
+        judge([(claim(), paired(deltas[:n]))], sequential=rule)[0].verdict != "undecided" for n in range(2, 21)
+    )
+
+
+def crossed(kind: Aggregate, seed_sd: float, rng: np.random.Generator) -> bool:
+    gold, arms = world(5, 300, seed_sd, (0.65, 0.65), rng)
+    items = scored(kind, gold, arms)
+    treatment, control = scores_of(items)
+    pairs = PairedSeeds(seeds=tuple(range(5)), treatment=treatment, control=control, items=items)
+    return judge([(claim(), pairs)])[0].verdict != "undecided"
+
+
+if __name__ == "__main__":
+    main()
