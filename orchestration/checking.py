@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Union
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from corpora.errors import CorpusError
 from orchestration.document import Document, Place, Problem
@@ -57,12 +57,9 @@ class Checker:
 
     def value(self, kind: Any, place: Place) -> Any:
         """The value at a place as `kind`, or WRONG."""
-        given = self.document.at(place)
-        if isinstance(given, float) and not math.isfinite(given):
-            return WRONG  # reported with the document
         try:
-            text = json.dumps(given, default=str)
-            return TypeAdapter(kind).validate_json(text, strict=True)
+            text = json.dumps(self.document.at(place), default=str)
+            return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False)).validate_json(text, strict=True)
         except ValidationError as error:
             within = {_inside(kind, detail["loc"]) for detail in error.errors()}
             for steps in sorted(within):
@@ -145,6 +142,8 @@ class Checker:
         value = self.document.at(place)
         choices = _choices(kind)
         accepted = names_accepted(str(value), choices) if choices else words(kind)
+        if isinstance(value, float) and not math.isfinite(value):
+            accepted = "a finite number"
         self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))
 
 
@@ -259,7 +258,7 @@ def _mended_number(text: str, quoted: bool, *, whole: bool) -> str:
         number = float(text)
     except ValueError:
         return ""
-    if whole and not number.is_integer():
+    if not math.isfinite(number) or (whole and not number.is_integer()):
         return ""
     mantissa, _, exponent = text.lower().partition("e")
     if whole:

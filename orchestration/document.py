@@ -17,7 +17,6 @@ Place = tuple[str | int, ...]  # ("compare", 1, "metric"): how to walk from the 
 _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"
-_FLOAT = "tag:yaml.org,2002:float"
 _DATE = "tag:yaml.org,2002:timestamp"
 _STUDY = "a study: a mapping that begins with `question:`"
 _PLAIN = "plain text, numbers, lists and mappings; no tags"
@@ -164,7 +163,7 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
 
 
 def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Problem]:
-    """Mistakes that YAML itself lets pass: keys written twice or read as no text, numbers that are none.
+    """Mistakes that YAML itself lets pass: keys written twice or read as no text.
 
     Keys that are not text are turned into the text that was written, so that only this is said of them.
     """
@@ -178,8 +177,6 @@ def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Pr
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _traps(value, (*place, index), around)
-    elif node.tag == _FLOAT and node.value.lstrip("+-").lower() in {".inf", ".nan"}:
-        yield Problem(node.start_mark.line + 1, f"{_dotted(place)} = {node.value}", "a finite number")
     elif node.tag == _DATE:
         node.tag = _TEXT  # a study has no dates: what looks like one is a name
 
