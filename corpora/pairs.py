@@ -8,8 +8,10 @@ machine. Never compare figures across caps: the frozen baseline alone moves from
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from corpora.cache import digest_of, key_of
 from corpora.errors import CorpusError
 from corpora.pairs_rows import Pairs, PairTask, pair_sha256
 from corpora.pairs_sources import raw_splits
@@ -124,3 +126,21 @@ def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:
         return pairs.take(range(min(cap, len(pairs))))
     keys = [pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)]
     return pairs.take(sorted(sorted(range(len(keys)), key=keys.__getitem__)[:cap]))
+
+
+def fingerprint(data: PairData) -> str:
+    """sha256 over all that decides rows, vectors and targets of a data block, the encoder's weights apart.
+
+    Raises CorpusError when a task or the file of scores is missing.
+    """
+    scores = None
+    if data.scores_file is not None:
+        path = Path(data.scores_file).expanduser()
+        if not path.is_file():
+            raise CorpusError(f"data.scores_file: {path} is missing; accepted: a TSV of a, b, score")
+        scores = digest_of(path)
+    judge = [data.judge, data.judge_symmetric, scores]
+    if data.judge == STANDIN:
+        judge.append(standin_pairs(data).sha256())
+    tasks = [load_task(name, data).fingerprint() for name in data.tasks]
+    return key_of({"tasks": tasks, "judge": judge, "prompt": data.prompt, "max_length": data.max_length})

@@ -84,8 +84,12 @@ class PairTask:
 
     def fingerprint(self) -> dict[str, str]:
         """What identifies the capped rows: they change the result, so they belong to a run's identity."""
-        return {"task": self.name, "train": self.train.sha256(), "evaluation": self.evaluation.sha256(),
-                "evaluated_on": self.evaluated_on}  # fmt: skip
+        return {
+            "task": self.name,
+            "train": self.train.sha256(),
+            "evaluation": self.evaluation.sha256(),
+            "evaluated_on": self.evaluated_on,
+        }
 
 
 def pair_sha256(a: str, b: str) -> str:

@@ -1,212 +1,174 @@
 """Difficulty: does conditioning a frozen embedding on how hard the input is improve it, and when?
 
-Method: Hwang 2026 (arXiv 2606.03244), sections 3 and 4. All arms and seeds of a study are tiny and alike, so they
-train as stacks; a member's numbers are the same, to the last bit, in any company (float32, one thread).
+The arms as data, and the settings of one arm. Source: Hwang 2026 (arXiv 2606.03244), sections 3.2 to 3.6 and 4.
+Arms the paper does not have are marked `ours`: without them a gain of the gated form cannot be told from a smaller
+correction, or from the label in disguise.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from corpora.pairs_rows import PairTask
-from trainers.difficulty_arms import FORMS, PAIR_FORMS, Settings
-from trainers.difficulty_data import TaskData
-from trainers.difficulty_predict import (
-    Predictions,
-    baseline,
-    candidate_anchor,
-    judge_scorer,
-    mean_gate,
-    pair_predictions,
-    sentence_predictions,
-)
-from trainers.difficulty_stack import Model, Trained, layout_of, models_per_stack, stack_key, train
-
-__all__ = ["FORMS", "Settings", "StackResult", "fit_stack", "save_adapter"]
-
-Evaluate = Callable[[PairTask, Predictions], Sequence[Any]]
-Request = tuple[Settings, int | None]
-Item = TypeVar("Item")
-Made = TypeVar("Made")
+Source = Literal["zero", "half", "global", "shuffled", "own"]
 
 
-@dataclass(frozen=True, eq=False)
-class StackResult:
-    """One arm and seed over all tasks.
+@dataclass(frozen=True)
+class PairForm:
+    """cos + gamma [c] delta. target: what supervises the predicted hardness c."""
 
-    scores: what `evaluate` made of it, task after task. trained: the adapter of each task by name; empty for an
-    arm without training.
+    gated: bool
+    target: Literal["hard_lex", "hard_ce", "label"] | None = None
+    shuffled: bool = False  # the same targets, permuted over the training pairs: same mean, no information
+    matched: bool = False  # gamma is multiplied by the mean gate of the arm named in `matched_to`
+
+
+@dataclass(frozen=True)
+class SentenceForm:
+    """cosine of adapted vectors. source: what the scale is fed; None: the projection alone, without scale."""
+
+    source: Source | None
+    target: Literal["surface", "hard_lex"] | None = None
+    blended: bool = False  # mixed with the frozen vector
+
+
+PAIR_FORMS = {
+    "pair_ungated": PairForm(gated=False),
+    "pair_lex": PairForm(gated=True, target="hard_lex"),
+    "pair_judge": PairForm(gated=True, target="hard_ce"),
+    "pair_gate_free": PairForm(gated=True),  # ours: the gate's form without its supervision
+    "pair_lex_shuffled": PairForm(gated=True, target="hard_lex", shuffled=True),  # ours
+    "pair_judge_shuffled": PairForm(gated=True, target="hard_ce", shuffled=True),  # ours
+    "pair_ungated_matched": PairForm(gated=False, matched=True),  # ours: as small a residual, no gate
+    "pair_label_target": PairForm(gated=True, target="label"),  # ours: is the difficulty the label?
+}
+_SCALED = {
+    "h_only": SentenceForm("zero"),
+    "fixed": SentenceForm("half"),
+    "global": SentenceForm("global"),
+    "shuffled": SentenceForm("shuffled", target="surface"),
+    "complexity": SentenceForm("own", target="surface"),
+    "complexity_lex": SentenceForm("own", target="hard_lex"),
+}
+SENTENCE_FORMS = {
+    "proj_only": SentenceForm(None),
+    **_SCALED,
+    **{f"interp_{name}": SentenceForm(form.source, form.target, blended=True) for name, form in _SCALED.items()},
+}
+UNTRAINED = ("baseline", "judge_scorer")  # the frozen cosine; the judge itself as scorer, an upper reference
+FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
+JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
+
+
+VECTOR = 32  # rows; trainers.stacked, rule 2. Written again here because settings are read without torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One arm. Defaults are the paper's where it states them (section 4); sizes and alpha0 are ours.
+
+    d_h, m: working width and hidden units; None gives pair arms 128 and 64, per-sentence arms the width of the
+    embedding and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`, equation 7) or
+    with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone: pair arms have no vectors.
+    matched_to: the treated arm whose mean gate shrinks the residual of `pair_ungated_matched`. It is trained
+    with all other settings equal and the same seed; the mean is over the training pairs.
     """
 
-    settings: Settings
-    seed: int | None
-    scores: list[Any]
-    trained: dict[str, Trained]
+    form: str = "pair_judge"
+    gamma: float = 0.25
+    init: Literal["linear", "identity"] = "linear"
+    steps: int = 600
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-2
+    d_h: int | None = None
+    m: int | None = None
+    alpha0: float = 0.2
+    lambda_rank: float = 0.1
+    lambda_anchor: float = 0.05
+    lambda_hard: float = 0.5
+    tau: float = 0.05
+    ce_map: Literal["half", "identity"] = "half"
+    interp_form: Literal["interpolate", "residual"] = "interpolate"
+    matched_to: str | None = None
+    retrieval: bool = True
 
-    def curve(self) -> list[tuple[str, int, dict[str, float]]]:
-        """Task, step and weighted loss terms, in order of training."""
-        return [(task, step, terms) for task, one in self.trained.items() for step, terms in one.curve]
+    def __post_init__(self) -> None:
+        wrong = [*self._wrong_choices(), *self._wrong_numbers()]
+        if wrong:
+            raise ValueError("\n".join(wrong))
 
+    @property
+    def train(self) -> bool:
+        """False for an arm that needs no training and no seed."""
+        return self.form not in UNTRAINED
 
-def fit_stack(
-    requests: Sequence[Request],
-    tasks: Sequence[TaskData],
-    *,
-    evaluate: Evaluate,
-    threads: int = 1,
-    device: str = "cpu",
-    report: Callable[[int, int], None] = lambda done, total: None,
-) -> list[StackResult]:
-    """Train and evaluate every requested arm and seed on every task; one result per request, in order.
+    @property
+    def needs_judge(self) -> bool:
+        return self.form in JUDGED or self.matched_to in JUDGED
 
-    evaluate(task, predictions) gives a member's scores on one task. threads: stacks trained side by side, each on
-    one thread. report(done, total) counts optimiser steps of single models. An arm's result does not depend on the
-    other requests, nor on threads: what is missing of a killed group can be requested alone.
-    Raises ValueError for settings that cannot be on these embeddings, CorpusError for a missing judge, and
-    FloatingPointError when a loss is not finite.
-    """
-    for data in tasks:
-        for settings, _ in requests:
-            _require_possible(settings, data)
-    wanted = list(dict.fromkeys(request for request in requests if request[0].trained))
-    treated = list(dict.fromkeys(treated_by(settings, seed) for settings, seed in wanted if settings.matched_to))
-    members = list(dict.fromkeys([*wanted, *treated]))
-    progress = _Progress(sum(settings.steps for settings, _ in members) * len(tasks), report)
-    results = [StackResult(settings, seed, [], {}) for settings, seed in requests]
-    with _on_one_thread():
-        for data in tasks:
-            found = _train_all(members, data, threads=threads, device=device, advance=progress.advance)
-            anchor = candidate_anchor(data) if any(settings.retrieval for settings, _ in requests) else None
-            judge = partial(_evaluated, data, found, anchor, device, evaluate)
-            for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
-                result.scores.extend(scores)
-                if (result.settings, result.seed) in found:
-                    result.trained[data.task.name] = found[result.settings, result.seed]
-    return results
+    def sizes(self, d: int) -> tuple[int, int]:
+        """Working width and hidden units on embeddings of width d."""
+        pair = self.form in PAIR_FORMS
+        return self.d_h or (128 if pair else d), self.m or (64 if pair else 128)
 
+    def _wrong_choices(self) -> list[str]:
+        accepted = {
+            "form": FORMS,
+            "init": ("linear", "identity"),
+            "ce_map": ("half", "identity"),
+            "interp_form": ("interpolate", "residual"),
+        }
+        wrong = [
+            f"{field} = {getattr(self, field)!r}; accepted: {', '.join(choices)}"
+            for field, choices in accepted.items()
+            if getattr(self, field) not in choices
+        ]
+        gated = [name for name, form in PAIR_FORMS.items() if form.gated]
+        if self.form == "pair_ungated_matched" and self.matched_to not in gated:
+            wrong.append(f"matched_to = {self.matched_to!r}; accepted with this form: {', '.join(gated)}")
+        if self.form != "pair_ungated_matched" and self.matched_to is not None:
+            wrong.append(f"matched_to = {self.matched_to!r}; only the form pair_ungated_matched has it")
+        return wrong
 
-def treated_by(settings: Settings, seed: int | None) -> Request:
-    """The arm whose mean gate a `pair_ungated_matched` arm is matched to: all else equal, same seed."""
-    assert settings.matched_to is not None
-    return replace(settings, form=settings.matched_to, matched_to=None), seed
-
-
-def save_adapter(path: Path, trained: Trained, d: int) -> None:
-    """Write one model's named parameters as safetensors. d: width of the embeddings it was trained on."""
-    from safetensors.torch import save_file
-
-    save_file(named(trained, d), path)
-
-
-def named(trained: Trained, d: int) -> dict[str, Tensor]:
-    """One model's parameters by name, without the stack's first axis."""
-    views = layout_of(trained.model.settings, d).views(trained.row[None])
-    return {name: view[0].clone() for name, view in views.items()}
-
-
-def _require_possible(settings: Settings, data: TaskData) -> None:
-    if settings.trained:
-        layout_of(settings, data.x.shape[1])
-    if settings.needs_judge:
-        data.train.target("hard_ce", settings.ce_map)
-
-
-class _Progress:
-    """Counts steps of models over threads."""
-
-    def __init__(self, total: int, report: Callable[[int, int], None]) -> None:
-        self._done, self._total, self._report, self._lock = 0, total, report, threading.Lock()
-
-    def advance(self, steps: int) -> None:
-        with self._lock:
-            self._done += steps
-            self._report(self._done, self._total)
+    def _wrong_numbers(self) -> list[str]:
+        above_zero = ("gamma", "steps", "batch_size", "learning_rate", "alpha0", "tau")
+        not_below = ("weight_decay", "lambda_rank", "lambda_anchor", "lambda_hard")
+        wrong = [
+            f"{name} = {getattr(self, name)}; accepted: above 0" for name in above_zero if getattr(self, name) <= 0
+        ]
+        wrong += [
+            f"{name} = {getattr(self, name)}; accepted: 0 or above"
+            for name in not_below
+            if getattr(self, name) < 0
+        ]
+        wrong += [
+            f"{name} = {getattr(self, name)}; accepted: 1 or above, or absent"
+            for name in ("d_h", "m")
+            if getattr(self, name) is not None and getattr(self, name) < 1
+        ]
+        if self.batch_size % VECTOR:
+            wrong.append(
+                f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would"
+                " depend on the stack it is trained in"
+            )
+        return wrong
 
 
-def _train_all(
-    members: Sequence[Request],
-    data: TaskData,
-    *,
-    threads: int,
-    device: str,
-    advance: Callable[[int], None],
-) -> dict[Request, Trained]:
-    """Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of the first."""
-    found: dict[Request, Trained] = {}
-    for matched in (False, True):
-        stacks: dict[tuple[object, ...], list[tuple[Request, Model]]] = {}
-        for request in members:
-            settings, seed = request
-            if (settings.matched_to is not None) != matched:
-                continue
-            assert seed is not None
-            gamma = settings.gamma
-            if matched:
-                gamma *= mean_gate(found[treated_by(settings, seed)], data, device=device)
-            key = stack_key(settings, data.x.shape[1])
-            stacks.setdefault(key, []).append((request, Model(settings, seed, gamma)))
-        chunks = [chunk for stack in stacks.values() for chunk in _chunks(stack, data, threads)]
-        fit = partial(train, data=data, device=device, advance=advance)
-        models = [[model for _, model in chunk] for chunk in chunks]
-        for chunk, trained in zip(chunks, _side_by_side(fit, models, threads), strict=True):
-            found.update({request: one for (request, _), one in zip(chunk, trained, strict=True)})
-    return found
-
-
-def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) -> list[list[tuple[Request, Model]]]:
-    """Cut a stack into parts that fit the cache and, as far as it is long enough, give every thread one."""
-    most = models_per_stack(layout_of(stack[0][1].settings, data.x.shape[1]))
-    parts = max(-(-len(stack) // most), min(threads, len(stack)))
-    return [stack[len(stack) * i // parts : len(stack) * (i + 1) // parts] for i in range(parts)]
-
-
-def _evaluated(
-    data: TaskData,
-    found: Mapping[Request, Trained],
-    anchor: np.ndarray | None,
-    device: str,
-    evaluate: Evaluate,
-    request: Request,
-) -> Sequence[Any]:
-    return evaluate(data.task, _predictions(request, data, found, anchor, device))
-
-
-def _predictions(
-    request: Request, data: TaskData, found: Mapping[Request, Trained], anchor: np.ndarray | None, device: str
-) -> Predictions:
-    settings = request[0]
-    if settings.form == "baseline":
-        return baseline(data, retrieval=settings.retrieval)
-    if settings.form == "judge_scorer":
-        return judge_scorer(data)
-    if settings.form in PAIR_FORMS:
-        return pair_predictions(found[request], data, anchor if settings.retrieval else None, device=device)
-    return sentence_predictions(found[request], data, retrieval=settings.retrieval, device=device)
-
-
-@contextmanager
-def _on_one_thread() -> Iterator[None]:
-    """Inside, torch's arithmetic of this thread stays on one core: on several its sums come in other orders."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _side_by_side(act: Callable[[Item], Made], items: Sequence[Item], threads: int) -> list[Made]:
-    """act(item) of every item, in order, on as many threads; each item's own arithmetic stays on one."""
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return list(pool.map(act, items))
+def defining(settings: Settings) -> dict[str, Any]:
+    """The settings that can change the result of this form, and no others: a frozen baseline has no step count."""
+    kept = asdict(settings)
+    if not settings.train:
+        return {name: kept[name] for name in ("form", "retrieval")}
+    unused: set[str] = {"lambda_anchor", "alpha0", "interp_form"}
+    form: PairForm | SentenceForm = PAIR_FORMS.get(settings.form) or SENTENCE_FORMS[settings.form]
+    if isinstance(form, SentenceForm):
+        unused = set() if form.blended else {"gamma", "interp_form"}
+        unused |= set() if form.source else {"alpha0"}
+    if not settings.needs_judge:
+        unused.add("ce_map")
+    if form.target is None and settings.matched_to is None:
+        unused.add("lambda_hard")
+    if settings.matched_to is None:
+        unused.add("matched_to")
+    return {name: value for name, value in kept.items() if name not in unused}

@@ -6,14 +6,17 @@ Targets for training are built from training pairs only; those of the evaluation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from corpora.errors import CorpusError
 from corpora.pairs_rows import Pairs, PairTask
 from corpora.surface import hard_lex, per_sentence, surface_complexity
+from trainers.frozen import Encoder, embed
+from trainers.judges import Judge, judged
 
 NO_JUDGE = (
     "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"
@@ -51,6 +54,13 @@ class Side:
             raise CorpusError(NO_JUDGE)
         return hard_ce(self.judged, self.anchor, ce_map)
 
+    def candidate_targets(self) -> dict[str, np.ndarray]:
+        """Every target these pairs can have, the label apart, by name: what the headroom report looks at."""
+        found = {"hard_lex": self.hard_lex}
+        if self.judged is not None:
+            found |= {f"hard_ce/{ce_map}": self.target("hard_ce", ce_map) for ce_map in ("half", "identity")}
+        return found
+
     @cached_property
     def hard_lex(self) -> np.ndarray:
         return hard_lex(self.pairs.a, self.pairs.b, self.gold)
@@ -58,12 +68,16 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class TaskData:
-    """One task, ready to train on. x (n, d) float32, unit rows, one per sentence of `task.sentences`."""
+    """One task, ready to train on. x (n, d) float32, unit rows, one per sentence of `task.sentences`.
+
+    origin: where vectors and targets come from, in plain JSON types; logged with every result.
+    """
 
     task: PairTask
     x: np.ndarray
     train: Side
     evaluation: Side
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def surface(self) -> np.ndarray:
@@ -85,7 +99,24 @@ class TaskData:
         return np.array([means.get(sentence, 0.0) for sentence in self.task.sentences])
 
 
-def task_data(task: PairTask, x: np.ndarray, judged: Mapping[str, np.ndarray] | None) -> TaskData:
+def prepared(task: PairTask, encoder: Encoder, judge: Judge | None) -> TaskData:
+    """Embed a task and have its pairs judged: once, for all runs to come; later both come from their stores.
+
+    Raises CorpusError when the judge lacks scores.
+    """
+    embedded = embed(encoder, task.sentences)
+    scores = None if judge is None else judged(judge, task)
+    origin = {
+        **task.fingerprint(),
+        "source": task.source,
+        "embedding": embedded.key,
+        "judge": "none" if judge is None else judge.name,
+        "judge_saw": [] if judge is None else list(judge.saw),
+    }
+    return replace(task_data(task, embedded.x, scores), origin=origin)
+
+
+def task_data(task: PairTask, x: np.ndarray, scores: Mapping[str, np.ndarray] | None) -> TaskData:
     """Join a task with its embeddings and, where there is a judge, its scores of `train` and `evaluation`.
 
     x (n, d) rows in the order of task.sentences; they are normalised again in float32.
@@ -97,14 +128,14 @@ def task_data(task: PairTask, x: np.ndarray, judged: Mapping[str, np.ndarray] | 
     x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     place = {sentence: row for row, sentence in enumerate(task.sentences)}
 
-    def side(pairs: Pairs, scores: np.ndarray | None) -> Side:
+    def side(pairs: Pairs, judged: np.ndarray | None) -> Side:
         a = np.array([place[sentence] for sentence in pairs.a])
         b = np.array([place[sentence] for sentence in pairs.b])
-        return Side(pairs, a, b, pairs.gold, np.einsum("nd,nd->n", x[a], x[b]), scores)
+        return Side(pairs, a, b, pairs.gold, np.einsum("nd,nd->n", x[a], x[b]), judged)
 
     return TaskData(
         task,
         x,
-        side(task.train, None if judged is None else judged["train"]),
-        side(task.evaluation, None if judged is None else judged["evaluation"]),
+        side(task.train, None if scores is None else scores["train"]),
+        side(task.evaluation, None if scores is None else scores["evaluation"]),
     )

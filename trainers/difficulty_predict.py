@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from trainers.adapters import pair_heads, pair_scores, sentence_vectors, working
-from trainers.difficulty_arms import PAIR_FORMS, SENTENCE_FORMS
+from trainers.difficulty import PAIR_FORMS, SENTENCE_FORMS
 from trainers.difficulty_data import Side, TaskData
 from trainers.difficulty_stack import Trained, frozen_at_width, layout_of, mixture
-from trainers.stacked import stream
+from trainers.streams import torch_stream
 
 SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pairs apart
 
@@ -131,7 +131,9 @@ def sentence_predictions(trained: Trained, data: TaskData, *, retrieval: bool, d
     hats = frozen_at_width(data.x, trained.model.settings.sizes(data.x.shape[1])[0])
 
     def vectors(side: Side, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        order = torch.randperm(len(side.a), generator=stream(trained.model.seed, f"shuffled-complexity/{split}"))
+        order = torch.randperm(
+            len(side.a), generator=torch_stream(trained.model.seed, f"shuffled-complexity/{split}")
+        )
         permuted = torch.cat([order, order + len(order)])[None].to(device)
         sentences = np.concatenate([side.a, side.b])
         x, x_hat = (torch.from_numpy(table[sentences])[None].to(device) for table in (data.x, hats))

@@ -22,7 +22,7 @@ from trainers.adapters import (
     sentence_vectors,
     working,
 )
-from trainers.difficulty_arms import PAIR_FORMS, SENTENCE_FORMS, Settings
+from trainers.difficulty import PAIR_FORMS, SENTENCE_FORMS, Settings
 from trainers.difficulty_data import TaskData
 from trainers.stacked import (
     Layout,
@@ -32,8 +32,8 @@ from trainers.stacked import (
     descend,
     rank_loss,
     squared_error,
-    stream,
 )
+from trainers.streams import torch_stream
 
 CURVE_POINTS = 40
 CACHED_BYTES = 8 << 20  # parameters and both moments of a stack stay near this; larger stacks leave the cache
@@ -92,9 +92,11 @@ def train(
     """Train models of one stack key together. `advance` is told model-steps done since it was last told."""
     first = models[0].settings
     layout = layout_of(first, data.x.shape[1])
-    rows = torch.stack([
-        initial(layout, stream(model.seed, "init"), identity=model.settings.init == "identity") for model in models
-    ]).to(device)  # fmt: skip
+    starts = [
+        initial(layout, torch_stream(model.seed, "init"), identity=model.settings.init == "identity")
+        for model in models
+    ]
+    rows = torch.stack(starts).to(device)
     terms = (_pair_terms if first.form in PAIR_FORMS else _sentence_terms)(models, data, device)
     every = max(1, first.steps // CURVE_POINTS)
     kept: list[tuple[int, dict[str, list[float]]]] = []
@@ -135,7 +137,7 @@ class _Batches:
 def _batches(models: Sequence[Model], data: TaskData, device: str) -> _Batches:
     side, s = data.train, models[0].settings
     streams = {
-        seed: batch_rows(len(side.pairs), s.steps, s.batch_size, stream(seed, "data"))
+        seed: batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(seed, "data"))
         for seed in dict.fromkeys(model.seed for model in models)
     }
     order = torch.stack([streams[model.seed] for model in models], 1)
@@ -193,7 +195,7 @@ def pair_target(model: Model, data: TaskData) -> Tensor:
         return torch.zeros(len(data.train.pairs))
     target = torch.from_numpy(data.train.target(form.target, model.settings.ce_map).astype(np.float32))
     if form.shuffled:
-        target = target[torch.randperm(len(target), generator=stream(model.seed, "shuffled-target"))]
+        target = target[torch.randperm(len(target), generator=torch_stream(model.seed, "shuffled-target"))]
     return target
 
 
@@ -231,7 +233,7 @@ def _permutations(models: Sequence[Model], size: int, device: str) -> Tensor:
     """Where each row of a batch takes its shuffled complexity from, both sides alike. (steps, M, 2 B)."""
     drawn = {}
     for seed in dict.fromkeys(model.seed for model in models):
-        generator = stream(seed, "shuffled-complexity")
+        generator = torch_stream(seed, "shuffled-complexity")
         order = torch.stack([
             torch.randperm(size, generator=generator) for _ in range(models[0].settings.steps)
         ])  # fmt: skip
@@ -281,7 +283,7 @@ def frozen_at_width(x: np.ndarray, d_h: int) -> np.ndarray:
     """
     if d_h == x.shape[1]:
         return x
-    draw = torch.randn(x.shape[1], d_h, generator=stream(0, "projection"), dtype=torch.float64)
+    draw = torch.randn(x.shape[1], d_h, generator=torch_stream(0, "projection"), dtype=torch.float64)
     basis = torch.linalg.qr(draw).Q.float().numpy()
     projected = x @ basis
     return projected / np.linalg.norm(projected, axis=1, keepdims=True)

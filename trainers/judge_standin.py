@@ -2,7 +2,8 @@
 
 It is NOT a cross-encoder. It reads the same encoder as the frozen baseline, so its errors are not independent of
 the baseline's, and it has learned STS-B scores. Every artefact names it. It exists so that a study can be
-rehearsed where no cross-encoder can be fetched. The pooled cosine, which it is meant to doubt, is not among its features.
+rehearsed where no cross-encoder can be fetched. The pooled cosine, which it is meant to doubt, is not among its
+features.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ The loss of a stack is the SUM of the models' losses: with a mean every gradient
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,12 +51,6 @@ class Layout:
             found[name] = rows[:, start : start + length].view(len(rows), *shape)
             start += length
         return found
-
-
-def stream(seed: int, name: str) -> torch.Generator:
-    """The generator of one named purpose of a seed; streams of other names are unrelated to it."""
-    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 
 
 def batch_rows(n: int, steps: int, batch_size: int, generator: torch.Generator) -> Tensor:

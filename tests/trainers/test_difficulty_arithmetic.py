@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -17,8 +16,8 @@ from trainers.stacked import (
     layer_norm,
     rank_loss,
     squared_error,
-    stream,
 )
+from trainers.streams import torch_stream
 
 D = torch.float64
 
@@ -125,21 +124,11 @@ def test_hard_ce_maps() -> None:
 
 
 def test_batches_pass_over_every_row_before_any_returns() -> None:
-    rows = batch_rows(10, steps=7, batch_size=4, generator=stream(3, "data"))
+    rows = batch_rows(10, steps=7, batch_size=4, generator=torch_stream(3, "data"))
     flat = rows.flatten().tolist()
     assert rows.shape == (7, 4)
     for start in range(0, 20, 10):
         assert sorted(flat[start : start + 10]) == list(range(10))
-
-
-@pytest.mark.parametrize("name", ["data", "init"])
-def test_streams_are_named_and_ignore_the_global_seed(name: str) -> None:
-    torch.manual_seed(1)
-    first = torch.rand(4, generator=stream(5, name))
-    torch.manual_seed(2)
-    assert torch.equal(first, torch.rand(4, generator=stream(5, name)))
-    assert not torch.equal(first, torch.rand(4, generator=stream(5, name + "2")))
-    assert not torch.equal(first, torch.rand(4, generator=stream(6, name)))
 
 
 def test_rows_are_padded_to_whole_vectors() -> None:

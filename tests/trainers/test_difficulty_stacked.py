@@ -13,11 +13,12 @@ from corpora.errors import CorpusError
 from corpora.pairs_rows import Pairs, PairTask
 from evaluators.pair_similarity import pair_metrics
 from evaluators.scores import Score
-from trainers.difficulty import Settings, StackResult, fit_stack
-from trainers.difficulty_arms import FORMS, UNTRAINED
+from trainers.difficulty import FORMS, UNTRAINED, Settings
 from trainers.difficulty_data import TaskData, task_data
+from trainers.difficulty_fit import StackResult, fit_stack
 from trainers.difficulty_stack import Model, layout_of, pair_target, sentence_target, train
-from trainers.stacked import batch_rows, stream
+from trainers.stacked import batch_rows
+from trainers.streams import torch_stream
 
 WIDTH = 32
 
@@ -50,9 +51,9 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
     layout = layout_of(s, data.x.shape[1])
     from trainers.adapters import initial
 
-    row = initial(layout, stream(model.seed, "init"), identity=False).requires_grad_()
+    row = initial(layout, torch_stream(model.seed, "init"), identity=False).requires_grad_()
     optimiser = torch.optim.AdamW([row], lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
-    order = batch_rows(len(side.pairs), s.steps, s.batch_size, stream(model.seed, "data"))
+    order = batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(model.seed, "data"))
     x, gold = torch.from_numpy(data.x), torch.from_numpy(side.gold).float()
     target = pair_target(model, data) if s.form.startswith("pair") else sentence_target(model, data)
     for rows in order:
@@ -162,8 +163,10 @@ def test_results_follow_the_requests_and_progress_reaches_its_total() -> None:
     found = fit_stack(requests, [toy()], evaluate=pair_metrics, report=lambda *at: seen.append(at))
     assert [(one.settings, one.seed) for one in found] == requests
     assert seen[-1] == (90, 90)
-    assert [step for _, step, _ in found[0].curve()][-1] == 29
-    assert set(found[0].curve()[0][2]) == {"mse", "rank", "hard"}
+    last = found[0].curve()[-1]
+    assert (last.step, last.steps) == (30, 30)
+    assert set(last.terms) == {"toy/mse", "toy/rank", "toy/hard"}
+    assert last.loss == pytest.approx(sum(last.terms.values()))
     assert found[1].curve() == []
 
 

@@ -1,0 +1,188 @@
+"""Pair tasks: every form they are published in, caps, hashes, and what is said when they are missing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.errors import CorpusError
+from corpora.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
+from corpora.pairs_rows import Pairs, pair_sha256
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+needs_data = pytest.mark.skipif(
+    not SHARED.is_dir(), reason="the collection of published files is not beside the project"
+)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No folder from the environment, no hub, and nothing left in the cache of `datasets`."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path_factory.mktemp("datasets"))
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+
+
+def rows(*numbers: float) -> Pairs:
+    n = len(numbers)
+    return Pairs(
+        tuple(map(str, range(n))),
+        tuple(f"a{i}" for i in range(n)),
+        tuple(f"b{i}" for i in range(n)),
+        np.array(numbers),
+    )
+
+
+def write_sts(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    line = "main\tMSRvid\t2012\t0001\t{}\t{}\t{}\tlicence\n"
+    (folder / "sts-train.csv").write_text(
+        line.format("5.000", 'A "plane" lands. ', "It lands.") + line.format("2.5", "b", "c")
+    )
+    (folder / "sts-dev.csv").write_text(line.format("0.0", "d", "e") * 2)
+    (folder / "sts-test.csv").write_text(line.format("1.0", "f", "g") * 3)
+
+
+def test_sts_lines(tmp_path: Path) -> None:
+    """Graded 0-5 to 0-1, quotes kept, stray blanks dropped, licence columns ignored; test only where declared."""
+    write_sts(tmp_path / "STSBenchmark")
+    task = load_task("stsb", PairData(path=str(tmp_path)))
+    assert task.train.a == ('A "plane" lands.', "b")
+    assert task.train.gold.tolist() == [1.0, 0.5]
+    assert (len(task.evaluation), task.evaluated_on) == (2, "validation")
+    final = load_task("stsb", PairData(path=str(tmp_path), final_eval=("stsb",)))
+    assert (len(final.evaluation), final.evaluated_on) == (3, "test")
+    assert task.fingerprint() != final.fingerprint()
+
+
+def test_mrpc_lines(tmp_path: Path) -> None:
+    """A byte-order mark, a header, and the last 500 rows of training as validation."""
+    (tmp_path / "MRPC").mkdir()
+    lines = "".join(f"{i % 2}\t{i}\t{i + 1}\tleft {i}\tright {i}\r\n" for i in range(510))
+    (tmp_path / "MRPC" / "msr_paraphrase_train.txt").write_text("\ufeffQuality\t#1 ID\t#2 ID\t#1\t#2\n" + lines)
+    task = load_task("mrpc", PairData(path=str(tmp_path)))
+    assert task.train.a == tuple(f"left {i}" for i in range(10))
+    assert task.evaluation.b[0] == "right 10"
+    assert task.train.gold.tolist() == [i % 2 for i in range(10)]
+
+
+def test_qqp_and_paws_lines(tmp_path: Path) -> None:
+    (tmp_path / "QQP").mkdir()
+    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / "QQP" / name).write_text(head + "7\t1\t2\tWhy?\tHow come?\t1\nbroken line\n8\t3\t4\tx\ty\t0\n")
+    assert load_task("qqp", PairData(path=str(tmp_path))).train.gold.tolist() == [1, 0]
+    (tmp_path / "paws" / "final").mkdir(parents=True)
+    for name, header in (("train.tsv", "id\tsentence1\tsentence2\tlabel\n"), ("dev.tsv", ""), ("test.tsv", "")):
+        (tmp_path / "paws" / "final" / name).write_text(header + f"1\tfrom {name}\tb\t1\n2\tc\td\t0\n")
+    paws = load_task("paws", PairData(path=str(tmp_path)))
+    offline = load_task("paws_offline", PairData(path=str(tmp_path)))
+    assert (paws.train.a[0], paws.evaluation.a[0]) == ("from train.tsv", "from dev.tsv")
+    assert (offline.train.a[0], offline.evaluation.a[0]) == ("from dev.tsv", "from test.tsv")
+
+
+@pytest.mark.parametrize("form", ["saved", "parquet", "jsonl"])
+def test_a_folder_in_the_hubs_form(tmp_path: Path, form: str) -> None:
+    from datasets import Dataset, DatasetDict
+
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1, 0], "idx": [5, 6]}
+    splits = DatasetDict({name: Dataset.from_dict(columns) for name in ("train", "validation")})
+    folder = tmp_path / "mrpc"
+    if form == "saved":
+        splits.save_to_disk(str(folder))
+    else:
+        folder.mkdir()
+        for name, split in splits.items():
+            file = folder / f"{name}.{form}"
+            split.to_parquet(str(file)) if form == "parquet" else split.to_json(str(file))
+    task = load_task("mrpc", PairData(path=str(tmp_path)))
+    assert task.train.ids == ("5", "6")
+    assert task.evaluation.gold.tolist() == [1.0, 0.0]
+
+
+def test_unlabelled_rows_are_refused(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    columns = {"question1": ["a"], "question2": ["c"], "label": [-1], "idx": [5]}
+    DatasetDict({name: Dataset.from_dict(columns) for name in ("train", "validation")}).save_to_disk(
+        str(tmp_path / "qqp")
+    )
+    with pytest.raises(CorpusError, match="accepted: 0 to 1"):
+        load_task("qqp", PairData(path=str(tmp_path)))
+
+
+def test_a_missing_task_names_every_place_and_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(CorpusError) as error:
+        load_task("stsb", PairData(path=str(tmp_path)))
+    message = str(error.value)
+    for part in (
+        f"data.path {tmp_path}",
+        "$SEMRAY_DATA",
+        "elsewhere",
+        "the hub: sentence-transformers/stsb",
+        "export SEMRAY_DATA",
+    ):
+        assert part in message
+    with pytest.raises(CorpusError, match="made of the published text files alone"):
+        load_task("paws_offline", PairData(path=str(tmp_path)))
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "STSBenchmark"
+    write_sts(folder)
+    (folder / "sts-train.csv").write_text("genre\tfile\tyear\tid\t7.5\ta\tb\n")
+    with pytest.raises(CorpusError, match=r"sts-train.csv, line 1: gold '7.5'; accepted: 0 to 5"):
+        load_task("stsb", PairData(path=str(tmp_path)))
+    (folder / "sts-train.csv").write_text("genre\tfile\n")
+    with pytest.raises(CorpusError, match="line 1: 2 fields, expected at least 7"):
+        load_task("stsb", PairData(path=str(tmp_path)))
+
+
+def test_every_mistake_of_a_data_block_at_once() -> None:
+    data = PairData(tasks=("stsb", "sts"), final_eval=("paws",), train_cap=1, judge="scores_file")
+    with pytest.raises(CorpusError) as error:
+        load_task("stsb", data)
+    for part in ("'sts'", "data.final_eval: 'paws'", "data.train_cap = 1", "data.scores_file"):
+        assert part in str(error.value)
+
+
+def test_caps() -> None:
+    """First keeps the beginning; hash keeps the smallest hashes of the texts, still in file order."""
+    split = rows(0.1, 0.2, 0.3, 0.4, 0.5)
+    assert capped(split, 3, "first").ids == ("0", "1", "2")
+    by_hash = sorted(range(5), key=lambda i: pair_sha256(f"a{i}", f"b{i}"))[:3]
+    assert capped(split, 3, "hash").ids == tuple(map(str, sorted(by_hash)))
+    assert capped(split, 9, "hash").ids == split.ids
+
+
+def test_groups_follow_shared_sentences() -> None:
+    split = Pairs(("0", "1", "2", "3"), ("x", "y", "p", "z"), ("y", "z", "q", "w"), np.zeros(4))
+    assert split.groups() == ("0", "0", "2", "0")
+
+
+@needs_data
+def test_published_files_have_their_known_sizes() -> None:
+    everything = {"path": str(SHARED), "train_cap": 10_000, "eval_cap": 10_000}
+    sizes = {name: load_task(name, PairData(**everything)) for name in ("stsb", "mrpc", "paws_offline")}
+    assert {name: (len(task.train), len(task.evaluation)) for name, task in sizes.items()} == {
+        "stsb": (5749, 1500), "mrpc": (3576, 500), "paws_offline": (8000, 8000),
+    }  # fmt: skip
+    assert int(sizes["paws_offline"].train.gold.sum()) == 3539
+    captions = load_task("stsb", PairData(path=str(SHARED), train_cap=1000))
+    assert {name.split(":")[0] for name in captions.train.ids} == {"MSRvid"}  # why the first N mislead
+
+
+@needs_data
+def test_the_offline_judge_has_pairs_of_its_own() -> None:
+    data = PairData(path=str(SHARED), judge="token_match_standin")
+    everything = load_task("stsb", PairData(path=str(SHARED), train_cap=10_000))
+    adapters = load_task("stsb", data)
+    own = standin_pairs(data)
+    assert len(held_out(everything.train)) == 1742
+    assert len(adapters.train) == 4000
+    sentences = set(own.a) | set(own.b)
+    assert not sentences & set(adapters.sentences)
+    assert not any(name.startswith("MSRpar") for name in own.ids)
+    assert fingerprint(data) != fingerprint(PairData(path=str(SHARED)))

@@ -1,0 +1,136 @@
+"""Pair metrics, the retrieval proxies and the look at headroom: golden numbers and a second way to each rank."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpora.pairs_rows import Pairs, PairTask
+from evaluators.headroom import headroom, measured
+from evaluators.metrics import aggregate
+from evaluators.pair_similarity import bounded_ranks, full_ranks, pair_metrics, vector_ranks
+
+
+def pairs(a: list[str], b: list[str], gold: list[float]) -> Pairs:
+    return Pairs(tuple(f"row{i}" for i in range(len(a))), tuple(a), tuple(b), np.array(gold))
+
+
+def predicted(scores: np.ndarray, **more: object) -> SimpleNamespace:
+    nothing = {
+        "train_scores": None,
+        "vectors": None,
+        "pair_score": None,
+        "anchor": None,
+        "reach": 0.0,
+        "diagnostics": {},
+    }
+    return SimpleNamespace(scores=scores, **{**nothing, **more})
+
+
+GOLDEN_QUERIES = np.array([[1.0, 0], [0, 1], [1, 1], [3, 4]])
+GOLDEN_PARTNERS = ["p", "q", "p", "r"]
+GOLDEN_VECTORS = np.array([[2.0, 0], [0, 1], [2, 0], [1, 0]])
+
+
+def test_retrieval_proxy_golden() -> None:
+    """p and r point the same way, so they tie exactly, and a tie counts against the query."""
+    split = pairs(["w", "x", "y", "z"], GOLDEN_PARTNERS, [1, 1, 1, 1])
+    rows, gold = split.candidates()
+    assert rows.tolist() == [0, 1, 3]
+    assert gold.tolist() == [0, 1, 0, 2]
+    assert vector_ranks(GOLDEN_QUERIES, GOLDEN_VECTORS[rows], gold).tolist() == [2, 1, 3, 3]
+    task = PairTask("toy", False, split, split, "validation", "made up")
+    found = {
+        s.metric: s
+        for s in pair_metrics(task, predicted(np.arange(4.0), vectors=(GOLDEN_QUERIES, GOLDEN_VECTORS[rows])))
+    }
+    assert found["toy/recall@1"].value == pytest.approx(0.25)
+    assert found["toy/mrr"].value == pytest.approx(0.5416666667)
+
+
+def test_every_metric_is_the_aggregate_of_its_items() -> None:
+    split = pairs(["a", "b", "c", "d"], ["p", "q", "r", "s"], [0, 0.4, 0.8, 1])
+    task = PairTask("toy", True, split, split, "validation", "made up")
+    x = np.eye(4)
+    scores = pair_metrics(
+        task, predicted(np.array([0.1, 0.5, 0.4, 0.9]), vectors=(x, x), train_scores=np.arange(4.0))
+    )
+    by_name = {score.metric: score for score in scores}
+    for score in scores:
+        if score.aggregate is not None:
+            assert score.value == pytest.approx(aggregate(score.aggregate, score.values, score.gold))
+    assert by_name["toy/spearman"].value == pytest.approx(0.8)
+    assert len(by_name["toy/recall@1_restricted"].item_ids) == 2  # gold of at least 0.8
+    assert by_name["toy/diag/train_spearman"].value == pytest.approx(1.0)
+
+
+def test_a_constant_scorer_finds_nobody() -> None:
+    split = pairs(["a", "b", "c"], ["p", "q", "r"], [1, 1, 1])
+    _, gold = split.candidates()
+    flat = lambda rows, columns: np.zeros(len(rows))  # noqa: E731
+    assert full_ranks(flat, gold, 3).tolist() == [3, 3, 3]
+    assert bounded_ranks(flat, np.zeros((3, 3)), 0.0, gold).tolist() == [3, 3, 3]
+
+
+def corrected(anchor: np.ndarray, correction: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    return lambda rows, columns: (anchor + correction)[rows, columns]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 25), st.integers(1, 20), st.floats(0.0, 2.0), st.integers(0, 10_000))
+def test_bounded_ranks_equal_full_ranks(queries: int, candidates: int, reach: float, seed: int) -> None:
+    """Scoring only what can change the order gives the ranks of scoring everything, ties included."""
+    draw = np.random.default_rng(seed)
+    anchor = draw.integers(-10, 11, (queries, candidates)) / 10
+    correction = reach * draw.integers(-2, 3, (queries, candidates)) / 2
+    gold = draw.integers(0, candidates, queries)
+    score = corrected(anchor, correction)
+    assert bounded_ranks(score, anchor, reach, gold).tolist() == full_ranks(score, gold, candidates).tolist()
+
+
+def test_bounded_ranks_leave_most_pairs_unscored() -> None:
+    draw = np.random.default_rng(0)
+    anchor = np.where(np.eye(200, dtype=bool), 0.9, 0.1)
+    asked: list[int] = []
+
+    def score(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return anchor[rows, columns] + 0.25 * draw.uniform(-1, 1, len(rows))
+
+    assert bounded_ranks(score, anchor, 0.25, np.arange(200)).tolist() == [1] * 200
+    assert sum(asked) == 200  # the partners themselves
+
+
+def test_headroom_golden() -> None:
+    found = measured(
+        np.array([0.9, 0.3, 0.6, 0.1]), np.array([1, 0.2, 0.2, 0]), {"lex": np.array([0.2, 0.1, 0.5, 0.3])}
+    )
+    assert found["spearman"] == pytest.approx(0.9486832981, abs=1e-6)
+    assert found["pearson"] == pytest.approx(0.8912374332, abs=1e-6)
+    assert found["err_mean"] == pytest.approx(0.175, abs=1e-6)
+    assert found["err_std"] == pytest.approx(0.1299038106, abs=1e-6)
+    assert found["alignment"]["lex"] == pytest.approx(0.8783100657, abs=1e-6)
+
+
+def test_headroom_tells_a_signal_from_noise_and_from_the_label() -> None:
+    draw = np.random.default_rng(3)
+    n = 400
+    gold = draw.integers(0, 2, n).astype(float)
+    split = pairs([f"one {i}" for i in range(n)], [f"two {i}" for i in range(n)], gold.tolist())
+    task = PairTask("toy", False, split, split, "validation", "made up")
+    cosine = np.where(draw.random(n) < 0.8, gold, 1 - gold) * 0.8 + 0.1
+    error = np.abs(cosine - gold)
+    knows = error + 0.1 * draw.random(n)
+    found = headroom(
+        task, cosine, {"knows": knows, "noise": draw.random(n)}, {"knows": draw.random(n), "label": 1 - gold}
+    )
+    assert any(flag.startswith("no aligned headroom: noise") for flag in found.flags)
+    assert not any("knows" in flag for flag in found.flags)
+    assert any(flag.startswith("target is the label: label") for flag in found.flags)
+    assert "knows" in found.advice
+    useless = headroom(task, cosine, {"noise": draw.random(n)}, {})
+    assert (found.share_zero + found.share_one) == 1
+    assert "no signal follows its errors" in useless.advice

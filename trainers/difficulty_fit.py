@@ -1,0 +1,208 @@
+"""Every arm and seed of a difficulty study in one call: they are tiny and alike, so they train as stacks.
+
+A member's numbers are the same, to the last bit, in any company (float32, one thread).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from corpora.pairs_rows import PairTask
+from trainers.difficulty import PAIR_FORMS, Settings
+from trainers.difficulty_data import TaskData
+from trainers.difficulty_predict import (
+    Predictions,
+    baseline,
+    candidate_anchor,
+    judge_scorer,
+    mean_gate,
+    pair_predictions,
+    sentence_predictions,
+)
+from trainers.difficulty_stack import Model, Trained, layout_of, models_per_stack, stack_key, train
+from trainers.world import Progress
+
+Evaluate = Callable[[PairTask, Predictions], Sequence[Any]]
+Request = tuple[Settings, int | None]
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class StackResult:
+    """One arm and seed over all tasks.
+
+    scores: what `evaluate` made of it, task after task. trained: the adapter of each task by name; empty for an
+    arm without training.
+    """
+
+    settings: Settings
+    seed: int | None
+    scores: list[Any]
+    trained: dict[str, Trained]
+
+    def curve(self) -> list[Progress]:
+        """Weighted loss terms by step, all tasks side by side as `{task}/{term}`; loss is the mean over tasks."""
+        found: list[Progress] = []
+        for points in zip(*(one.curve for one in self.trained.values()), strict=True):
+            terms = {
+                f"{task}/{name}": value
+                for task, (_, of_task) in zip(self.trained, points, strict=True)
+                for name, value in of_task.items()
+            }
+            done = points[0][0] + 1
+            loss = sum(terms.values()) / len(points)
+            rate = self.settings.learning_rate
+            found.append(
+                Progress(step=done, steps=self.settings.steps, loss=loss, terms=terms, learning_rate=rate)
+            )
+        return found
+
+
+def fit_stack(
+    requests: Sequence[Request],
+    tasks: Sequence[TaskData],
+    *,
+    evaluate: Evaluate,
+    threads: int = 1,
+    device: str = "cpu",
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> list[StackResult]:
+    """Train and evaluate every requested arm and seed on every task; one result per request, in order.
+
+    evaluate(task, predictions) gives a member's scores on one task. threads: stacks trained side by side, each on
+    one thread. report(done, total) counts optimiser steps of single models. An arm's result does not depend on the
+    other requests, nor on threads: what is missing of a killed group can be requested alone.
+    Raises ValueError for settings that cannot be on these embeddings, CorpusError for a missing judge, and
+    FloatingPointError when a loss is not finite.
+    """
+    for data in tasks:
+        for settings, _ in requests:
+            _require_possible(settings, data)
+    wanted = list(dict.fromkeys(request for request in requests if request[0].train))
+    treated = list(dict.fromkeys(treated_by(settings, seed) for settings, seed in wanted if settings.matched_to))
+    members = list(dict.fromkeys([*wanted, *treated]))
+    progress = _Progress(sum(settings.steps for settings, _ in members) * len(tasks), report)
+    results = [StackResult(settings, seed, [], {}) for settings, seed in requests]
+    with _on_one_thread():
+        for data in tasks:
+            found = _train_all(members, data, threads=threads, device=device, advance=progress.advance)
+            anchor = candidate_anchor(data) if any(settings.retrieval for settings, _ in requests) else None
+            judge = partial(_evaluated, data, found, anchor, device, evaluate)
+            for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
+                result.scores.extend(scores)
+                if (result.settings, result.seed) in found:
+                    result.trained[data.task.name] = found[result.settings, result.seed]
+    return results
+
+
+def treated_by(settings: Settings, seed: int | None) -> Request:
+    """The arm whose mean gate a `pair_ungated_matched` arm is matched to: all else equal, same seed."""
+    assert settings.matched_to is not None
+    return replace(settings, form=settings.matched_to, matched_to=None), seed
+
+
+def _require_possible(settings: Settings, data: TaskData) -> None:
+    if settings.train:
+        layout_of(settings, data.x.shape[1])
+    if settings.needs_judge:
+        data.train.target("hard_ce", settings.ce_map)
+
+
+class _Progress:
+    """Counts steps of models over threads."""
+
+    def __init__(self, total: int, report: Callable[[int, int], None]) -> None:
+        self._done, self._total, self._report, self._lock = 0, total, report, threading.Lock()
+
+    def advance(self, steps: int) -> None:
+        with self._lock:
+            self._done += steps
+            self._report(self._done, self._total)
+
+
+def _train_all(
+    members: Sequence[Request],
+    data: TaskData,
+    *,
+    threads: int,
+    device: str,
+    advance: Callable[[int], None],
+) -> dict[Request, Trained]:
+    """Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of the first."""
+    found: dict[Request, Trained] = {}
+    for matched in (False, True):
+        stacks: dict[tuple[object, ...], list[tuple[Request, Model]]] = {}
+        for request in members:
+            settings, seed = request
+            if (settings.matched_to is not None) != matched:
+                continue
+            assert seed is not None
+            gamma = settings.gamma
+            if matched:
+                gamma *= mean_gate(found[treated_by(settings, seed)], data, device=device)
+            key = stack_key(settings, data.x.shape[1])
+            stacks.setdefault(key, []).append((request, Model(settings, seed, gamma)))
+        chunks = [chunk for stack in stacks.values() for chunk in _chunks(stack, data, threads)]
+        fit = partial(train, data=data, device=device, advance=advance)
+        models = [[model for _, model in chunk] for chunk in chunks]
+        for chunk, trained in zip(chunks, _side_by_side(fit, models, threads), strict=True):
+            found.update({request: one for (request, _), one in zip(chunk, trained, strict=True)})
+    return found
+
+
+def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) -> list[list[tuple[Request, Model]]]:
+    """Cut a stack into parts that fit the cache and, as far as it is long enough, give every thread one."""
+    most = models_per_stack(layout_of(stack[0][1].settings, data.x.shape[1]))
+    parts = max(-(-len(stack) // most), min(threads, len(stack)))
+    return [stack[len(stack) * i // parts : len(stack) * (i + 1) // parts] for i in range(parts)]
+
+
+def _evaluated(
+    data: TaskData,
+    found: Mapping[Request, Trained],
+    anchor: np.ndarray | None,
+    device: str,
+    evaluate: Evaluate,
+    request: Request,
+) -> Sequence[Any]:
+    return evaluate(data.task, _predictions(request, data, found, anchor, device))
+
+
+def _predictions(
+    request: Request, data: TaskData, found: Mapping[Request, Trained], anchor: np.ndarray | None, device: str
+) -> Predictions:
+    settings = request[0]
+    if settings.form == "baseline":
+        return baseline(data, retrieval=settings.retrieval)
+    if settings.form == "judge_scorer":
+        return judge_scorer(data)
+    if settings.form in PAIR_FORMS:
+        return pair_predictions(found[request], data, anchor if settings.retrieval else None, device=device)
+    return sentence_predictions(found[request], data, retrieval=settings.retrieval, device=device)
+
+
+@contextmanager
+def _on_one_thread() -> Iterator[None]:
+    """Inside, torch's arithmetic of this thread stays on one core: on several its sums come in other orders."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _side_by_side(act: Callable[[Item], Made], items: Sequence[Item], threads: int) -> list[Made]:
+    """act(item) of every item, in order, on as many threads; each item's own arithmetic stays on one."""
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(act, items))
