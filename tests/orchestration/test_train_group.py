@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -19,8 +18,8 @@ from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
 from trainers.world import Progress, World
 
-pytestmark = pytest.mark.timeout(180)
-STEPS = 40
+pytestmark = pytest.mark.timeout(280)
+STEPS = 12
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,13 +38,13 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield ledger
 
 
-def make_run(folder: Path, seed: int = 0, **settings: object) -> Run:
+def make_run(folder: Path, arm: str = "A", **settings: object) -> Run:
     folder.mkdir(exist_ok=True)
     return Run(
         family="concept",
-        arm="A",
+        arm=arm,
         backbone="tiny",
-        seed=seed,
+        seed=0,
         settings=settings,
         data={"folder": str(folder)},
         evaluate=(),
@@ -56,37 +55,55 @@ def make_run(folder: Path, seed: int = 0, **settings: object) -> Run:
     )
 
 
-def summing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    """Step by step adds step · (rank + 1) over all ranks; keeps the sum so far in its checkpoints.
+class Rows:
+    """A batch: inputs (N, 4) and their sums (N, 1), drawn for one step."""
 
-    At the first start it goes no further than step 25.
+    def __init__(self, step: int) -> None:
+        import torch
+
+        self.inputs = torch.randn(8, 4, generator=torch.Generator().manual_seed(step))
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Fits a small network with the real engine, each worker on its share of every batch.
+
+    A run that is to be disturbed stays at step 6 of its first start.
     """
     import time
 
     import torch
+    from torch import nn
+
+    from trainers.engine import Recipe, fit
 
     (run,) = job.runs
-    assert world.scratch is not None
-    assert world.save is not None
-    folder, state = Path(run.data["folder"]), world.scratch / "state.json"
-    (folder / f"pid-{world.rank}").write_text(str(os.getpid()))
-    step, total = json.loads(state.read_text()) if state.exists() else (0, 0.0)
-    with (folder / f"starts-{world.rank}").open("a") as file:
-        file.write(f"{step}\n")
-    while step < STEPS:
-        share = torch.tensor([float(step * (world.rank + 1))])
-        torch.distributed.all_reduce(share)
-        step, total = step + 1, total + share.item()
-        world.report(Progress(step=step, steps=STEPS, loss=total))
-        while step == 25 and len((folder / f"starts-{world.rank}").read_text().split()) == 1:
+    folder = Path(run.data["folder"])
+    (folder / f"pid-{run.arm}-{world.rank}").write_text(str(os.getpid()))
+    asked = folder / f"asked-{run.arm}-{world.rank}"
+    first = not asked.exists()
+
+    def batches(step: int) -> Rows:
+        with asked.open("a") as file:
+            file.write(f"{step}\n")
+        while step == 6 and first and run.arm == "disturbed":
             time.sleep(0.1)
-            world.report(Progress(step=step, steps=STEPS, loss=total))
-        if world.checkpoint_every and step % world.checkpoint_every == 0:
-            if world.rank == 0:
-                state.write_text(json.dumps([step, total]))
-            torch.distributed.barrier()
-            world.save(world.scratch, step)
-    yield run, Result(scores=[Score(metric="sum", value=total)], notes={"size": world.size})
+            world.report(Progress(step=step, steps=STEPS, loss=0.0))
+        return Rows(step)
+
+    def loss(model: Callable, rows: Rows) -> dict[str, torch.Tensor]:
+        inputs = rows.inputs[world.rank :: world.size]
+        return {"square": (model(inputs) - inputs.sum(1, keepdim=True)).square().mean()}
+
+    with torch.random.fork_rng():
+        torch.manual_seed(run.seed or 0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Tanh(), nn.Linear(8, 1))
+    groups = [{"params": list(model.parameters()), "lr": 0.01}]
+    curve = fit(model, loss, batches, groups=groups, recipe=Recipe(steps=STEPS), seed=run.seed or 0, world=world)
+    norm = sum(float(weight.detach().square().sum()) for weight in model.parameters())
+    yield run, Result(scores=[Score(metric="norm", value=norm)], curve=curve, notes={"size": world.size})
 
 
 def failing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
@@ -117,34 +134,42 @@ def go(
         events.append(event)
         on_event(event)
 
-    resources = Resources(workers_per_run=2, retries=1, checkpoint_every=10)
+    resources = Resources(workers_per_run=2, retries=1, checkpoint_every=4)
     jobs = [Job(runs=(run,)) for run in runs]
     return launch(jobs, ledger=ledger, resources=resources, on_event=hear, body=body), events
 
 
-def starts(folder: Path, rank: int) -> list[int]:
-    return [int(line) for line in (folder / f"starts-{rank}").read_text().split()]
+def lines(file: Path) -> list[int]:
+    return [int(line) for line in file.read_text().split()]
 
 
 def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path) -> None:
-    """The group goes on from its last checkpoint and ends with the sum of an undisturbed run: 3 · (0 + … + 39)."""
-    run = make_run(tmp_path / "meet")
+    """The group goes on from its last checkpoint and ends exactly where its undisturbed twin ends."""
+    folder = tmp_path / "meet"
+    runs = [make_run(folder, arm, twin=arm) for arm in ("disturbed", "undisturbed")]
     killed: list[Event] = []
 
     def kill(event: Event) -> None:
-        if isinstance(event, RunMoved) and event.progress.step == 25 and not killed:
+        if isinstance(event, RunMoved) and event.run == runs[0] and event.progress.step == 6 and not killed:
             killed.append(event)
-            os.kill(int((tmp_path / "meet" / "pid-1").read_text()), signal.SIGKILL)
+            os.kill(int((folder / "pid-disturbed-1").read_text()), signal.SIGKILL)
 
-    outcome, events = go(ledger, [run], summing, kill)
-    assert outcome.finished == (run.id,)
-    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
-    record = ledger.record(run.id)
-    assert record.metrics["sum"].value == 3 * sum(range(STEPS))
-    assert (record.attempt, record.notes["size"]) == (2, 2)
-    assert starts(tmp_path / "meet", 0) == starts(tmp_path / "meet", 1) == [0, 20]
+    outcome, events = go(ledger, runs, fitting, kill)
+    assert outcome.finished == tuple(run.id for run in runs)
+    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished] * 2
+    for rank in (0, 1):
+        assert lines(folder / f"asked-disturbed-{rank}") == [*range(7), *range(4, STEPS)]
+        assert lines(folder / f"asked-undisturbed-{rank}") == [*range(STEPS)]
+    records = [ledger.record(run.id) for run in runs]
+    assert [record.attempt for record in records] == [2, 1]
+    assert [record.notes["size"] for record in records] == [2, 2]
+    assert records[0].metrics["norm"].value == records[1].metrics["norm"].value
+    losses = [[row["value"] for row in ledger.curve(run.id).to_pylist() if row["name"] == "loss"] for run in runs]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == STEPS
+    assert losses[0][-1] < losses[0][0]
     assert os.listdir(Path(ledger.url) / ".scratch") == []
-    assert not (Path(ledger.url) / ".train" / run.id).exists()
+    assert os.listdir(Path(ledger.url) / ".train") == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +182,7 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
     assert outcome.finished == ()
     failure = outcome.failed[run.id]
     assert error in failure.error
-    assert len(starts(tmp_path / "meet", 1)) == attempts
+    assert len(lines(tmp_path / "meet" / "starts-1")) == attempts
     assert "failing" in Path(failure.log).read_text()
     (failed,) = [event for event in events if isinstance(event, RunFailed)]
     assert not failed.retrying
