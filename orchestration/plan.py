@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -32,16 +32,12 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The runs of a study in the order they are started, and which of them the ledger holds already.
-
-    shared: study name -> how many of the finished runs that study has too.
-    """
+    """The runs of a study in the order they are started, and which of them the ledger holds already."""
 
     study: Study
     facts: Facts
     runs: tuple[Run, ...]
     finished: frozenset[str] = frozenset()
-    shared: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def done(self) -> tuple[Run, ...]:
@@ -133,13 +129,6 @@ def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) 
         if (run.arm, run.backbone) in arms and run.id not in known
     )
     return replace(plan, runs=plan.runs + added)
-
-
-def sharing(plan: Plan, others: Iterable[Plan]) -> Plan:
-    """The plan, told which of its finished runs other studies have too."""
-    done = {run.id for run in plan.done}
-    counts = {other.study.name: len(done & {run.id for run in other.runs}) for other in others}
-    return replace(plan, shared={name: count for name, count in counts.items() if count})
 
 
 def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequence[str]) -> tuple[Run, ...]:

@@ -42,12 +42,11 @@ def describe(
 ) -> str:
     """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known."""
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
-    shared = ", ".join(f"{count} shared with {name}" for name, count in plan.shared.items())
-    counts = [f"done {len(plan.done)}" + (f" ({shared})" if shared else "")]
+    counts = [f"done {len(plan.done)}"]
     counts += [f"failed {len(failures)}"] if failures else []
     counts += [
         f"left {len(plan.left) - len(failures)}",
-        *_time_left(plan, lanes or plan.study.resources.lanes or 1),
+        *_time_left(plan, lanes or 1),
     ]
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]

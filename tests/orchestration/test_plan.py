@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from orchestration.ledger import Failure
-from orchestration.plan import Facts, extend, plan, sharing
+from orchestration.plan import Facts, extend, plan
 from orchestration.plan_words import describe, estimate
 from orchestration.reachability import reachability
 from orchestration.study import Study
@@ -285,20 +285,15 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
     ]
 
 
-def test_words_count_what_is_done_shared_failed_and_left(load: Load) -> None:
-    whole = plan(load(), FACTS)
-    half = [run.id for run in whole.runs[:8]]
-    facts = replace(FACTS, seconds=dict.fromkeys(half, 100.0))
-    other = plan(load(STUDY.replace("seeds: 3", "seeds: 1"), "quick"), FACTS)
-    planned = sharing(plan(load(), facts, half), [other])
+def test_words_count_what_is_done_failed_and_left(load: Load) -> None:
+    half = [run.id for run in plan(load(), FACTS).runs[:8]]
+    planned = plan(load(), replace(FACTS, seconds=dict.fromkeys(half, 100.0)), half)
     stuck = planned.left[0]
     failure = Failure(
         id=stuck.id, run=stuck, attempt=2, error="loss is nan at step 212", log="ledger/x.log", at=""
     )
     said = describe(planned, failed={stuck.id: failure}, lanes=2)
-    assert (
-        "done 8 (6 shared with quick)   failed 1   left 5   about 5 min on 2 lanes (from 8 finished runs)" in said
-    )
+    assert "done 8   failed 1   left 5   about 5 min on 2 lanes (from 8 finished runs)" in said
     assert f"failed  {stuck.label}   loss is nan at step 212   ledger/x.log" in said
 
 

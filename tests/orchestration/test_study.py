@@ -251,3 +251,13 @@ def test_the_reference_states_the_real_defaults() -> None:
 
 def test_the_study_of_the_reference_is_a_good_one(write: Write) -> None:
     assert len(Study.load(write(DOCS.split("```yaml\n")[1].split("```")[0])).compare) == 3
+
+
+def test_the_mistakes_of_the_reference_are_said_so(write: Write) -> None:
+    text = DOCS.split("```yaml\n")[1].split("```")[0]
+    text = text.replace("batch_size: 32", "learning_rate: 3e-5").replace(
+        "B1: {hard_negatives", "B1: {hard_negative"
+    )
+    path = write(text)
+    shown = DOCS.split("with exit code 2:\n\n```\n")[1].split("\n```")[0]
+    assert complaint(path).replace(str(path), "studies/sample.yaml") == shown
