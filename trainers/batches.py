@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-GROUP_TOKENS = 4096  # padded tokens of one group at most
+CELLS = 8192  # of one rectangle, and tokens of one pass, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,21 +28,28 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @property
-    def starts(self) -> np.ndarray:
-        return np.cumsum(self.lengths) - self.lengths
+    def longest_first(self) -> tuple[Tokens, np.ndarray]:
+        """The same texts sorted by falling length, and which text each is; equal lengths keep their order."""
+        order = np.argsort(-self.lengths, kind="stable")
+        lengths = self.lengths[order]
+        starts = (np.cumsum(self.lengths) - self.lengths)[order]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Tokens(self.ids[np.repeat(starts, lengths) + within], lengths, self.truncated), order
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Texts of similar length as one padded rectangle.
+    """Consecutive texts of similar length as one padded rectangle.
 
-    texts (n,): which texts. places (n, T): where each token lies in `Tokens.ids`, 0 for padding. mask (n, T) bool.
+    places (n, T): where each token lies in `Tokens.ids`, the group's first token for padding. mask (n, T) bool.
     """
 
-    texts: np.ndarray
     places: np.ndarray
     mask: np.ndarray
+
+    @property
+    def tokens(self) -> int:
+        return int(self.mask.sum())
 
 
 def tokenise(
@@ -74,20 +81,30 @@ def tokenise(
     return Tokens(flat, lengths, truncated=len(long))
 
 
-def groups(tokens: Tokens, *, slack: int, limit: int = GROUP_TOKENS) -> Iterator[Group]:
-    """Cut the texts, longest first, into rectangles of at most `limit` cells.
+def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]:
+    """Cut texts that are sorted by falling length into rectangles of at most `limit` cells.
 
-    A rectangle is closed once its padding exceeds `slack` cells: about what one more pass through the encoder
-    costs, counted in tokens. Texts of one length keep their order, so the cut depends on the lengths alone.
+    A rectangle is closed once its padding exceeds `slack` cells: about what one more rectangle costs, counted in
+    tokens. The cut depends on the lengths alone.
     """
-    order = np.argsort(-tokens.lengths, kind="stable")
-    starts, begin = tokens.starts, 0
-    while begin < len(order):
-        longest = int(tokens.lengths[order[begin]])
-        room = max(1, limit // longest)
-        padding = np.cumsum(longest - tokens.lengths[order[begin : begin + room]])
-        texts = order[begin : begin + max(1, int(np.searchsorted(padding, slack, side="right")))]
-        mask = np.arange(longest)[None, :] < tokens.lengths[texts, None]
-        places = np.where(mask, starts[texts, None] + np.arange(longest)[None, :], 0)
-        yield Group(texts, places, mask)
-        begin += len(texts)
+    starts, begin = np.cumsum(tokens.lengths) - tokens.lengths, 0
+    while begin < len(tokens):
+        longest = int(tokens.lengths[begin])
+        room = tokens.lengths[begin : begin + max(1, limit // longest)]
+        texts = max(1, int(np.searchsorted(np.cumsum(longest - room), slack, side="right")))
+        within = np.arange(longest)[None, :]
+        mask = within < room[:texts, None]
+        yield Group(np.where(mask, starts[begin : begin + texts, None] + within, starts[begin]), mask)
+        begin += texts
+
+
+def passes(cut: Sequence[Group], limit: int = CELLS) -> Iterator[list[Group]]:
+    """Consecutive groups that together hold at most `limit` tokens, or a single larger one."""
+    part: list[Group] = []
+    for group in cut:
+        if part and sum(held.tokens for held in part) + group.tokens > limit:
+            yield part
+            part = []
+        part.append(group)
+    if part:
+        yield part

@@ -70,7 +70,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"train.{name} = {value!r}\n  accepted: a number above 0, or null")
-        if not 0 <= self.warmup:
+        if self.warmup < 0:
             raise ValueError(f"train.warmup = {self.warmup!r}\n  accepted: a number of steps, 0 or more")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """This worker's b rows of a view of B. keep (b, B): which candidates may be negatives; own (b,): the positive."""
+    """This worker's b rows of a view of B. keep (b, B): who may be a negative; own (b,): the positive's column."""
 
     name: str
     weight: float
@@ -97,7 +97,7 @@ def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
 def draw_negatives(
     negatives: Negatives, rows: np.ndarray, each: int | None, seed: int, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Negatives of the step's t2d rows, at most `each` of a row: text indices (N,) and the place of the row (N,)."""
+    """At most `each` negatives of each of the step's t2d rows: text indices (N,), and whose they are (N,)."""
     offsets = negatives.texts.offsets
     counts = offsets[rows + 1] - offsets[rows]
     owner = np.repeat(np.arange(len(rows)), counts)

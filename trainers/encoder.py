@@ -7,7 +7,7 @@ encoder.encode(["a vessel for hot drinks"])                              # (1, 3
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainers import readouts
+from trainers import packing, readouts
 from trainers.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-from trainers.batches import Tokens, groups, tokenise
+from trainers.batches import Group, Tokens, groups, passes, tokenise
 from trainers.losses import unit
 from trainers.readouts import Readout
 from trainers.world import Precision
 
 __all__ = ["BackboneError", "Encoder", "backbone_fingerprint", "resolve_backbone"]
 
-# Padding cells that cost as much as one more pass of a MiniLM over a small rectangle (measured, one CPU thread).
-SLACK_TRAINING = 160
-SLACK_ENCODING = 64
+# Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
+SLACK = 64
 
 
 class Encoder(nn.Module):
@@ -81,6 +80,11 @@ class Encoder(nn.Module):
         return next(self.parameters()).device
 
     @property
+    def packed(self) -> bool:
+        """Whether texts run without padding (`trainers.packing`), or in padded rectangles."""
+        return self.backbone.config._attn_implementation == packing.ATTENTION
+
+    @property
     def width(self) -> int:
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size
@@ -93,22 +97,20 @@ class Encoder(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Unit vectors in the order of the texts, float32. -> (N, D)."""
-        pooled, order = [], []
-        for mask, hidden, texts in self._passes(tokens, SLACK_TRAINING if self.training else SLACK_ENCODING):
-            pooled.append(self._read(hidden, mask))
-            order.append(texts)
-        places = np.argsort(np.concatenate(order))
-        return unit(torch.cat(pooled)[torch.from_numpy(places).to(self.device)])
+        ordered, order = tokens.longest_first()
+        every = self.readout == "weighted"
+        pooled = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
+        return unit(torch.cat(pooled)[torch.from_numpy(np.argsort(order)).to(self.device)])
 
     def hidden_layers(self, texts: Sequence[str]) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
         with self._evaluating():
-            means, order = [], []
-            for mask, hidden, places in self._passes(self.tokenise(texts), SLACK_ENCODING, all_layers=True):
-                means.append(torch.stack([readouts.mean(layer.float(), mask) for layer in hidden]))
-                order.append(places)
-            back = np.argsort(np.concatenate(order))
-            return torch.cat(means, dim=1).float().cpu().numpy()[:, back]
+            ordered, order = self.tokenise(texts).longest_first()
+            means = [
+                torch.stack([readouts.mean(layer.float(), mask) for layer in layers])
+                for mask, layers in self._rectangles(ordered, True)
+            ]
+            return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
@@ -121,24 +123,45 @@ class Encoder(nn.Module):
         """The mixture of a weighted readout, deepest layer last; empty for the others."""
         return [] if self.layer_logits is None else readouts.layer_mixture(self.layer_logits.detach()).tolist()
 
-    def _passes(
-        self, tokens: Tokens, slack: int, all_layers: bool = False
-    ) -> Iterator[tuple[Tensor, Sequence[Tensor], np.ndarray]]:
-        """One pass of the backbone per group of similar length: mask (n, T), layers of (n, T, D), which texts.
+    def _rectangles(self, tokens: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
+        """Mask (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last alone.
 
-        Word embeddings are looked up once for all groups: the gradient of the lookup is as large as the whole
+        Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
-        device = self.device
-        words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(device))  # (M, E)
-        every = all_layers or self.readout == "weighted"
-        for group in groups(tokens, slack=slack):
-            mask = torch.from_numpy(group.mask).to(device)
-            places = torch.from_numpy(group.places).to(device)
+        words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(self.device))  # (M, E)
+        cut = groups(tokens, slack=SLACK)
+        return self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
+
+    def _packed(
+        self, words: Tensor, cut: Iterable[Group], every: bool
+    ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
+        begin, config = 0, self.backbone.config
+        first = config.pad_token_id + 1 if config.model_type in packing.FROM_PADDING else 0
+        for part in passes(list(cut)):
+            areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
+            end = begin + sum(group.tokens for group in part)
             out = self.backbone(
-                inputs_embeds=words[places], attention_mask=mask.long(), output_hidden_states=every
+                inputs_embeds=words[None, begin:end],
+                position_ids=torch.from_numpy(packing.positions(part, first))[None].to(self.device),
+                output_hidden_states=every,
+                layout=areas,
             )
-            yield mask, (out.hidden_states if every else (out.last_hidden_state,)), group.texts
+            for area in areas:
+                yield area.mask, [area.padded(layer[0]) for layer in _layers(out, every)]
+            begin = end
+
+    def _padded(
+        self, words: Tensor, cut: Iterable[Group], every: bool
+    ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
+        for group in cut:
+            mask = torch.from_numpy(group.mask).to(self.device)
+            out = self.backbone(
+                inputs_embeds=words[torch.from_numpy(group.places).to(self.device)],
+                attention_mask=mask.long(),
+                output_hidden_states=every,
+            )
+            yield mask, _layers(out, every)
 
     def _read(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
         if self.readout == "weighted":
@@ -162,27 +185,25 @@ class Encoder(nn.Module):
 
 
 def load_backbone(path: Path) -> tuple[Any, Any]:
-    """Transformer and tokenizer of a folder in hub format; safetensors only, no code from the folder.
-
-    Eager attention: at the lengths of words and definitions it is the fastest on a CPU (4 to 10 % of a step).
-    """
+    """Transformer and tokenizer of a folder in hub format; safetensors only, no code from the folder."""
     from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
 
+    packing.register()
     with _quiet():
         config = AutoConfig.from_pretrained(path, local_files_only=True)
-        accepted = inspect.signature(MODEL_MAPPING[type(config)].__init__).parameters
-        extra = {"add_pooling_layer": False} if "add_pooling_layer" in accepted else {}
-        attention = "sdpa" if torch.cuda.is_available() else "eager"
+        architecture: Any = MODEL_MAPPING[type(config)]
+        accepted = inspect.signature(architecture).parameters
+        extra: dict[str, Any] = {"add_pooling_layer": False} if "add_pooling_layer" in accepted else {}
+        if config.model_type in packing.PACKED:
+            extra["attn_implementation"] = packing.ATTENTION
         backbone = AutoModel.from_pretrained(
-            path,
-            config=config,
-            local_files_only=True,
-            use_safetensors=True,
-            dtype=torch.float32,
-            attn_implementation=attention,
-            **extra,
+            path, config=config, local_files_only=True, use_safetensors=True, dtype=torch.float32, **extra
         )
         return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True)
+
+
+def _layers(out: Any, every: bool) -> Sequence[Tensor]:
+    return out.hidden_states if every else (out.last_hidden_state,)
 
 
 @contextmanager

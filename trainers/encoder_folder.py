@@ -72,7 +72,9 @@ def read_encoder(path: Path, options: dict[str, Any]) -> Encoder:
     from trainers.encoder import Encoder, load_backbone
 
     record_file = path / OWN_FORMAT
-    record = json.loads(record_file.read_text()) if record_file.is_file() else {"prefix": prefix_of(path)}
+    record: dict[str, Any] = (
+        json.loads(record_file.read_text()) if record_file.is_file() else {"prefix": prefix_of(path)}
+    )
     weights = record.pop("layer_weights", [])
     try:
         backbone, tokenizer = load_backbone(path)

@@ -1,6 +1,6 @@
 """The one training loop: DeepSpeed on a CPU or a GPU, one worker or several.
 
-    curve = fit(encoder, loss, batches, groups=parameter_groups(encoder, ...), recipe=Recipe(steps=60), seed=0, world=world)
+    curve = fit(encoder, loss, batches, groups=groups, recipe=Recipe(steps=60), seed=0, world=World())
 
 A step's data is `batches(step)` and its dropout stream is (seed, step, rank): a function of the step alone, so a
 run that resumes from a checkpoint goes on exactly as if it had never stopped.
@@ -8,6 +8,7 @@ run that resumes from a checkpoint goes on exactly as if it had never stopped.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import os
@@ -193,6 +194,7 @@ def _deepspeed_engine(
         yield engine
     finally:
         engine.destroy()
+        optimizer.state.clear()  # the engine itself is a cycle; its bulk goes now
         model.zero_grad(set_to_none=True)
 
 
@@ -215,6 +217,7 @@ def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
 
 def reset_process(seed: int, world: World) -> None:
     """Give every run the same process, whatever ran in it before."""
+    gc.collect()  # engines of earlier runs
     device = torch.device(world.device)
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
@@ -225,7 +228,7 @@ def reset_process(seed: int, world: World) -> None:
     torch.set_num_threads(world.threads)
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
-    torch.utils.deterministic.fill_uninitialized_memory = False  # every new tensor would be filled with NaN
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # every new tensor would be filled with NaN
     random.seed(number(seed, "process"))
     np.random.seed(number(seed, "process") % 2**32)  # noqa: NPY002 - for libraries that draw from it
     torch.manual_seed(number(seed, "process"))

@@ -1,4 +1,4 @@
-"""Losses as pure functions: tensors in, a scalar out. Computed in float32 at least, whatever the encoder ran in."""
+"""Losses as pure functions: tensors in, a scalar out; in float32 at least, whatever the encoder ran in."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Divergence:
 
 
 def readout_divergence(alpha: Tensor, beta: Tensor, layers: Tensor) -> Divergence:
-    """Compare the mixtures α and β of one text's layer vectors. (K,), (K,), (K, D); the last row is the last layer.
+    """Compare mixtures α and β of one text's layer vectors. (K,), (K,), (K, D); the last row is the last layer.
 
     Vectors are taken as they are, not normalised. Source: concept representation, theorem on readout invariance.
     """
