@@ -16,6 +16,11 @@ RELEVANT = 0.8  # a graded pair from here up counts as a true match
 BLOCK = 1 << 14  # candidate pairs scored at once
 ROUNDING = 1e-5  # float32 scores may leave their bound by this much
 
+TASKS = {
+    "similarity": ("spearman", "pearson"),
+    "retrieval": ("recall@1", "mrr", "recall@1_restricted", "mrr_restricted"),
+}
+
 ScorePairs = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -40,6 +45,11 @@ class Predicted(Protocol):
     def reach(self) -> float: ...
     @property
     def diagnostics(self) -> Mapping[str, float]: ...
+
+
+def metric_names(data_sets: Sequence[str], tasks: Sequence[str]) -> dict[str, bool]:
+    """Every metric these tasks yield on these data sets; larger is better in all of them."""
+    return {f"{data_set}/{figure}": True for data_set in data_sets for task in tasks for figure in TASKS[task]}
 
 
 def pair_metrics(task: PairTask, predicted: Predicted) -> list[Score]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from argparse import Namespace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestration.cli import DONE, SOME_FAILED
 from orchestration.errors import StudyError
 from orchestration.ledger import Ledger
-from orchestration.plan import Plan, extend, gather_facts
+from orchestration.plan import Plan, extend, gather_facts, prepare
 from orchestration.plan import plan as make_plan
 from orchestration.study import Study
 
@@ -33,6 +34,8 @@ def run(options: Namespace) -> int:
             _say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         plan = _plan(study, ledger)
         _say(_described(plan, ledger))
+        if plan.left:
+            prepare(study)
         declare(study, ledger)
         stopped = _train(plan, ledger)
         findings = find(study, plan.runs, ledger)
@@ -247,10 +250,14 @@ def _with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
 
 
 def _described(plan: Plan, ledger: Ledger) -> str:
+    from orchestration.cluster import cores
     from orchestration.plan_words import describe
     from orchestration.reachability import reachability
 
-    return describe(plan, reachability(plan, _metrics(plan, ledger)), ledger.failed(), plan.study.resources.lanes)
+    resources = plan.study.resources
+    here = None if resources.gpus_per_run or "RAY_ADDRESS" in os.environ else cores() // resources.workers_per_run
+    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
+    return describe(plan, reachability(plan, _metrics(plan, ledger)), ledger.failed(), lanes)
 
 
 def _metrics(plan: Plan, ledger: Ledger) -> dict[str, dict[str, float]]:

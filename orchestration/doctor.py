@@ -78,7 +78,7 @@ def _located(name: str, locate: Callable[[], Path]) -> Check:
 def _wordnet() -> Check:
     from corpora.wordnet_files import locate
 
-    return _located("WordNet 3.0", lambda: locate(None).folder)
+    return _located("WordNet 3.0", lambda: locate().place)
 
 
 def _encoder() -> Check:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestration.run import Job, Result, Run
+from orchestration.run import Job, Result, Run, built
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -37,10 +37,10 @@ def _train_encoders(
 
     for run in runs:
         started = time.perf_counter()
-        corpus = load(data(**run.data))
+        corpus = load(built(data, run.data))
         prepared = time.perf_counter()
         encoder, curve = trainer.fit(
-            trainer.Settings(**run.settings), resolve_backbone(run.backbone), corpus, run.seed or 0, world
+            built(trainer.Settings, run.settings), resolve_backbone(run.backbone), corpus, run.seed or 0, world
         )
         trained = time.perf_counter()
         scores = evaluate(run.evaluate, corpus, encoder.encode) if world.rank == 0 else []

@@ -103,6 +103,18 @@ def gather_facts(study: Study) -> Facts:
     return Facts(backbones=backbones, corpus=corpus, precision=best_precision())
 
 
+def prepare(study: Study) -> None:
+    """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
+    from corpora.errors import CorpusError
+    from trainers.encoder import resolve_backbone
+
+    folders = [resolve_backbone(name) for name in study.backbones]
+    try:
+        family(study.family).prepare(study.data, list(study.arms.values()), folders)
+    except (CorpusError, ValueError) as error:
+        raise StudyError(f"{study.path}: {error}") from None
+
+
 def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     first: dict[str, str] = {}
     for name, fingerprint in fingerprints.items():

@@ -73,6 +73,11 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
+def built(kind: type[Any], fields: Mapping[str, Any]) -> Any:
+    """A settings or data object from plain JSON types, in which its tuples are lists."""
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Runs that execute together. One run as a rule; a stacked family trains all it is given as one model."""

@@ -139,7 +139,8 @@ def claims_of(study: Study, ledger: Ledger) -> list[Claim]:
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
     """(arm, backbone) of every comparison that more seeds may still decide."""
     open_verdicts = [f.verdict for f in findings.findings if f.verdict.verdict == "undecided"]
-    return {(arm, v.backbone) for v in open_verdicts for arm in (v.treatment, v.control)}
+    arms = ((arm, v.backbone) for v in open_verdicts for arm in (v.treatment, v.control, v.matched_control))
+    return {(arm, backbone) for arm, backbone in arms if arm is not None}
 
 
 def _claim(comparison: Comparison, backbone: str, *, exploratory: bool) -> Claim:

@@ -1,0 +1,82 @@
+"""The run body of the difficulty family: all arms and seeds of a job as one stack over cached embeddings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.run import Result, Run, built
+
+if TYPE_CHECKING:
+    from corpora.pairs import PairData
+    from trainers.difficulty_data import TaskData
+    from trainers.difficulty_fit import StackResult
+    from trainers.judges import Judge
+    from trainers.world import World
+
+
+def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
+    """Embed and judge once, train every run of the job together, yield each result."""
+    from evaluators.pair_similarity import pair_metrics
+    from trainers.difficulty import Settings
+    from trainers.difficulty_fit import fit_stack
+    from trainers.world import Progress
+
+    started = time.perf_counter()
+    data, tasks, judge = prepared(runs[0].data, runs[0].backbone, device=world.device)
+    frozen = time.perf_counter()
+    results = fit_stack(
+        [(built(Settings, run.settings), run.seed) for run in runs],
+        tasks,
+        evaluate=pair_metrics,
+        threads=world.threads,
+        device=world.device,
+        report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),
+    )
+    share = (time.perf_counter() - frozen) / len(runs)
+    for run, result in zip(runs, results, strict=True):
+        notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
+        seconds = {"data": (frozen - started) / len(runs), "train": share}
+        save = partial(_save, run.backbone, data, tasks, result) if result.trained else None
+        yield (
+            run,
+            Result(scores=result.scores, curve=result.curve(), seconds=seconds, notes=notes, save_model=save),
+        )
+
+
+def prepared(
+    fields: Mapping[str, Any], backbone: str, *, device: str = "cpu"
+) -> tuple[PairData, list[TaskData], Judge | None]:
+    """The data block of a study with every task embedded and, where it names a judge, judged. Cached."""
+    from corpora.pairs import PairData, load_task
+    from trainers.backbones import resolve_backbone
+    from trainers.difficulty_data import task_data
+    from trainers.frozen import SentenceEncoder, embed
+    from trainers.judges import judge_of, judged
+
+    data = built(PairData, fields)
+    folder = resolve_backbone(backbone)
+    encoder = SentenceEncoder(folder, data.prompt, data.max_length, device)
+    judge = judge_of(data, backbone=folder, resolve=resolve_backbone, device=device)
+    tasks = []
+    for name in data.tasks:
+        task = load_task(name, data)
+        tasks.append(task_data(task, embed(encoder, task.sentences).x, judged(judge, task) if judge else None))
+    return data, tasks, judge
+
+
+def _save(backbone: str, data: PairData, tasks: Sequence[TaskData], result: StackResult, folder: Path) -> None:
+    """One adapter per task: a scorer's folder for a pair arm, the bare parameters for a per-sentence one."""
+    from trainers.difficulty import PAIR_FORMS
+    from trainers.pair_scorer import export_scorer, save_adapter
+
+    for task in tasks:
+        trained, place = result.trained[task.task.name], folder / task.task.name
+        if result.settings.form in PAIR_FORMS:
+            export_scorer(place, trained, task, backbone=backbone, prompt=data.prompt, max_length=data.max_length)
+        else:
+            place.mkdir()
+            save_adapter(place / "adapter.safetensors", trained, task.x.shape[1])
