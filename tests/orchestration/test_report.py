@@ -71,7 +71,8 @@ def test_terminal_table(findings: Findings) -> None:
     assert re.match(
         r"H1 +B1 - B0 +t2d/recall@10 +\+0\.1\d\d \[\+0\.\d{3}, \+0\.\d{3}\] +8/8 +better \(p [<=] ", lines[1]
     )
-    assert lines[3].startswith("H3b") and "equivalent within ±0.03" in lines[3]
+    assert lines[3].startswith("H3b")
+    assert "equivalent within ±0.03" in lines[3]
     caption = lines[6]
     assert caption.startswith("6 to 8 seeds, paired; paired t, exact sign-flip, two one-sided tests")
     assert "Holm over 4 declared comparisons" in caption
@@ -96,7 +97,8 @@ def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
     assert r"B0\_x \& y" in text
     body = [line for line in report.latex(findings).splitlines() if line.endswith(r"\\")]
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5, 3}
-    assert r"[95 \%]" in body[0] and r"$\pm$0.03" in report.latex(findings)
+    assert r"[95 \%]" in body[0]
+    assert r"$\pm$0.03" in report.latex(findings)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_too_little_to_judge(findings: Findings, scores: dict[int, float]) -> No
     """No pair, one pair, identical results: shown as undecided, never as an error."""
     pairs = pair({**dict.fromkeys(range(3)), **scores}, 0.6, seeds=range(3))
     (verdict,) = judge([(CLAIMS[0], pairs)])
-    runs = {seed: findings.runs[1].id for seed in range(3)}
+    runs = dict.fromkeys(range(3), findings.runs[1].id)
     thin = replace(
         findings,
         findings=(Finding(verdict=verdict, larger_is_better=True, treatment_runs=runs, control_runs=runs),),

@@ -1,0 +1,447 @@
+"""MLflow as a mirror: it shows what the ledger holds, once, whatever happens on the way. Real MLflow throughout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestration import tracking
+from orchestration.errors import StudyError
+from orchestration.findings import Findings
+from orchestration.ledger import Ledger
+from orchestration.tracked import metric_name
+from orchestration.tracking import SyncReport, default_uri, sync, ui_command
+from tests.finished_study import CLAIMS, fill, findings_of, make_run
+from tests.tiny import tiny_backbone
+
+STUDY = "concept-hypotheses"
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MLflow's tables, created once: that takes longer than a sync."""
+    from mlflow import MlflowClient
+
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture(scope="session")
+def new_uri(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    """An MLflow of its own, empty, in a folder of its own."""
+
+    def make() -> str:
+        path = tmp_path_factory.mktemp("mirror") / "mlflow.db"
+        shutil.copy(empty_database, path)
+        return f"sqlite:///{path}"
+
+    return make
+
+
+@pytest.fixture
+def uri(new_uri: Callable[[], str]) -> str:
+    return new_uri()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ledger, Findings]:
+    """25 runs, of which 23 finished, and 5 comparisons."""
+    ledger = Ledger(tmp_path_factory.mktemp("study") / "ledger")
+    return ledger, findings_of(ledger)
+
+
+@pytest.fixture(scope="session")
+def mirrored(study: tuple[Ledger, Findings], new_uri: Callable[[], str]) -> str:
+    """The study in MLflow; tests only look at it."""
+    uri = new_uri()
+    done = sync(study[1], study[0], uri)
+    assert (done.problem, done.new, done.updated) == (
+        "",
+        1 + 24 + 5,
+        0,
+    )  # study; 23 finished, 1 failed; comparisons
+    return uri
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ledger, Findings]:
+    """10 runs, one comparison: 12 entries in MLflow."""
+    ledger = Ledger(tmp_path_factory.mktemp("small") / "ledger")
+    return ledger, findings_of(ledger, 3, CLAIMS[:1])
+
+
+@pytest.fixture(scope="session")
+def undisturbed(small: tuple[Ledger, Findings], new_uri: Callable[[], str]) -> list[tuple[Any, ...]]:
+    """Every point of the small study's mirror."""
+    uri = new_uri()
+    sync(small[1], small[0], uri)
+    return points(uri)
+
+
+@contextmanager
+def tracked_at(uri: str) -> Iterator[None]:
+    """MLflow's own loaders read the process-wide address."""
+    import mlflow
+
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(before)
+
+
+def client(uri: str) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
+
+
+def search(uri: str, condition: str = "") -> list[Any]:
+    found = client(uri)
+    experiment = found.get_experiment_by_name(STUDY)
+    return list(found.search_runs([experiment.experiment_id], condition, max_results=1000))
+
+
+def of_kind(uri: str, kind: str) -> list[Any]:
+    return search(uri, f"tags.`semray.kind` = '{kind}'")
+
+
+def everything(uri: str) -> dict[str, Any]:
+    """Every row of every table and every artifact's time of writing: all that a second sync could add to."""
+    database = Path(uri.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(database)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows: dict[str, Any] = {
+            name: sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in names
+        }
+    artifacts = database.parent / "mlartifacts"
+    rows["artifacts"] = {str(path): path.stat().st_mtime_ns for path in artifacts.rglob("*") if path.is_file()}
+    return rows
+
+
+def points(uri: str) -> list[tuple[Any, ...]]:
+    """(run key, metric, step, value) of every point logged for a run that counts."""
+    with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as connection:
+        return sorted(
+            connection.execute(
+                "SELECT tags.value, metrics.key, metrics.step, metrics.value FROM metrics JOIN tags "
+                "ON tags.run_uuid = metrics.run_uuid AND tags.key = 'semray.run_key'"
+            )
+        )
+
+
+def test_what_mlflow_shows(study: tuple[Ledger, Findings], uri: str) -> None:
+    ledger, findings = study
+    done = sync(findings, ledger, uri)
+    assert (done.problem, done.new, done.updated) == (
+        "",
+        1 + 24 + 5,
+        0,
+    )  # study; 23 finished, 1 failed; comparisons
+    (parent,) = of_kind(uri, "study")
+    children = search(uri, f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert len(children) == 29
+    assert parent.data.tags["revision"] == findings.revision
+    assert "B1 - B0" in parent.data.tags["mlflow.note.content"]
+
+    row = next(row for row in findings.runs if (row.arm, row.seed) == ("B1", 3))
+    (run,) = search(uri, "tags.arm = 'B1' and tags.seed = '3'")
+    assert run.data.tags["semray.run_key"].endswith(row.id)
+    assert run.data.tags["ledger"] == row.location
+    assert {metric_name(name): value for name, value in row.metrics.items()}.items() <= run.data.metrics.items()
+    assert run.data.params["hard_negatives"] == "True"
+    assert run.data.params["seed"] == "3"
+    (dataset,) = run.inputs.dataset_inputs
+    assert (dataset.dataset.name, dataset.dataset.digest) == ("concept corpus", findings.corpus_fingerprint)
+    assert {tag.key: tag.value for tag in dataset.tags} == {"mlflow.data.context": "training"}
+    loss = client(uri).get_metric_history(run.info.run_id, "train/loss")
+    assert [(point.step, point.value) for point in loss] == list(row.curve)
+
+
+def test_a_comparison_can_be_found_and_read(study: tuple[Ledger, Findings], mirrored: str) -> None:
+    findings, uri = study[1], mirrored
+    assert {run.data.tags["claim"] for run in search(uri, "tags.verdict = 'better'")} == {"H1", "H3a"}
+    (equal,) = search(uri, "tags.verdict = 'equivalent'")
+    verdict = findings.findings[2].verdict
+    asked = {"delta_mean": verdict.delta_mean, "ci_low": verdict.ci_low, "ci_high": verdict.ci_high, "p": verdict.p,
+             "p_holm": verdict.p_adjusted, "sign_agreement": verdict.sign_agreement, "effect_dz": verdict.effect_dz}  # fmt: skip
+    assert asked.items() <= equal.data.metrics.items()
+    deltas = client(uri).get_metric_history(equal.info.run_id, "delta")
+    assert [(d.step, d.value) for d in deltas] == [(i, pair["delta"]) for i, pair in enumerate(verdict.per_seed)]
+    folder = Path(client(uri).download_artifacts(equal.info.run_id, ""))
+    assert json.loads((folder / "comparison.json").read_text()) == verdict.to_dict()
+    assert (folder / "forest.png").read_bytes().startswith(b"\x89PNG")
+    with tracked_at(uri):
+        table = client(uri).load_table(equal.info.experiment_id, "seeds.json", [equal.info.run_id])
+    assert list(table["difference"]) == pytest.approx([pair["delta"] for pair in verdict.per_seed])
+
+
+def test_failed_runs_are_shown_as_failed(mirrored: str) -> None:
+    (failed,) = search(mirrored, "attributes.status = 'FAILED' and tags.`semray.kind` = 'run'")
+    assert failed.data.tags["problem"] == "loss is nan at step 12 (hince)"
+    assert not failed.data.metrics
+
+
+def test_syncing_again_adds_nothing(study: tuple[Ledger, Findings], mirrored: str) -> None:
+    (ledger, findings), uri = study, mirrored
+    before = everything(uri)
+    again = sync(replace(findings, created="later"), ledger, uri)
+    assert (again.problem, again.new, again.updated) == ("", 0, 0)
+    assert everything(uri) == before
+
+
+def test_an_unchanged_study_is_recognised_without_reading_it(
+    study: tuple[Ledger, Findings], mirrored: str, tmp_path: Path
+) -> None:
+    unreadable = tuple(replace(run, metrics={}, curve=()) for run in study[1].runs)
+    done = sync(replace(study[1], runs=unreadable), Ledger(tmp_path / "no-ledger"), mirrored)
+    assert (done.problem, done.new, done.updated) == ("", 0, 0)
+
+
+@pytest.mark.parametrize("after", [0, 6, 11])
+def test_an_interrupted_sync_is_completed(
+    small: tuple[Ledger, Findings],
+    undisturbed: list[tuple[Any, ...]],
+    uri: str,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    """Ctrl-C while the artifacts of some run are written: the next sync ends where an undisturbed one does."""
+    ledger, findings = small
+    write, calls = tracking._log_files, iter(range(100))
+
+    def interrupted(*arguments: Any) -> None:
+        if next(calls) == after:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tracking, "_log_files", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sync(findings, ledger, uri)
+    assert sync(findings, ledger, uri).problem == ""
+    assert points(uri) == undisturbed
+    assert len(search(uri)) == 12
+
+
+def test_two_at_once_write_once(small: tuple[Ledger, Findings], uri: str) -> None:
+    ledger, findings = small
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: sync(findings, ledger, uri), range(2)))
+    assert sorted(report.new for report in done) == [0, 12]
+    assert len(search(uri)) == 12
+
+
+def test_more_seeds_extend_a_comparison(uri: str, tmp_path: Path) -> None:
+    """The delta of every seed once; the mean as it stood at 4 and at 6 seeds."""
+    ledger = Ledger(tmp_path / "ledger")
+    sync(replace(findings_of(ledger, 4, CLAIMS[:1]), revision="4"), ledger, uri)
+    grown = replace(findings_of(ledger, 6, CLAIMS[:1]), revision="6")
+    assert sync(grown, ledger, uri).problem == ""
+    (comparison,) = of_kind(uri, "comparison")
+    deltas = client(uri).get_metric_history(comparison.info.run_id, "delta")
+    assert [point.step for point in deltas] == [0, 1, 2, 3, 4, 5]
+    means = client(uri).get_metric_history(comparison.info.run_id, "delta_mean")
+    assert [point.step for point in means] == [4, 6]
+    assert comparison.data.metrics["delta_mean"] == grown.findings[0].verdict.delta_mean
+    newest = next(run for run in of_kind(uri, "study") if run.data.tags["revision"] == "6")
+    assert {run.data.tags["mlflow.parentRunId"] for run in of_kind(uri, "run")} == {newest.info.run_id}
+
+
+def test_other_evidence_starts_a_new_comparison(small: tuple[Ledger, Findings], uri: str) -> None:
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    first = findings.findings[0]
+    other = replace(first, treatment_runs={seed: f"{seed:016x}" for seed in first.treatment_runs})
+    changed = replace(findings, findings=(other,), revision="other")
+    sync(changed, ledger, uri)
+    verdicts = [run.data.tags["verdict"] for run in of_kind(uri, "comparison")]
+    assert sorted(verdicts) == ["better", "superseded"]
+
+
+def test_a_failed_run_that_finishes_later_is_the_same_run(uri: str, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger, 5, ())  # M1 failed at seed 4
+    sync(findings, ledger, uri)
+    (before,) = search(uri, "attributes.status = 'FAILED' and tags.`semray.kind` = 'run'")
+    run = make_run("M1", 4)
+    fill(ledger, [run])
+    record = ledger.record(run.id)
+    metrics = {name: metric.value for name, metric in record.metrics.items()}
+    rows = tuple(
+        replace(row, status="finished", metrics=metrics, attempt=record.attempt, problem="")
+        if row.id == run.id
+        else row
+        for row in findings.runs
+    )
+    sync(replace(findings, runs=rows), ledger, uri)
+    after = client(uri).get_run(before.info.run_id)
+    assert after.info.status == "FINISHED"
+    assert "t2d/recall_at_10" in after.data.metrics
+
+
+def test_no_secret_reaches_mlflow(
+    small: tuple[Ledger, Findings], uri: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t-in-the-environment")
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    assert "s3cr3t" not in repr(everything(uri))
+    nobody = sync(findings, ledger, "http://me:s3cr3t@127.0.0.1:1")
+    assert nobody.problem == "the server does not answer"
+    assert "s3cr3t" not in nobody.line
+    assert nobody.seconds < 30
+    assert capfd.readouterr() == ("", "")
+
+
+def test_default_uri(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert default_uri(str(tmp_path / "ledger")) == f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.chdir(tmp_path)
+    assert default_uri("s3://bucket/ledger") == f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example:5000")
+    assert default_uri("s3://bucket/ledger") == "http://mlflow.example:5000"
+
+
+def test_ui_command_listens_on_this_machine_alone() -> None:
+    command = ui_command("sqlite:////a place/mlflow.db")
+    assert "--host 127.0.0.1" in command
+    assert "'sqlite:////a place/mlflow.db'" in command
+    assert ui_command("https://user:word@mlflow.example") == "open https://mlflow.example"
+
+
+def test_line_for_the_terminal() -> None:
+    assert SyncReport(uri="u", unchanged=1).line == "mlflow  u: up to date"
+    assert "`semray sync` catches up" in SyncReport(uri="u", problem="the server does not answer").line
+
+
+def test_a_model_is_loaded_back_without_pickle_or_copy(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    backbone = str(tiny_backbone(tmp_path / "backbone", layers=1))
+    body = modules.Transformer(backbone)
+    encoder = SentenceTransformer(modules=[body, modules.Pooling(body.get_embedding_dimension())], device="cpu")
+    ledger = Ledger(tmp_path / "ledger")
+    run = make_run("B1", 0)
+    fill(ledger, [run], save_model=lambda folder: encoder.save(str(folder)))
+    findings = findings_of(ledger, 1, ())
+    sync(findings, ledger, uri)
+    (tracked,) = search(uri, "tags.arm = 'B1'")
+    (output,) = tracked.outputs.model_outputs
+    stored = list(Path(uri.removeprefix("sqlite:///")).parent.rglob("models/*/artifacts/*"))
+    assert {path.name for path in stored} == {"MLmodel", "requirements.txt"}
+    assert sum(path.stat().st_size for path in stored) < 2000
+
+    monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
+    texts = ["a small pot", "water"]
+    with tracked_at(uri):
+        model = f"models:/{output.model_id}"
+        loaded = mlflow.pyfunc.load_model(model)
+        np.testing.assert_allclose(loaded.predict(texts), encoder.encode(texts), atol=1e-6)
+        (tmp_path / "ledger").rename(tmp_path / "moved")
+        with pytest.raises(StudyError, match="holds no model of run"):
+            mlflow.pyfunc.load_model(model)
+        moved = mlflow.pyfunc.load_model(model, model_config={"ledger": str(tmp_path / "moved")})
+        np.testing.assert_allclose(moved.predict(texts), encoder.encode(texts), atol=1e-6)
+
+
+@pytest.fixture
+def start_server(uri: str, tmp_path: Path) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    """Start a real `mlflow server` on a port; returns when it listens."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(port: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri, "--workers", "1",
+                   "--host", "127.0.0.1", "--port", str(port), "--artifacts-destination", str(tmp_path / "proxied")]  # fmt: skip
+        environment = os.environ | {
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        }
+        server = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(server)
+        wait_for(server, "Application startup complete")
+        return server
+
+    yield start
+    for server in started:
+        kill(server)
+
+
+def wait_for(server: subprocess.Popen[str], words: str) -> None:
+    """Read the server's output up to these words, then go on draining it."""
+    assert server.stdout is not None
+    said = []
+    for line in server.stdout:
+        said.append(line)
+        if words in line:
+            threading.Thread(target=server.stdout.read, daemon=True).start()
+            return
+    raise AssertionError("".join(said))
+
+
+def kill(server: subprocess.Popen[str]) -> None:
+    """kill -9 of the server and its workers, which are a process group of their own."""
+    if server.poll() is None:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def test_a_server_that_dies_delays_nothing_and_is_caught_up(
+    uri: str, tmp_path: Path, start_server: Callable[[int], subprocess.Popen[str]]
+) -> None:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    ledger = Ledger(tmp_path / "ledger")
+    server = start_server(port)
+    few = sync(replace(findings_of(ledger, 2, CLAIMS[:1]), revision="2"), ledger, address)
+    assert few.problem == ""
+    findings = findings_of(ledger, 3, CLAIMS[:1])
+    run = next(run for run in findings.runs if run.arm == "B1")
+    assert few.links[run.id].startswith(f"{address}/#/experiments/")
+
+    kill(server)
+    begun = time.monotonic()
+    away = sync(findings, ledger, address)
+    assert away.problem == "the server does not answer"
+    assert time.monotonic() - begun < 30
+
+    start_server(port)
+    caught_up = sync(findings, ledger, address)
+    assert (caught_up.problem, caught_up.new) == ("", 4)  # three runs of the third seed, the newer revision
+    again = sync(findings, ledger, address)
+    assert (again.new, again.updated) == (0, 0)
+    keys = [run.data.tags["semray.run_key"] for run in search(uri)]
+    assert len(keys) == len(set(keys)) == 2 + 10 + 1
+    assert len(points(uri)) == len(set(points(uri)))
