@@ -51,7 +51,7 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     ids_of = _surface_ids(lexicon.synsets, name)
     syn = _columns("syn", synonyms, text, (_synonym_ids(row, ids_of, name) for row in synonyms))
     t2d = _columns("t2d", definitions, text, (_definition_ids(row, ids_of, name) for row in definitions))
-    negatives = _training_negatives(definitions, masked, facts, settings, text)
+    negatives = _training_negatives(definitions, masked, splits, facts, settings, text)
     evaluated = {"dev": splits.dev, "id": splits.id[: data.test_concepts], "hh": splits.hh}
     held = {
         which: eval_split(which, concepts, lexicon.synsets, masked, facts, settings, data.stress_concepts)
@@ -157,16 +157,23 @@ def _columns(
 def _training_negatives(
     rows: Sequence[DefinitionRow],
     masked: Mapping[str, str],
+    splits: Splits,
     facts: Facts,
     settings: NegativeSettings,
     text: Numbers,
 ) -> Negatives:
-    """Every rule's negative for every row; replacements come from the concepts of these rows alone."""
+    """Every rule's negative for every row; replacements come from the concepts of these rows alone.
+
+    An edit may happen on a held-out definition (the antonym of "enter a computer" is that of log-out): it is
+    dropped, or training would push a test definition away.
+    """
     negatives = HardNegatives(facts, pool_of(((row.concept, row.term) for row in rows), masked, facts), settings)
+    is_held_out = cache(lambda text: normdef(text) in splits.wordings)
     texts: list[list[int]] = []
     rules, kinds = bytearray(), bytearray()
     for row in rows:
-        made = negatives.of(row.concept, row.term, row.definition)
+        every = negatives.of(row.concept, row.term, row.definition)
+        made = [negative for negative in every if not is_held_out(negative.text)]
         texts.append([text(negative.text) for negative in made])
         rules.extend(RULES.index(negative.rule) for negative in made)
         kinds.extend(KINDS.index(negative.kind) for negative in made)

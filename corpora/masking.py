@@ -42,9 +42,9 @@ def forms_of(lemma: str, pos: str, irregular: Irregular) -> set[str]:
 
 
 def _like(word: str, irregular: Mapping[str, frozenset[str]]) -> set[str]:
-    """Irregular forms of a word, capitalised as it is."""
-    forms = irregular.get(word.lower(), frozenset())
-    return {form[:1].upper() + form[1:] for form in forms} if word[:1].isupper() else set(forms)
+    """Irregular forms of a word, capitalised as it is, with single spaces."""
+    forms = {" ".join(_PARTS.split(form)) for form in irregular.get(word.lower(), ())}
+    return {form[:1].upper() + form[1:] for form in forms} if word[:1].isupper() else forms
 
 
 def pattern_of(lemmas: Iterable[str], pos: str, irregular: Irregular) -> re.Pattern[str]:
@@ -114,4 +114,4 @@ def _related(synset: Synset, terms: tuple[str, ...], lexicon: Wordnet) -> list[t
 def _may_hold(definition: str, lemmas: Iterable[str], pos: str, irregular: Irregular) -> bool:
     """A cheap test that spares compiling a pattern for the 19 definitions in 20 that hold none of their terms."""
     folded = norm(definition)
-    return any(norm(form) in folded for lemma in lemmas for form in forms_of(lemma, pos, irregular))
+    return any(form.lower() in folded for lemma in lemmas for form in forms_of(lemma, pos, irregular))
