@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -75,15 +76,32 @@ class SentenceEncoder:
     def _model(self) -> Any:
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(
-            str(self.folder),
-            device=self.device,
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True, "torch_dtype": "float32"},
-        ).eval()
+        with quiet():
+            model = SentenceTransformer(
+                str(self.folder),
+                device=self.device,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, "dtype": "float32"},
+            ).eval()
         if self.max_length is not None:
             model.max_seq_length = self.max_length
         return model
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no remarks on weights that only pre-training used."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 @dataclass(frozen=True, eq=False)

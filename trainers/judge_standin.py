@@ -27,7 +27,7 @@ from corpora.cache import digest_of
 from corpora.pairs import STANDIN
 from corpora.pairs_rows import Pairs
 from corpora.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
-from trainers.frozen import DEFINING
+from trainers.frozen import DEFINING, quiet
 
 BATCH = 64
 MAX_TOKENS = 128
@@ -91,7 +91,8 @@ class TokenMatchStandin:
     def _model(self) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
 
-        model = AutoModel.from_pretrained(self.folder, use_safetensors=True, dtype=torch.float32)
+        with quiet():
+            model = AutoModel.from_pretrained(self.folder, use_safetensors=True, dtype=torch.float32)
         return model.to(self.device).eval(), AutoTokenizer.from_pretrained(self.folder)
 
     @cached_property

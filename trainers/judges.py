@@ -17,7 +17,7 @@ from corpora.cache import digest_of, entry, key_of
 from corpora.errors import CorpusError
 from corpora.pairs import STANDIN, PairData, standin_pairs
 from corpora.pairs_rows import Pairs, PairTask, pair_sha256
-from trainers.frozen import DEFINING
+from trainers.frozen import DEFINING, quiet
 
 FORMAT = 1
 BATCH = 32
@@ -72,13 +72,14 @@ class CrossEncoderJudge:
     def _model(self) -> Any:
         from sentence_transformers import CrossEncoder
 
-        return CrossEncoder(
-            str(self.folder),
-            num_labels=1,
-            device=self.device,
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True},
-        )
+        with quiet():
+            return CrossEncoder(
+                str(self.folder),
+                num_labels=1,
+                device=self.device,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,262 @@
+"""The frozen table, the judges and the scorer: stored once, read again, and honest about what they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from corpora.errors import CorpusError
+from corpora.pairs import PairData
+from corpora.pairs_rows import Pairs, PairTask, pair_sha256
+from evaluators.pair_similarity import pair_metrics
+from tests.tiny import WORDS, tiny_backbone
+from trainers.difficulty import Settings
+from trainers.difficulty_data import prepared
+from trainers.difficulty_fit import fit_stack
+from trainers.frozen import SentenceEncoder, embed
+from trainers.judge_standin import TokenMatchStandin, match_features, wording_features
+from trainers.judges import CrossEncoderJudge, ScoresFile, judge_of, scores_of
+from trainers.pair_scorer import GatedPairScorer, ScorerError, export_scorer
+
+SENTENCES = [
+    "the old dog runs",
+    "a dog that runs",
+    "a red cup",
+    "the cup holds water",
+    "fire and wood",
+    "not a house",
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("tiny"), layers=1, width=32)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """An encoder that is only an `encode`: unit vectors from the letters of a text; notes how often it is asked."""
+
+    name: str = "letters"
+    asked: list[int] = field(default_factory=list)
+    broken: bool = False
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"remote": self.name}
+
+    def encode(self, sentences: Sequence[str]) -> np.ndarray:
+        self.asked.append(len(sentences))
+        counts = np.array([[text.count(letter) + 0.1 for letter in "abcdefghijklmnop"] for text in sentences])
+        x = (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+        return 2 * x if self.broken else x
+
+
+def task(n: int = 24) -> PairTask:
+    words = ("dog", "cup", "house", "river")
+
+    def split(kind: str, rows: int) -> Pairs:
+        a = tuple(f"the {words[i % 4]} in a {kind} {'not ' * (i % 3)}town" for i in range(rows))
+        b = tuple(f"a {words[i % 3]} by the {kind} river{' bank' * (i % 2)}" for i in range(rows))
+        return Pairs(tuple(map(str, range(rows))), a, b, np.linspace(0, 1, rows))
+
+    return PairTask("toy", True, split("old", n), split("young", n // 2), "validation", "made up")
+
+
+def test_a_table_is_encoded_once(own_cache: Path) -> None:
+    encoder = Remote()
+    first = embed(encoder, SENTENCES)
+    again = embed(Remote(), SENTENCES)
+    assert encoder.asked == [len(SENTENCES)]
+    assert np.array_equal(first.x, again.x)
+    assert first.key == again.key
+    assert {file.name for file in (own_cache / "embeddings" / first.key).iterdir()} >= {
+        "emb.safetensors",
+        "sentences.arrow",
+        "meta.json",
+    }
+
+
+def test_other_sentences_order_or_encoder_make_another_table() -> None:
+    keys = {
+        embed(Remote(), SENTENCES).key,
+        embed(Remote(), SENTENCES[::-1]).key,
+        embed(Remote(), [*SENTENCES[:-1], SENTENCES[-1] + " "]).key,
+        embed(Remote(name="other"), SENTENCES).key,
+    }
+    assert len(keys) == 4
+
+
+def test_a_damaged_table_is_built_again(own_cache: Path) -> None:
+    first = embed(Remote(), SENTENCES)
+    file = own_cache / "embeddings" / first.key / "emb.safetensors"
+    file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\0")
+    encoder = Remote()
+    assert np.array_equal(embed(encoder, SENTENCES).x, first.x)
+    assert encoder.asked == [len(SENTENCES)]
+
+
+def test_vectors_must_have_unit_length() -> None:
+    with pytest.raises(ValueError, match="has length 2; expected 1"):
+        embed(Remote(broken=True), SENTENCES)
+
+
+def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
+    """Mean of the last layer's unmasked states, unit length; limit and prompt change the table's key."""
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = model(**batch).last_hidden_state
+    mask = batch["attention_mask"][..., None]
+    mean = (hidden * mask).sum(1) / mask.sum(1)
+    found = embed(SentenceEncoder(folder), SENTENCES)
+    np.testing.assert_allclose(found.x, torch.nn.functional.normalize(mean, dim=1).numpy(), atol=1e-5)
+    assert embed(SentenceEncoder(folder, max_length=4), SENTENCES).key != found.key
+    prompted = embed(SentenceEncoder(folder, prompt="the "), SENTENCES)
+    np.testing.assert_allclose(
+        prompted.x[1], embed(SentenceEncoder(folder), ["the " + SENTENCES[1]]).x[0], atol=1e-5
+    )
+
+
+def test_weights_must_be_safetensors(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(CorpusError, match=r"holds no \.safetensors"):
+        embed(SentenceEncoder(tmp_path), SENTENCES)
+
+
+def test_scores_file_in_both_forms(tmp_path: Path) -> None:
+    file = tmp_path / "scores.tsv"
+    file.write_text(f"a\tb\t0.25\n{pair_sha256('c', 'd')}\t1\n")
+    judge = ScoresFile(file, ("stsb",))
+    assert judge.score(["c", "a"], ["d", "b"]).tolist() == [1.0, 0.25]
+    with pytest.raises(CorpusError, match=r"1 of 2 pairs have no score, the first is 'b' / 'a'"):
+        judge.score(["a", "b"], ["b", "a"])
+    file.write_text("a\tb\t1.5\n")
+    with pytest.raises(CorpusError, match=r"line 1: .* accepted"):
+        ScoresFile(file, ()).score(["a"], ["b"])
+
+
+def test_a_judge_is_asked_once_per_table_of_pairs(tmp_path: Path) -> None:
+    file = tmp_path / "scores.tsv"
+    file.write_text("a\tb\t0.25\n")
+    pairs = Pairs(("0",), ("a",), ("b",), np.ones(1))
+    assert scores_of(ScoresFile(file, ()), pairs).tolist() == [0.25]
+    file.write_text("a\tb\t0.75\n")  # another file is another judge
+    assert scores_of(ScoresFile(file, ()), pairs).tolist() == [0.75]
+
+
+def test_a_cross_encoder_reads_pairs_in_order(tmp_path: Path) -> None:
+    """A tiny one: scores in (0, 1); symmetric is the mean of both orders."""
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    backbone = tiny_backbone(tmp_path / "tiny", layers=1, width=16)
+    torch.manual_seed(0)
+    config = BertConfig.from_pretrained(backbone, num_labels=1, initializer_range=0.5)
+    model = BertForSequenceClassification(config)
+    model.save_pretrained(tmp_path / "judge")
+    AutoTokenizer.from_pretrained(backbone).save_pretrained(tmp_path / "judge")
+    a, b = SENTENCES[:3], SENTENCES[3:]
+    one = CrossEncoderJudge("tiny", tmp_path / "judge", ())
+    forward, backward = one.score(a, b), one.score(b, a)
+    both = CrossEncoderJudge("tiny", tmp_path / "judge", (), symmetric=True).score(a, b)
+    assert ((forward > 0) & (forward < 1)).all()
+    assert not np.allclose(forward, backward)
+    np.testing.assert_allclose(both, (forward + backward) / 2, atol=1e-6)
+
+
+def test_the_standin_says_what_it_is_and_prefers_what_matches(folder: Path) -> None:
+    same, other = [f"the old {word} runs" for word in WORDS], [f"water in a small {word}" for word in WORDS[::-1]]
+    held_out = Pairs(
+        tuple(map(str, range(2 * len(WORDS)))), (*same, *same), (*same, *other), np.repeat([1.0, 0.0], len(WORDS))
+    )
+    judge = TokenMatchStandin(folder, held_out)
+    assert (judge.name, judge.saw) == ("token_match_standin", ("stsb",))
+    features = judge.features(["the old dog"] * 2, ["the old dog", "a red cup"])
+    assert features.shape == (2, 30)
+    assert (features[0, :11] > features[1, :11]).all()
+    scores = judge.score(["a red cup holds fire"] * 2, ["a red cup holds fire", "one person was not at home"])
+    assert 0 <= scores[1] < 0.5 < scores[0] <= 1
+
+
+def test_matches_of_equal_tokens_are_whole() -> None:
+    """Two orthogonal tokens on one side, the first of them alone on the other; the last place is padding."""
+    a = torch.tensor([[[1.0, 0], [0, 1], [9, 9]]])
+    b = torch.tensor([[[1.0, 0], [9, 9], [9, 9]]])
+    mask_a, mask_b = torch.tensor([[True, True, False]]), torch.tensor([[True, False, False]])
+    found = match_features(a, b, mask_a, mask_b, mask_a * 3.0, mask_b * 2.0)[0]
+    torch.testing.assert_close(found[:6], torch.tensor([0.5, 1, 2 / 3, 0.5, 1, 2 / 3]))
+    torch.testing.assert_close(found[6:8], torch.tensor([0.0, 1.0]))  # the worst match of either side
+    torch.testing.assert_close(found[9:], torch.tensor([0.0, 1.0]))
+
+
+def test_wording_features_see_numbers_and_negation() -> None:
+    found = wording_features("He did not buy 3 cups.", "He did buy 4 cups.")
+    assert found[6:] == [1.0, 1.0]
+    assert wording_features("same words", "same words") == [1, 1, 1, 0, 1, 4, 0, 0]
+
+
+def test_judges_by_name(folder: Path, tmp_path: Path) -> None:
+    assert judge_of(PairData(), backbone=folder, resolve=Path) is None
+    data = PairData(judge="org/judge", judge_saw=("stsb",), judge_symmetric=True)
+    found = judge_of(data, backbone=folder, resolve=lambda name: tmp_path / name)
+    assert found == CrossEncoderJudge("org/judge", tmp_path / "org/judge", ("stsb",), True)
+
+
+@pytest.fixture
+def exported(tmp_path: Path, folder: Path) -> tuple[Path, Any, Any]:
+    data = prepared(task(), SentenceEncoder(folder), None)
+    settings = Settings(form="pair_lex", steps=40, batch_size=32, d_h=16, m=8)
+    (result,) = fit_stack([(settings, 0)], [data], evaluate=lambda task, said: [said])
+    export_scorer(
+        tmp_path / "scorer", result.trained["toy"], data, backbone=str(folder), prompt=None, max_length=None
+    )
+    return tmp_path / "scorer", data, result.scores[0]
+
+
+def test_an_exported_scorer_gives_the_scores_of_its_evaluation(exported: tuple[Path, Any, Any]) -> None:
+    place, data, said = exported
+    scorer = GatedPairScorer.load(place)
+    split = data.task.evaluation
+    found = scorer.score(list(zip(split.a, split.b, strict=True)))
+    np.testing.assert_allclose(found, said.scores, atol=1e-5)
+    assert np.abs(found - data.evaluation.anchor).max() > 1e-3  # it learned something
+    assert np.abs(found - data.evaluation.anchor).max() <= 0.25 + 1e-5
+    assert scorer.config["origin"]["judge"] == "none"
+    assert sorted(file.name for file in place.iterdir()) == ["adapter.safetensors", "scorer.json"]
+
+
+def test_reranking_puts_the_best_first(exported: tuple[Path, Any, Any]) -> None:
+    scorer = GatedPairScorer.load(exported[0])
+    ranked = scorer.rerank("the old dog runs", SENTENCES)
+    assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
+    assert sorted(place for place, _ in ranked) == list(range(len(SENTENCES)))
+    alone = scorer.score([("the old dog runs", SENTENCES[ranked[0][0]])])
+    assert ranked[0][1] == pytest.approx(float(alone[0]), abs=1e-5)
+    assert scorer.score([]).shape == (0,)
+
+
+def test_a_scorer_refuses_other_folders_and_widths(exported: tuple[Path, Any, Any], tmp_path: Path) -> None:
+    with pytest.raises(ScorerError, match="is not a scorer"):
+        GatedPairScorer.load(tmp_path)
+    with pytest.raises(ScorerError, match="gives 16 numbers a text; accepted: 32"):
+        GatedPairScorer.load(exported[0], encoder=Remote()).score([("a", "b")])
+
+
+def test_only_pair_arms_can_be_exported(tmp_path: Path, folder: Path) -> None:
+    data = prepared(task(), SentenceEncoder(folder), None)
+    settings = Settings(form="complexity", steps=1, batch_size=32, m=8)
+    (result,) = fit_stack([(settings, 0)], [data], evaluate=pair_metrics)
+    with pytest.raises(ValueError, match="form = complexity; accepted for a scorer"):
+        export_scorer(tmp_path / "x", result.trained["toy"], data, backbone="b", prompt=None, max_length=None)
