@@ -1,0 +1,68 @@
+"""Readouts against numbers worked out in float64 elsewhere, and what defines them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trainers import readouts
+from trainers.losses import unit
+
+LAYERS = torch.tensor(
+    [[[1, 0], [3, 2], [9, 9]], [[0, 2], [2, 0], [9, 9]], [[-1, 1], [1, 3], [9, 9]]], dtype=torch.float64
+)[:, None]                                                                   # (3, 1, 3, 2)
+MASK = torch.tensor([[1, 1, 0]])
+
+
+def random_layers() -> torch.Tensor:
+    return torch.randn(4, 5, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+RAGGED = torch.arange(6)[None, :] < torch.tensor([6, 1, 3, 4, 2])[:, None]
+
+
+def test_weighted_by_the_numbers():
+    logits = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
+    pooled = readouts.weighted(list(LAYERS), MASK, logits)
+    assert readouts.layer_mixture(logits).tolist() == pytest.approx([0.090030573, 0.244728471, 0.665240956], abs=1e-6)
+    assert pooled[0].tolist() == pytest.approx([0.424789617, 1.665240956], abs=1e-6)
+    assert unit(pooled)[0].tolist() == pytest.approx([0.247176593, 0.968970449], abs=1e-6)
+
+
+def test_mixing_layers_and_averaging_tokens_commute():
+    layers, logits = random_layers(), torch.tensor([0.3, -1.0, 0.5, 2.0], dtype=torch.float64)
+    mixed_first = readouts.mean(torch.einsum("k,kbtd->btd", logits.softmax(0), layers), RAGGED)
+    assert torch.allclose(readouts.weighted(list(layers), RAGGED, logits), mixed_first, atol=1e-12)
+
+
+def test_all_weight_on_the_last_layer_is_its_mean():
+    layers = random_layers()
+    pooled = readouts.weighted(list(layers), RAGGED, torch.tensor([0.0, 0.0, 0.0, 50.0], dtype=torch.float64))
+    assert torch.allclose(pooled, readouts.mean(layers[-1], RAGGED), atol=1e-6)
+
+
+@pytest.mark.parametrize("read", [readouts.mean, readouts.maximum])
+def test_padding_does_not_count(read):
+    hidden = random_layers()[0]
+    spoilt = torch.where(RAGGED[..., None], hidden, 1e6)
+    alone = torch.cat([read(hidden[i : i + 1, :n], torch.ones(1, n)) for i, n in enumerate(RAGGED.sum(1).tolist())])
+    assert torch.allclose(read(spoilt, RAGGED), alone, atol=1e-9)
+    assert torch.equal(readouts.first(spoilt), hidden[:, 0])
+
+
+def test_divergence_by_the_numbers():
+    found = readouts.readout_divergence(
+        torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64),
+        torch.tensor([0, 0, 1.0], dtype=torch.float64),
+        torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64),
+    )
+    assert found.divergence == pytest.approx(0.223606798, abs=1e-6)
+    assert (found.eta, found.bound_l1, found.bound_2eta) == pytest.approx((1.0, 0.6, 2.0), abs=1e-6)
+
+
+def test_divergence_never_exceeds_its_bounds():
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(50):
+        alpha, beta = torch.randn(2, 4, dtype=torch.float64, generator=generator).softmax(-1)
+        found = readouts.readout_divergence(alpha, beta, torch.randn(4, 8, dtype=torch.float64, generator=generator))
+        assert found.divergence <= found.bound_l1 + 1e-12 <= found.bound_2eta + 1e-9

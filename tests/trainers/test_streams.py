@@ -1,0 +1,36 @@
+"""Named streams: a draw depends on seed and name alone."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainers.streams import number, numpy_stream, torch_stream
+
+
+def test_a_stream_is_the_hash_of_its_name():
+    digest = hashlib.blake2b(b"3|data|t2d|17", digest_size=8).digest()
+    assert number(3, "data", "t2d", 17) == int.from_bytes(digest, "big")
+
+
+def test_streams_ignore_and_spare_the_global_state():
+    np.random.seed(1)
+    torch.manual_seed(1)
+    before = (numpy_stream(0, "data").random(4), torch.rand(3, generator=torch_stream(0, "init")))
+    np.random.seed(2)
+    torch.manual_seed(2)
+    global_draw = torch.get_rng_state()
+    after = (numpy_stream(0, "data").random(4), torch.rand(3, generator=torch_stream(0, "init")))
+    assert np.array_equal(before[0], after[0])
+    assert torch.equal(before[1], after[1])
+    assert torch.equal(global_draw, torch.get_rng_state())
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["data", "init", "dropout", "negatives"]))
+def test_other_seed_step_or_name_is_another_stream(seed: int, step: int, name: str):
+    numbers = {number(seed, name, step), number(seed + 1, name, step), number(seed, name, step + 1), number(seed, "x", step)}
+    assert len(numbers) == 4
