@@ -223,12 +223,21 @@ def _train(plan: Plan, ledger: Ledger) -> bool:
     left = replace(plan, finished=frozenset(ledger.ids()))
     if not left.jobs:
         return False
+    from orchestration.cluster import cores
+    from orchestration.families import family
     from orchestration.lanes import launch
     from orchestration.progress import Watch
 
     watch = Watch(len(left.left))
+    threads = max(1, cores() // len(left.jobs)) if family(plan.study.family).stacked else 1
     try:
-        return launch(left.jobs, ledger=ledger, resources=plan.study.resources, on_event=watch).stopped
+        return launch(
+            left.jobs,
+            ledger=ledger,
+            resources=plan.study.resources,
+            on_event=watch,
+            threads_per_lane=threads,
+        ).stopped
     finally:
         watch.close()
 

@@ -148,7 +148,8 @@ def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequenc
 
 
 def _run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
-    settings, resources = study.arms[arm], study.resources
+    settings, resources, of = study.arms[arm], study.resources, family(study.family)
+    declared = facts.precision if resources.precision == "auto" else resources.precision
     return Run(
         family=study.family,
         arm=arm,
@@ -157,10 +158,10 @@ def _run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) 
         settings=as_plain(settings),
         data=as_plain(study.data),
         evaluate=study.evaluate,
-        defining=family(study.family).defining(settings),
+        defining=of.defining(settings),
         backbone_fingerprint=facts.backbones[backbone],
         corpus_fingerprint=facts.corpus,
         world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
-        precision=facts.precision if resources.precision == "auto" else resources.precision,
+        precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
         zero_stage=resources.deepspeed.zero_stage,
     )

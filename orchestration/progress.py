@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from trainers.world import Progress
 
 
+SHOWN = 3  # runs named at a time
+
+
 class Watch:
     """Turns lane events into words on stderr, with the rate and the time left.
 
@@ -21,7 +24,8 @@ class Watch:
     def __init__(self, total: int, stream: TextIO = sys.stderr, *, heartbeat_seconds: float = 15.0) -> None:
         self.total, self.finished, self.failed = total, 0, 0
         self.stream, self.heartbeat_seconds = stream, heartbeat_seconds
-        self.running: dict[str, tuple[str, Progress | None]] = {}
+        self.running: dict[str, tuple[str, int]] = {}  # run id -> its words and its lane
+        self.moved: dict[int, Progress] = {}  # lane -> where the run, or the stack of runs, on it is
         self.started: float | None = None
         self.last_line = time.monotonic()
         self.bar = stream.isatty()
@@ -33,11 +37,12 @@ class Watch:
         match event:
             case events.LaneReady():
                 self._line("a lane is ready")
-            case events.RunStarted(run=run):
+            case events.RunStarted(run=run, lane=lane):
                 self.started = self.started or time.monotonic()
-                self.running[run.id] = (run.label, None)
-            case events.RunMoved(run=run, progress=progress):
-                self.running[run.id] = (run.label, progress)
+                self.running[run.id] = (run.label, lane)
+                self.moved.pop(lane, None)
+            case events.RunMoved(run=run, progress=progress) if run.id in self.running:
+                self.moved[self.running[run.id][1]] = progress
             case events.RunFinished(run=run, seconds=seconds):
                 self.running.pop(run.id, None)
                 self.finished += 1
@@ -56,11 +61,12 @@ class Watch:
 
     def state(self) -> str:
         """One line: how much is done, how fast, how long it will take."""
-        moving = sum(p.step / p.steps for _, p in self.running.values() if p is not None and p.steps)
+        lanes = [lane for _, lane in self.running.values()]
+        moving = sum(lanes.count(lane) * p.step / p.steps for lane, p in self.moved.items() if p.steps)
         share = (self.finished + self.failed + moving) / max(self.total, 1)
         elapsed = time.monotonic() - self.started if self.started else 0.0
         left = elapsed * (1 - share) / share if share > 0.01 else None
-        rate = sum(p.sentences_per_second for _, p in self.running.values() if p is not None)
+        rate = sum(p.sentences_per_second for lane, p in self.moved.items() if lane in lanes)
         words = [f"{self.finished}/{self.total} runs", f"{100 * share:.0f} %"]
         if rate:
             words.append(f"{rate:.0f} sentences/s")
@@ -75,14 +81,17 @@ class Watch:
 
     def _tick(self) -> None:
         if self.bar:
-            names = ", ".join(label for label, _ in self.running.values())
             width = 24
             filled = round(width * (self.finished + self.failed) / max(self.total, 1))
-            text = f"{'━' * filled}{'╌' * (width - filled)}  {self.state()}  {names}"
+            text = f"{'━' * filled}{'╌' * (width - filled)}  {self.state()}  {self._names()}"
             self.stream.write(f"\r\x1b[K{text[:150]}")
             self.stream.flush()
         elif self.running and time.monotonic() - self.last_line > self.heartbeat_seconds:
-            self._line("running " + ", ".join(label for label, _ in self.running.values()))
+            self._line(f"running {self._names()}")
+
+    def _names(self) -> str:
+        labels = [label for label, _ in self.running.values()]
+        return ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
 
 
 def duration(seconds: float) -> str:
