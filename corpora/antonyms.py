@@ -18,6 +18,7 @@ from corpora.wordnet import Pointer, Synset, Wordnet
 FIRST_SENSES = 3
 _POS_ORDER = "nvar"
 _ONE_WORD = re.compile(r"[A-Za-z]+")
+_ARTICLE_BEFORE = re.compile(r"\b([Aa]n?)\s+$")
 
 
 class Flip(NamedTuple):
@@ -48,7 +49,8 @@ class Antonyms:
             for token in tokens:
                 flip = self._flip(token.group().lower(), indirect) if self._is_content(token) else None
                 if flip and flip.base not in present and flip.text.lower() not in present:
-                    return _replaced(definition, token, flip.text), "indirect" if indirect else "direct"
+                    edited = replace_word(definition, token.start(), token.end(), flip.text)
+                    return edited, "indirect" if indirect else "direct"
         return None
 
     def _is_content(self, token: re.Match[str]) -> bool:
@@ -105,13 +107,6 @@ class Antonyms:
         else:
             form = "est" if word.endswith("st") else "er"
         return inflected(antonym, form, irregular)
-
-
-def _replaced(definition: str, token: re.Match[str], text: str) -> str:
-    return replace_word(definition, token.start(), token.end(), text)
-
-
-_ARTICLE_BEFORE = re.compile(r"\b([Aa]n?)\s+$")
 
 
 def replace_word(text: str, start: int, end: int, word: str) -> str:
