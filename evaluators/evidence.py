@@ -201,7 +201,7 @@ def _tested(
 
 
 def _test_name(claim: Claim, test: str, estimate: Estimate | Anytime | None) -> str | None:
-    """ "Not worse" is read from the t of the same standard error, one-sided; sign vectors have no margin."""
+    """Sign vectors have no margin: "not worse" is read from the t of the same standard error, one-sided."""
     if claim.expect == "not_worse" and estimate is None:
         return None
     if claim.expect != "not_worse" or test == "t e-process":

@@ -127,14 +127,14 @@ class MoreSeeds:
 
     k: int | None
     k_upper: int | None
-    settles: bool = True  # False: item noise alone hides the target, whatever the number of seeds
+    settles: bool = True  # False: what hides the target is item noise, whatever the number of seeds
 
 
 def more_seeds(
     n: int, target: float, sd: float, *, aim: Aim, alpha: float, v_item: float = 0.0, groups: int = 0
 ) -> MoreSeeds:
     """How many seeds beyond n reach power .80 for `target` (in metric units; a margin for the null aims)."""
-    if v_item and target < _settled_by_infinitely_many(aim, alpha) * math.sqrt(v_item):
+    if v_item and (sd == 0 or target < _settled_by_infinitely_many(aim, alpha) * math.sqrt(v_item)):
         return MoreSeeds(k=None, k_upper=None, settles=False)
 
     def still(sd: float) -> int | None:

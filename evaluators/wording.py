@@ -45,7 +45,7 @@ def decide(claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str,
         return Decision(verdict="undecided", words="exploratory (selected on these seeds)")
     word = _word(claim, evidence, q, rules.alpha)
     if word == "undecided":
-        return _undecided(claim, evidence, q, rules)
+        return _undecided(claim, pairs, evidence, q, rules)
     nuance = _nuance(claim, evidence, word, q, rules.alpha)
     words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
     plain = words.get(word, f"{word} than {claim.control}" if claim.signal else word)
@@ -92,8 +92,10 @@ def _fragility(evidence: Evidence) -> str:
     return "".join(f"; {flag}" for flag in evidence.flags if flag in (ITEM_FRAGILE, SEED_FRAGILE))
 
 
-def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    more, advice = _advice(claim, evidence, rules)
+def _undecided(
+    claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules
+) -> Decision:
+    more, advice = _advice(claim, pairs, evidence, rules)
     kept_back = [line for line, p in evidence.lines.items() if p <= rules.alpha < q[line] and line != "signal"]
     family = (
         f" (p alone is at most {rules.alpha}; the family of {rules.claims} keeps it back)" if kept_back else ""
@@ -102,7 +104,7 @@ def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: 
     return Decision(verdict="undecided", words=words, more=more)
 
 
-def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
+def _advice(claim: Claim, pairs: PairedSeeds, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
     n, level = len(evidence.deltas), rules.alpha / rules.claims
     if rules.sequential and n >= rules.sequential.n_max:
         return None, f"the declared maximum of {rules.sequential.n_max} seeds is reached"
@@ -116,7 +118,7 @@ def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds |
     observed = abs(float(evidence.deltas.mean()))
     target = claim.min_effect if aim == "difference" and claim.min_effect else claim.margin or observed
     hope = "" if target in (claim.min_effect, claim.margin) else " if the observed effect is true"
-    sd = float(np.std(evidence.deltas, ddof=1))
+    sd = 0.0 if pairs.flat else float(np.std(evidence.deltas, ddof=1))
     if rules.sequential:
         more = _until(n, target, sd, rules.sequential.tau2, level, rules.sequential.n_max)
         if more.k is None:

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
@@ -193,6 +193,7 @@ def test_which_test_decides_depends_on_seeds_and_claims_only():
     assert seed_test(17, 2_000, 0.05) == "paired t"  # one draw in 100,001 is no level of that family
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-6), min_size=2, max_size=10),
     st.floats(0.01, 100),

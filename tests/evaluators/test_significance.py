@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -304,6 +304,13 @@ def test_untrained_arms_can_be_compared_on_items():
     assert found.p == pytest.approx(stats.ttest_rel(pairs.items.treatment[0], pairs.items.control[0]).pvalue)  # type: ignore[union-attr]
 
 
+def test_more_seeds_of_untrained_arms_are_no_help():
+    rng = np.random.default_rng(0)
+    control = np.repeat(rng.normal(size=(1, 300)), 3, 0)
+    pairs = with_items(control + rng.normal(0.02, 1, size=(1, 300)), control)
+    assert "more seeds cannot settle this" in judge([(claim(min_effect=1.0), pairs)])[0].words
+
+
 @pytest.mark.parametrize("kind", ["spearman", "pearson", "auc", "balanced_accuracy", "f1"])
 def test_every_metric_with_items_gets_a_crossed_t(kind: str):
     rng = np.random.default_rng(1)
@@ -534,6 +541,7 @@ def test_interval_of_description_from_ten_seeds_on():
 deltas_of_any_kind = st.lists(st.one_of(st.floats(-2, 2), st.sampled_from([0.0, 0.1, 0.5])), max_size=12)
 
 
+@settings(deadline=None)
 @given(deltas_of_any_kind, st.sampled_from(["better", "worse", "equivalent", "not_worse"]), st.booleans())
 def test_words_a_report_may_print(deltas, expect, growing):
     found = judge([(claim(expect, margin=0.2), paired(deltas))], sequential=Sequential() if growing else None)[0]
@@ -545,6 +553,7 @@ def test_words_a_report_may_print(deltas, expect, growing):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-40, 40), min_size=2, max_size=18), st.booleans())
 def test_swapping_the_arms_mirrors_the_verdict(values, growing):
     pairs = paired(np.array(values) / 50)
@@ -563,6 +572,7 @@ def test_swapping_the_arms_mirrors_the_verdict(values, growing):
     assert a.effect_dz is None or a.effect_dz == pytest.approx(-b.effect_dz)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-40, 40), min_size=2, max_size=12), st.sampled_from([0.01, 3.0, 100.0]))
 def test_units_do_not_matter(values, scale):
     pairs = paired(np.array(values) / 50)
