@@ -1,0 +1,200 @@
+"""MLflow's own page in a real browser: what a person sees after a sync, started with the command semray names.
+
+Screenshots go to screenshots/, which git ignores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from orchestration.findings import Findings
+from orchestration.ledger import Ledger
+from orchestration.report import write
+from orchestration.tracking import sync, ui_command
+from tests.finished_study import findings_of
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "screenshots"
+SECONDS = 60  # MLflow's page loads megabytes of script; a busy machine needs that long
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="needs Debian's chromium and chromium-driver: no chromium on PATH"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Findings, str]:
+    """A finished study, synced straight into SQLite."""
+    folder = tmp_path_factory.mktemp("ui")
+    ledger = Ledger(folder / "ledger")
+    findings, uri = findings_of(ledger), f"sqlite:///{folder / 'mlflow.db'}"
+    assert sync(findings, ledger, uri).problem == ""
+    return findings, uri
+
+
+@pytest.fixture(scope="module")
+def server(tracked: tuple[Findings, str]) -> Iterator[str]:
+    """The address of a server started as `ui_command` says, on a free port."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = ["env", *shlex.split(ui_command(tracked[1]))]
+    command[command.index("5000")] = str(port)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if "Application startup complete" in line:
+            break
+    else:
+        raise AssertionError("".join(said))
+    threading.Thread(target=process.stdout.read, daemon=True).start()
+    yield f"http://127.0.0.1:{port}"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = CHROMIUM or ""
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+        "--window-size=1600,1150", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = Chrome(options=options, service=ChromeService(DRIVER))
+    SCREENSHOTS.mkdir(exist_ok=True)
+    yield found
+    found.quit()
+
+
+def until(browser: Chrome, condition: Callable[[Chrome], Any]) -> Any:
+    """What the condition returns once it is truthy; elements that the page replaces meanwhile are looked up again."""
+    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    ignored = (NoSuchElementException, StaleElementReferenceException)
+    try:
+        return WebDriverWait(browser, SECONDS, ignored_exceptions=ignored).until(condition)
+    except TimeoutException:
+        keep(browser, "timeout")
+        raise AssertionError(f"not within {SECONDS} s; on the screen: {text_of(browser)[:2000]}") from None
+
+
+def visit(browser: Chrome, address: str, *words: str) -> None:
+    """Open a page of MLflow, wait for these words, and close the side panel that covers a quarter of it."""
+    browser.get(address)
+    until(browser, shows(*words))
+    for close in browser.find_elements("css selector", "[data-component-id='mlflow.assistant.chat_panel.close']"):
+        close.click()
+
+
+def text_of(browser: Chrome) -> str:
+    return browser.find_element("tag name", "body").text
+
+
+def shows(*words: str) -> Callable[[Chrome], bool]:
+    return lambda browser: all(word in text_of(browser) for word in words)
+
+
+def keep(browser: Chrome, name: str) -> None:
+    browser.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+
+
+def tracked_runs(uri: str, findings: Findings, condition: str) -> tuple[str, list[Any]]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name(findings.study)
+    assert experiment is not None
+    return experiment.experiment_id, list(client.search_runs([experiment.experiment_id], condition))
+
+
+def test_paired_runs_side_by_side(tracked: tuple[Findings, str], server: str, browser: Chrome) -> None:
+    """The compare page of both arms at one seed: settings that differ, and the metric with both values."""
+    findings, uri = tracked
+    experiment, runs = tracked_runs(uri, findings, "tags.seed = '3' and tags.arm LIKE 'B1%'")
+    ids = quote(json.dumps([run.info.run_id for run in runs]))
+    address = f"{server}/#/compare-runs?runs={ids}&experiments={quote(json.dumps([experiment]))}"
+    visit(browser, address, "B1 seed 3", "B1-noHN seed 3", "hard_negatives", "t2d/recall_at_10")
+    values = [run.data.metrics["t2d/recall_at_10"] for run in runs]
+    until(browser, shows(*(f"{value:.3f}"[:5] for value in values)))
+    until(browser, lambda page: page.find_elements("css selector", ".js-plotly-plot svg"))
+    keep(browser, "compare_runs")
+
+
+def test_a_comparison_with_its_forest_plot(tracked: tuple[Findings, str], server: str, browser: Chrome) -> None:
+    """The overview names the verdict; the artifact page draws the plot."""
+    findings, uri = tracked
+    experiment, runs = tracked_runs(uri, findings, "tags.claim = 'H1'")
+    page = f"{server}/#/experiments/{experiment}/runs/{runs[0].info.run_id}"
+    visit(browser, page, "H1: B1 - B0", "is better than B0 on t2d/recall@10", "delta_mean")
+    keep(browser, "comparison")
+    visit(browser, f"{page}/artifacts/forest.png", "forest.png", "comparison.json")
+    until(
+        browser, lambda found: max(map(drawn_width, found.find_elements("css selector", "img")), default=0) > 500
+    )
+    keep(browser, "comparison_forest")
+
+
+def drawn_width(image: Any) -> int:
+    """Pixels of an image's content once it is decoded, 0 before."""
+    return int(image.get_property("naturalWidth") or 0)
+
+
+def test_verdicts_are_filtered_by_tag(tracked: tuple[Findings, str], server: str, browser: Chrome) -> None:
+    findings, uri = tracked
+    experiment, _ = tracked_runs(uri, findings, "")
+    asked = quote("tags.verdict = 'better'")
+    visit(browser, f"{server}/#/experiments/{experiment}/runs?searchFilter={asked}", "matching runs")
+    until(browser, lambda page: page.find_elements("css selector", "[role=gridcell] button"))[0].click()  # unfold
+    until(browser, shows("H1: B1 - B0", "H3a: B1 - B1-noHN"))
+    assert "H3b: B1 - B1-noHN" not in text_of(browser)
+    keep(browser, "better_verdicts")
+
+
+def test_the_report_opens_from_a_file(tracked: tuple[Findings, str], browser: Chrome, tmp_path: Path) -> None:
+    """No network, nothing wider than the window, and a figure leads to its run."""
+    findings, _ = tracked
+    browser.get_log("browser")
+    browser.get(write(findings, tmp_path).as_uri())
+    assert findings.question in text_of(browser)
+    assert "Where it fails" in text_of(browser)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.get_log("browser") == []
+    keep(browser, "report")
+    browser.find_element("css selector", "summary").click()
+    browser.find_element("css selector", "#seeds td a").click()
+    run = findings.findings[0].control_runs[0]
+    assert browser.current_url.endswith(f"#run-{run}")
+    assert browser.find_element("id", f"run-{run}").is_displayed()
