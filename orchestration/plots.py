@@ -1,7 +1,7 @@
 """The plots of a study: forest, seed by seed, learning curves. Each is a matplotlib Figure, saved as SVG or PNG.
 
 Verdicts differ in colour (Okabe and Ito's palette, told apart with any kind of colour vision) and in the shape of
-their mark. In the SVG every point links to its run, and the two inks follow the page's light or dark scheme.
+their mark. In the SVG every point links to its run, and the colours follow the page's light or dark scheme.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ COLOURS = {
     "undecided": "#6e7681",
 }
 MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
+MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
@@ -222,14 +223,14 @@ def _curve_panel(axes: Axes, rows: Sequence[RunRow]) -> None:
     """A thin line per seed, linked to its run; a thick one for their mean where the steps are shared."""
     for row in rows:
         steps, losses = zip(*row.curve, strict=True)
-        (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=0.8, alpha=0.4)
+        (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=0.9, alpha=0.55)
         line.set_url(f"#run-{row.id}")
     shared = {tuple(step for step, _ in row.curve) for row in rows}
     if len(rows) > 1 and len(shared) == 1:
         means = [
             sum(values) / len(values) for values in zip(*([y for _, y in row.curve] for row in rows), strict=True)
         ]
-        axes.plot(shared.pop(), means, color=INK, lw=1.6)
+        axes.plot(shared.pop(), means, color=INK, lw=1.1)
     axes.margins(x=0.02)
 
 
@@ -243,8 +244,8 @@ def svg(figure: Figure, name: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", text)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", text)
-    for colour, variable in ((INK, "--ink"), (FAINT, "--faint"), (PAPER, "--paper")):
-        text = text.replace(colour, f"var({variable})")
+    for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
+        text = text.replace(colour, f"var(--{variable})")
     return text
 
 

@@ -10,7 +10,7 @@ from orchestration.report_tables import (
     ClaimRow,
     agreement,
     anchor,
-    arm_rows,
+    arm_cell,
     caption,
     claim_rows,
     compared_metrics,
@@ -57,14 +57,34 @@ def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[s
         "forest": drawn.get("forest", ""),
         "curves": drawn.get("curves", ""),
         "trouble": _trouble(findings),
-        "arm_tables": [
-            (title, metrics, arm_rows(findings, metrics))
-            for title, metrics in (("Compared metrics", compared), ("Every other metric", rest))
-            if metrics
-        ],
+        "compared": compared,
+        "rest": rest,
+        "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
         "varied": _varied(findings.arms),
         "caption": caption(findings),
         "status": {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
+    }
+
+
+def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
+    """Means by metric and arm on one backbone, and the run behind every value: {(metric, arm): {seed: run}}."""
+    runs = {arm: [row for row in findings.of(arm, backbone) if not row.selection] for arm in findings.arms}
+    arms = [arm for arm, rows in runs.items() if rows]
+    metrics = list(findings.metrics)
+    return {
+        "backbone": backbone,
+        "arms": arms,
+        "cells": {
+            (metric, arm): arm_cell(findings.values(arm, backbone, metric).values())
+            for metric in metrics
+            for arm in arms
+        },
+        "seeds": list(dict.fromkeys(row.seed for arm in arms for row in runs[arm])),
+        "runs": {
+            (metric, arm): {row.seed: row for row in runs[arm] if metric in row.metrics}
+            for metric in metrics
+            for arm in arms
+        },
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -36,11 +36,10 @@ class ClaimRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmCell:
-    """What one arm reached on one metric: `text` is "0.512 ± 0.003", `seeds` every value behind it."""
+    """What one arm reached on one metric: "0.512 ± 0.003" over n seeds."""
 
     text: str
     n: int
-    seeds: tuple[tuple[int | None, float], ...]
 
 
 def anchor(verdict: Verdict) -> str:
@@ -134,24 +133,23 @@ def compared_metrics(findings: Findings) -> list[str]:
     return [metric for metric in findings.metrics if metric in named] or list(findings.metrics)
 
 
-def arm_cell(values: Mapping[int | None, float]) -> ArmCell:
+def arm_cell(values: Iterable[float]) -> ArmCell:
     """Mean ± standard deviation over seeds (n - 1 in the denominator); a single value stands alone."""
-    seeds = tuple(values.items())
-    finite = [value for _, value in seeds if math.isfinite(value)]
+    finite = [value for value in values if math.isfinite(value)]
     if not finite:
-        return ArmCell(text=NONE, n=0, seeds=seeds)
+        return ArmCell(text=NONE, n=0)
     mean = statistics.fmean(finite)
     if len(finite) == 1:
-        return ArmCell(text=f"{mean:.{places_for(abs(mean) / 100)}f}", n=1, seeds=seeds)
+        return ArmCell(text=f"{mean:.{places_for(abs(mean) / 100)}f}", n=1)
     spread = statistics.stdev(finite)
     places = places_for(spread)
-    return ArmCell(text=f"{mean:.{places}f} ± {spread:.{places}f}", n=len(finite), seeds=seeds)
+    return ArmCell(text=f"{mean:.{places}f} ± {spread:.{places}f}", n=len(finite))
 
 
 def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str, list[ArmCell]]]:
     """(arm, backbone, one cell per metric) for every arm of the study."""
     return [
-        (arm, backbone, [arm_cell(findings.values(arm, backbone, metric)) for metric in metrics])
+        (arm, backbone, [arm_cell(findings.values(arm, backbone, metric).values()) for metric in metrics])
         for backbone in findings.backbones
         for arm in findings.arms
         if findings.of(arm, backbone)

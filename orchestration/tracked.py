@@ -180,6 +180,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         "sign_agreement": verdict.sign_agreement,
         "effect_dz": verdict.effect_dz,
         "hedges_g": verdict.hedges_g,
+        "e_value": verdict.e_values[-1] if verdict.e_values else None,
         "n_seeds": verdict.n_seeds,
     }
     told = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
@@ -188,7 +189,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
     figures["forest"] = plots.forest(replace(findings, findings=(finding,)))
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
     items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.items]
-    head = (verdict.control, verdict.treatment, "difference")
+    arms = (verdict.control, verdict.treatment)
     return Entry(
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
         tags={
@@ -207,8 +208,8 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         },
         files={"comparison.json": _json(verdict.to_dict()), **_pictures(figures)},
         tables={
-            "seeds.json": (("seed", *head), seeds),
-            **({"items.json": (("item", *head), items)} if items else {}),
+            "seeds.json": (("seed", *arms, "difference"), seeds),
+            **({"items.json": (("item", *arms, "gain"), items)} if items else {}),
         },
     )
 

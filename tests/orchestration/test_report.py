@@ -136,10 +136,10 @@ def test_p_in_words(p: float | None, text: str) -> None:
 
 def test_arm_cell_by_hand() -> None:
     """1, 2, 3: mean 2, variance (1 + 0 + 1) / 2 = 1."""
-    cell = arm_cell({0: 1.0, 1: 2.0, 2: 3.0})
+    cell = arm_cell([1.0, 2.0, 3.0])
     assert (cell.text, cell.n) == ("2.000 ± 1.000", 3)
-    assert arm_cell({None: 0.5}).text == "0.500"
-    assert arm_cell({}).text == "–"
+    assert arm_cell([0.5]).text == "0.500"
+    assert arm_cell([]).text == "–"
 
 
 def test_page_is_self_contained(page: str) -> None:
