@@ -130,7 +130,9 @@ def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:
     texts = [*(side for pair in names for side in pair), *definitions, *(f"not {text}" for text in definitions)]
     place = np.arange(concepts, dtype=np.int32)
     ids = Ragged.of([[concept, concepts + concept // 4] if concept % 4 < 2 else [concept] for concept in place])
-    wrong = [[3 * concepts + row, *((2 * concepts + rng.permutation(concepts)[: row % 3]).tolist())] for row in place]
+    wrong = [
+        [3 * concepts + row, *((2 * concepts + rng.permutation(concepts)[: row % 3]).tolist())] for row in place
+    ]
     negatives = Ragged.of(wrong)
     none = np.zeros(len(negatives.values), np.uint8)
     return ConceptCorpus(

@@ -185,9 +185,10 @@ def _deepspeed_engine(
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     )
-    engine, *_ = deepspeed.initialize(
-        model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
-    )
+    with _quiet():
+        engine, *_ = deepspeed.initialize(
+            model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
+        )
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
     try:
@@ -234,9 +235,16 @@ def reset_process(seed: int, world: World) -> None:
     torch.manual_seed(number(seed, "process"))
 
 
-def _import_deepspeed() -> Any:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No remarks on compilers that nothing here needs, nor on what DeepSpeed uses of torch."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # remarks on compilers that nothing here needs
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _import_deepspeed() -> Any:
+    with _quiet():
         import deepspeed
         import deepspeed.ops
         from deepspeed.utils import logger
@@ -250,9 +258,10 @@ def _import_deepspeed() -> Any:
 def _checkpointed() -> list[type]:
     """The classes of DeepSpeed that its checkpoints hold (ZeRO 1 and above)."""
     from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
+    from deepspeed.runtime.zero.config import ZeroStageEnum
     from deepspeed.utils.tensor_fragment import fragment_address
 
-    return [LossScaler, DynamicLossScaler, fragment_address]
+    return [LossScaler, DynamicLossScaler, ZeroStageEnum, fragment_address]
 
 
 def _join_process_group(world: World) -> None:

@@ -41,7 +41,7 @@ def test_rows_that_share_a_concept_are_no_negatives():
 
 
 def test_hard_negative_bce_of_the_valid_scores():
-    scores = torch.tensor([0.9, 0.2, -0.1, 0.6], dtype=torch.float64)       # the invalid fourth is never formed
+    scores = torch.tensor([0.9, 0.2, -0.1, 0.6], dtype=torch.float64)  # the invalid fourth is never formed
     loss = losses.hard_negative_bce(scores, margin=0.2, temperature=0.05)
     assert loss.item() == pytest.approx(5.673989776, abs=1e-6)
     assert 0.5 * loss.item() == pytest.approx(2.836994888, abs=1e-6)
@@ -52,7 +52,8 @@ def test_no_negatives_is_a_zero_that_keeps_the_graph():
     loss = losses.hard_negative_bce(weight[:0], margin=0.2, temperature=0.05)
     loss.backward()
     assert loss.item() == 0.0
-    assert weight.grad is not None and weight.grad.tolist() == [0.0, 0.0]
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [0.0, 0.0]
 
 
 def test_unified_counts_negatives_in_their_own_row_only():
@@ -97,7 +98,11 @@ def test_a_mask_that_keeps_all_changes_nothing(left: np.ndarray, right: np.ndarr
 
 @given(vectors, vectors, st.permutations(range(5)))
 def test_the_order_of_rows_does_not_matter(left: np.ndarray, right: np.ndarray, order: list[int]):
-    q, c, keep = torch.from_numpy(left), torch.from_numpy(right), torch.from_numpy(losses.keep_mask([[0], [1], [0, 2], [3], [2]]))
+    q, c, keep = (
+        torch.from_numpy(left),
+        torch.from_numpy(right),
+        torch.from_numpy(losses.keep_mask([[0], [1], [0, 2], [3], [2]])),
+    )
     once = losses.info_nce(q, c, temperature=0.1, keep=keep)
     again = losses.info_nce(q[order], c[order], temperature=0.1, keep=keep[order][:, order])
     assert again.item() == pytest.approx(once.item(), abs=1e-9)
@@ -105,10 +110,15 @@ def test_the_order_of_rows_does_not_matter(left: np.ndarray, right: np.ndarray, 
 
 @given(vectors, vectors)
 def test_rows_split_among_workers_average_to_the_whole(left: np.ndarray, right: np.ndarray):
-    q, c, keep = torch.from_numpy(left), torch.from_numpy(right), torch.from_numpy(losses.keep_mask([[0], [0], [1], [2], [1]]))
+    q, c, keep = (
+        torch.from_numpy(left),
+        torch.from_numpy(right),
+        torch.from_numpy(losses.keep_mask([[0], [0], [1], [2], [1]])),
+    )
     whole = losses.info_nce_directed(q, c, temperature=0.1, keep=keep)
     parts = [
-        losses.info_nce_directed(q[[row]], c, temperature=0.1, keep=keep[[row]], own=torch.tensor([row])) for row in range(5)
+        losses.info_nce_directed(q[[row]], c, temperature=0.1, keep=keep[[row]], own=torch.tensor([row]))
+        for row in range(5)
     ]
     assert torch.stack(parts).mean().item() == pytest.approx(whole.item(), abs=1e-9)
 

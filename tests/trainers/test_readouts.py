@@ -10,7 +10,7 @@ from trainers.losses import unit
 
 LAYERS = torch.tensor(
     [[[1, 0], [3, 2], [9, 9]], [[0, 2], [2, 0], [9, 9]], [[-1, 1], [1, 3], [9, 9]]], dtype=torch.float64
-)[:, None]                                                                   # (3, 1, 3, 2)
+)[:, None]  # (3, 1, 3, 2)
 MASK = torch.tensor([[1, 1, 0]])
 
 
@@ -24,7 +24,9 @@ RAGGED = torch.arange(6)[None, :] < torch.tensor([6, 1, 3, 4, 2])[:, None]
 def test_weighted_by_the_numbers():
     logits = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
     pooled = readouts.weighted(list(LAYERS), MASK, logits)
-    assert readouts.layer_mixture(logits).tolist() == pytest.approx([0.090030573, 0.244728471, 0.665240956], abs=1e-6)
+    assert readouts.layer_mixture(logits).tolist() == pytest.approx(
+        [0.090030573, 0.244728471, 0.665240956], abs=1e-6
+    )
     assert pooled[0].tolist() == pytest.approx([0.424789617, 1.665240956], abs=1e-6)
     assert unit(pooled)[0].tolist() == pytest.approx([0.247176593, 0.968970449], abs=1e-6)
 
@@ -45,7 +47,9 @@ def test_all_weight_on_the_last_layer_is_its_mean():
 def test_padding_does_not_count(read):
     hidden = random_layers()[0]
     spoilt = torch.where(RAGGED[..., None], hidden, 1e6)
-    alone = torch.cat([read(hidden[i : i + 1, :n], torch.ones(1, n)) for i, n in enumerate(RAGGED.sum(1).tolist())])
+    alone = torch.cat(
+        [read(hidden[i : i + 1, :n], torch.ones(1, n)) for i, n in enumerate(RAGGED.sum(1).tolist())]
+    )
     assert torch.allclose(read(spoilt, RAGGED), alone, atol=1e-9)
     assert torch.equal(readouts.first(spoilt), hidden[:, 0])
 
@@ -64,5 +68,7 @@ def test_divergence_never_exceeds_its_bounds():
     generator = torch.Generator().manual_seed(1)
     for _ in range(50):
         alpha, beta = torch.randn(2, 4, dtype=torch.float64, generator=generator).softmax(-1)
-        found = readouts.readout_divergence(alpha, beta, torch.randn(4, 8, dtype=torch.float64, generator=generator))
+        found = readouts.readout_divergence(
+            alpha, beta, torch.randn(4, 8, dtype=torch.float64, generator=generator)
+        )
         assert found.divergence <= found.bound_l1 + 1e-12 <= found.bound_2eta + 1e-9

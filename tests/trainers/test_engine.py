@@ -1,0 +1,325 @@
+"""The training loop from outside: same seed same weights, resume, divergence, and many runs in one process."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import random
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.workers import together
+from trainers import engine
+from trainers.engine import Diverged, Recipe, best_precision, fit
+from trainers.optimisation import parameter_groups, schedule
+from trainers.streams import torch_stream
+from trainers.world import Progress, World
+
+
+class Net(nn.Module):
+    """Two layers with dropout, named like a transformer so that every kind of group occurs."""
+
+    def __init__(self, width: int = 16, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleDict({"word": nn.Linear(8, width)})
+        self.layer = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, width)])
+        self.LayerNorm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 1)
+        self.layer_logits = nn.Parameter(torch.zeros(2))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        hidden = self.embeddings["word"](rows)
+        first = self.dropout(torch.tanh(self.layer[0](hidden)))
+        second = torch.tanh(self.layer[1](first))
+        first_weight, second_weight = self.layer_logits.softmax(0)
+        return self.head(self.LayerNorm(first_weight * first + second_weight * second))[:, 0].float()
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def rows(step: int) -> Rows:
+    x = torch.randn(16, 8, generator=torch_stream(0, "rows", step))
+    return Rows(x, x[:, 0] * x[:, 1])
+
+
+def square(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
+    return {"square": ((encode(batch.x) - batch.y) ** 2).mean()}
+
+
+def net(seed: int = 0, **options: Any) -> Net:
+    torch.manual_seed(seed)
+    return Net(**options)
+
+
+def trained(
+    steps: int = 12, seed: int = 0, world: World | None = None, model: Net | None = None, loss: Any = square
+) -> tuple[Net, list[Progress]]:
+    model = model if model is not None else net()
+    curve = fit(
+        model,
+        loss,
+        rows,
+        groups=parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01),
+        recipe=Recipe(steps=steps, warmup=3),
+        seed=seed,
+        world=world or World(),
+    )
+    return model, curve
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_one_seed_is_one_result_bit_for_bit(precision: Any):
+    world = World(precision=precision)
+    one, first = trained(world=world)
+    model = net()
+    random.seed(9)
+    torch.manual_seed(9)
+    np.random.seed(9)  # noqa: NPY002 - the global state is what must not matter
+    torch.set_default_dtype(torch.float64)  # what an earlier run may leave behind
+    other, second = trained(model=model, world=world)
+    assert torch.get_default_dtype() == torch.float32
+    assert [p.loss for p in first] == [p.loss for p in second]
+    assert same(weights(one), weights(other))
+    _, third = trained(seed=1, world=world)
+    assert [p.loss for p in first] != [p.loss for p in third]
+
+
+def test_it_is_adamw_with_clipping_and_the_declared_rates():
+    """A plain torch loop over the same batches, rates and dropout streams is the oracle."""
+    ours, curve = trained()
+    model = net()
+    groups = parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
+    rates = [group["lr"] for group in optimizer.param_groups]
+    for step, progress in enumerate(curve):
+        torch.manual_seed(engine.number(0, "dropout", step, 0))
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * schedule(step, steps=12, warmup=3)
+        loss = square(model, rows(step))["square"]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        assert progress.loss == pytest.approx(loss.item(), abs=1e-6)
+        assert progress.learning_rate == pytest.approx(1e-2 * schedule(step, steps=12, warmup=3))
+    for name, value in weights(model).items():
+        assert torch.allclose(ours.state_dict()[name], value, atol=1e-5), name
+
+
+def test_it_learns_and_reports_every_step():
+    seen: list[Progress] = []
+    _, curve = trained(steps=60, world=World(report=seen.append))
+    assert seen == curve
+    assert [p.step for p in curve] == list(range(1, 61))
+    assert np.mean([p.loss for p in curve[-10:]]) < 0.8 * np.mean([p.loss for p in curve[:10]])
+    assert all(p.terms == {"square": p.loss} and p.sentences_per_second > 0 for p in curve)
+
+
+def test_rates_by_depth_and_who_is_decayed():
+    model = Net()
+    groups = parameter_groups(
+        model, depth=2, learning_rate=1.0, layer_decay=0.5, weight_decay=0.1, readout_multiplier=30.0
+    )
+    found = {group["name"]: (group["lr"], group["weight_decay"]) for group in groups}
+    assert found == {
+        "layer_logits, not decayed": (30.0, 0.0),
+        "embeddings": (0.25, 0.1),
+        "embeddings, not decayed": (0.25, 0.0),
+        "layer 1": (0.5, 0.1),
+        "layer 1, not decayed": (0.5, 0.0),
+        "layer 2": (1.0, 0.1),
+        "layer 2, not decayed": (1.0, 0.0),
+        "top": (1.0, 0.1),
+        "top, not decayed": (1.0, 0.0),
+    }
+    held = [parameter for group in groups for parameter in group["params"]]
+    assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+
+
+def test_a_parameter_outside_the_groups_is_noticed():
+    model = net()
+    groups = parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01)
+    with pytest.raises(AssertionError, match="in no optimizer group"):
+        fit(model, square, rows, groups=groups[1:], recipe=Recipe(steps=1), seed=0, world=World())
+
+
+def test_schedule_rises_to_one_and_falls_towards_zero():
+    shares = [schedule(step, steps=10, warmup=4) for step in range(11)]
+    assert shares == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0])
+    assert schedule(0, steps=5, warmup=0) == 1
+
+
+def test_divergence_names_step_and_terms():
+    def explode(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
+        fine = square(encode, batch)["square"]
+        return {"square": fine, "far": fine * (torch.inf if torch.equal(batch.x, rows(3).x) else 1)}
+
+    with pytest.raises(Diverged, match=r"not finite at step 4: .*far = inf") as raised:
+        trained(loss=explode)
+    assert raised.value.step == 4
+    assert set(raised.value.terms) == {"square", "far"}
+    again = pickle.loads(pickle.dumps(raised.value))  # it crosses process boundaries
+    assert (again.step, again.terms) == (4, raised.value.terms)
+    trained(steps=2)  # the process is good for another run
+
+
+class Killed(Exception):
+    pass
+
+
+def killing(at: int) -> Any:
+    def report(progress: Progress) -> None:
+        if progress.step == at:
+            raise Killed
+
+    return report
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_killed_run_goes_on_as_if_nothing_happened(tmp_path: Path, precision: Any):
+    whole, curve = trained(world=World(precision=precision))
+    saved: list[tuple[str, int]] = []
+    with pytest.raises(Killed):
+        trained(
+            world=World(
+                precision=precision,
+                scratch=tmp_path,
+                checkpoint_every=4,
+                report=killing(11),
+                save=lambda path, step: saved.append((path.name, step)),
+            )
+        )
+    assert saved == [("step-4", 4), ("step-8", 8)]
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-8"]
+    seen: list[Progress] = []
+    world = World(precision=precision, scratch=tmp_path, checkpoint_every=4, report=seen.append)
+    resumed, again = trained(model=net(seed=5), world=world)
+    assert [p.step for p in seen] == [9, 10, 11, 12]
+    assert [p.loss for p in again] == [p.loss for p in curve]
+    assert [p.learning_rate for p in again] == [p.learning_rate for p in curve]
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_half_written_checkpoint_is_not_read(tmp_path: Path):
+    whole, _ = trained()
+    with pytest.raises(Killed):
+        trained(world=World(scratch=tmp_path, checkpoint_every=4, report=killing(7)))
+    torn = tmp_path / "draft" / "step-8"
+    shutil.copytree(tmp_path / "step-4", torn)
+    for file in torn.iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    resumed, curve = trained(world=World(scratch=tmp_path, checkpoint_every=4))
+    assert len(curve) == 12
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path):
+    with pytest.raises(Killed):
+        trained(world=World(scratch=tmp_path, checkpoint_every=4, report=killing(5)))
+    (states,) = (tmp_path / "step-4").glob("*model_states.pt")
+    content = torch.load(states, weights_only=False)
+    torch.save({**content, "curve": _Trap(tmp_path / "sprung")}, states)
+    with pytest.raises(pickle.UnpicklingError):
+        trained(world=World(scratch=tmp_path, checkpoint_every=4))
+    assert not (tmp_path / "sprung").exists()
+
+
+class _Trap:
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> tuple[Any, tuple[Path]]:
+        return Path.touch, (self.place,)
+
+
+def test_many_runs_in_one_process_leave_nothing_behind():
+    def once() -> list[float]:
+        _, curve = trained(
+            steps=3, model=net(width=1500)
+        )  # about 20 MB of weights, 60 with optimizer and gradients
+        return [p.loss for p in curve]
+
+    first = once()
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    assert all(once() == first for _ in range(5))
+    gc.collect()
+    assert psutil.Process().memory_info().rss - before < 40e6
+
+
+@pytest.mark.parametrize("zero_stage", [1, 2])
+def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero_stage: int):
+    plain, _ = trained()
+    sharded, curve = trained(world=World(zero_stage=zero_stage))
+    for name, value in weights(plain).items():
+        assert torch.allclose(sharded.state_dict()[name], value, atol=1e-5), name
+    with pytest.raises(Killed):
+        trained(world=World(zero_stage=zero_stage, scratch=tmp_path, checkpoint_every=4, report=killing(6)))
+    resumed, again = trained(
+        model=net(seed=5), world=World(zero_stage=zero_stage, scratch=tmp_path, checkpoint_every=4)
+    )
+    assert [p.loss for p in again] == [p.loss for p in curve]
+    assert same(weights(resumed), weights(sharded))
+
+
+def test_precision_is_that_of_the_hardware():
+    flags = Path("/proc/cpuinfo")
+    if not flags.exists():
+        pytest.skip("no /proc/cpuinfo to compare with")
+    text = flags.read_text()
+    assert (best_precision("cpu") == "bf16") == ("amx_bf16" in text or "avx512_bf16" in text)
+
+
+def _half(rank: int, size: int, folder: Path) -> None:
+    """A worker's share of the same global batch, candidates gathered: a loss in which every row meets every row."""
+    world = World(rank=rank, size=size)
+
+    def contrast(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
+        own = batch.x.chunk(size)[rank]
+        scores = encode(own)[:, None] * engine.gathered(encode(own * 2), world)[None, :]
+        places = torch.arange(len(own)) + rank * len(own)
+        return {"contrast": torch.nn.functional.cross_entropy(scores, places)}
+
+    model, curve = trained(steps=3, world=world, model=net(dropout=0.0), loss=contrast)
+    torch.save({"weights": weights(model), "losses": [p.loss for p in curve]}, folder / f"{size}-{rank}.pt")
+
+
+def test_two_workers_equal_one(tmp_path: Path):
+    _half(0, 1, tmp_path)
+    together(2, _half, tmp_path)
+    one, *two = (torch.load(tmp_path / f"{name}.pt") for name in ("1-0", "2-0", "2-1"))
+    for worker in two:
+        assert worker["losses"] == pytest.approx(one["losses"], abs=1e-5)
+        for name, value in one["weights"].items():
+            assert torch.allclose(worker["weights"][name], value, atol=1e-5), name
+
+
+@pytest.fixture(autouse=True)
+def _default_dtype() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)

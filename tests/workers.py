@@ -1,0 +1,40 @@
+"""Runs a function in several processes that form one gloo group through a file; for tests of the world's size."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def together(size: int, body: Callable[..., None], folder: Path, *arguments: Any) -> None:
+    """Call body(rank, size, folder, *arguments) in `size` fresh processes. AssertionError when one of them fails."""
+    context = multiprocessing.get_context("spawn")
+    started = [
+        context.Process(target=_joined, args=(rank, size, body, folder, arguments), daemon=True)
+        for rank in range(size)
+    ]
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # children inherit it; they import tests.*
+    try:
+        for process in started:
+            process.start()
+    finally:
+        del sys.path[0]
+    for process in started:
+        process.join(timeout=240)
+    assert [process.exitcode for process in started] == [0] * size
+
+
+def _joined(rank: int, size: int, body: Callable[..., None], folder: Path, arguments: tuple[Any, ...]) -> None:
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), size), rank=rank, world_size=size)
+    body(rank, size, folder, *arguments)
+    dist.destroy_process_group()
