@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMoved", "RunStarted", "launch"]
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
-WARM = ("torch", "transformers", "trainers.engine")  # what every run imports, paid once per lane
+WARM = ("torch", "transformers", "deepspeed", "trainers.engine")  # what every run imports, paid once per lane
 
 
 def launch(

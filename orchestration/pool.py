@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestration.errors import StudyError
@@ -34,18 +34,22 @@ class LaneKind:
     checkpoint_every: int
 
     def start(self, url: str) -> Any:
-        """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started."""
+        """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started.
+
+        DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the lane's.
+        """
         import ray
 
         remote: Any = ray.remote  # its types do not know every option
-        threads = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
+        variables = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
+        variables["DS_ACCELERATOR"] = "cuda" if self.gpus else "cpu"
         actor = remote(
             num_cpus=self.threads,
             num_gpus=self.gpus,
             max_restarts=0,
             max_task_retries=0,
             concurrency_groups={"poll": 1},
-            runtime_env={"env_vars": threads},
+            runtime_env={"env_vars": variables},
         )(Lane)
         return actor.remote(url=url, **vars(self))
 
@@ -60,17 +64,26 @@ class _Task:
 
 
 @dataclass
+class _Held:
+    """A task that a lane is at, with the attempt numbers of its runs that are not committed yet."""
+
+    task: _Task
+    attempts: dict[str, int]
+
+    def owed(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.task.runs if run.id in self.attempts)
+
+
+@dataclass
 class _Slot:
-    """A lane as the driver sees it. opened, polled, answered: when it was started, last asked, last heard."""
+    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is."""
 
     number: int
     actor: Any
     starting: Any
     opened: float
     polled: float = 0.0
-    answered: float = 0.0
-    task: _Task | None = None
-    attempts: dict[str, int] = field(default_factory=dict)  # of the task's runs that are not committed yet
+    held: _Held | None = None
     work: Any = None
     poll: Any = None
 
@@ -117,7 +130,7 @@ class Pool:
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
 
     def _busy(self) -> bool:
-        return any(slot.task for slot in self.slots)
+        return any(slot.held for slot in self.slots)
 
     # Lanes
 
@@ -137,27 +150,32 @@ class Pool:
         import ray
 
         for slot in self.slots:
-            self._commit_staged(slot)
+            if slot.held:
+                self._commit_staged(slot.held)
             ray.kill(slot.actor)
 
     def _look_after(self) -> None:
         """Ask busy lanes how far they are; replace those that do not answer."""
+        import ray
+
         now = time.monotonic()
         if all(not slot.ready and now - slot.opened > START_SECONDS for slot in self.slots):
             raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
-        for slot in [slot for slot in self.slots if slot.task]:
-            if now - slot.answered > self.lease_seconds:
-                message = f"its lane was silent for {self.lease_seconds:g} s"
-                self._lose(slot, message, message)
-            elif slot.poll is None and now - slot.polled >= POLL_SECONDS:
+        for slot in [slot for slot in self.slots if slot.held]:
+            if slot.poll is None and now - slot.polled >= POLL_SECONDS:
                 slot.polled = now
                 slot.poll = slot.actor.state.options(concurrency_group="poll").remote()
+            elif slot.poll is not None and now - slot.polled > self.lease_seconds:
+                answered, _ = ray.wait([slot.poll], timeout=0)  # it may be this process that was away
+                if not answered:
+                    message = f"its lane was silent for {self.lease_seconds:g} s"
+                    self._lose(slot, message, message)
 
     # Work
 
     def _hand_out(self) -> None:
         for slot in self.slots:
-            if slot.ready and slot.task is None:
+            if slot.ready and slot.held is None:
                 task = self._next()
                 if task is None:
                     return
@@ -181,11 +199,12 @@ class Pool:
         return None
 
     def _assign(self, slot: _Slot, task: _Task) -> None:
-        slot.task, slot.attempts = task, {run.id: self.ledger.lease(run.id) for run in task.runs}
-        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=dict(slot.attempts)))
-        slot.polled = slot.answered = time.monotonic()
+        attempts = {run.id: self.ledger.lease(run.id) for run in task.runs}
+        slot.held = _Held(task, dict(attempts))
+        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=attempts))
+        slot.polled = time.monotonic()
         for run in task.runs:
-            self.on_event(RunStarted(run=run, lane=slot.number, attempt=slot.attempts[run.id]))
+            self.on_event(RunStarted(run=run, lane=slot.number, attempt=attempts[run.id]))
 
     def _listen(self) -> None:
         """Wait for the next answer of any lane, at most until it is time to ask again."""
@@ -200,15 +219,15 @@ class Pool:
             slot = owners[ref]
             try:
                 answer = ray.get(ref)
-            except ray.exceptions.RayActorError as error:
+            except ray.exceptions.RayError as error:
                 self._bury(slot, error)
                 continue
-            slot.answered = time.monotonic()
             if ref == slot.starting:
                 self._welcome(slot)
             elif ref == slot.poll:
                 slot.poll = None
-                self._take(slot, answer)
+                if slot.held:
+                    self._take(slot.held, answer)
             else:
                 self._end_work(slot, answer)
 
@@ -227,63 +246,61 @@ class Pool:
         self._replace(slot)
 
     def _lose(self, slot: _Slot, message: str, details: str) -> None:
-        self._commit_staged(slot)
         self._replace(slot)
-        if slot.task:
-            self._fail(slot, Problem(message=message, traceback=details, final=False))
-
-    def _take(self, slot: _Slot, state: LaneState) -> None:
-        """Commit what a lane has staged, and pass on where it is."""
-        assert slot.task is not None
-        runs = {run.id: run for run in slot.task.runs}
-        for (run_id, attempt), seconds in state.staged.items():
-            if slot.attempts.get(run_id) == attempt:
-                self._commit(slot, runs[run_id], seconds)
-        if state.moving and state.moving[0] in slot.attempts:
-            self.on_event(RunMoved(run=runs[state.moving[0]], progress=state.moving[1]))
+        if slot.held:
+            self._commit_staged(slot.held)
+            self._fail(slot.held, Problem(message=message, traceback=details, final=False))
 
     def _end_work(self, slot: _Slot, state: LaneState) -> None:
-        slot.work = None
-        self._take(slot, state)
+        """A lane has done its job, or failed at it: let it go on, then see to the results."""
+        held, slot.held, slot.work = slot.held, None, None
+        assert held is not None
         if state.problem:
             self._replace(slot)
-            self._fail(slot, state.problem)
-        slot.task = None
+        self._hand_out()
+        self._take(held, state)
+        if state.problem:
+            self._fail(held, state.problem)
 
     # Results
 
-    def _commit_staged(self, slot: _Slot) -> None:
-        """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
-        for run in slot.task.runs if slot.task else ():
-            attempt = slot.attempts.get(run.id)
-            if attempt and self.ledger.staged(run.id, attempt):
-                self._commit(slot, run, 0.0)
+    def _take(self, held: _Held, state: LaneState) -> None:
+        """Commit what a lane has staged, and pass on where it is."""
+        runs = {run.id: run for run in held.owed()}
+        for (run_id, attempt), seconds in state.staged.items():
+            if held.attempts.get(run_id) == attempt:
+                self._commit(held, runs[run_id], seconds)
+        if state.moving and state.moving[0] in held.attempts:
+            self.on_event(RunMoved(run=runs[state.moving[0]], progress=state.moving[1]))
 
-    def _commit(self, slot: _Slot, run: Run, seconds: float) -> None:
-        assert slot.task is not None
-        attempt = slot.attempts.pop(run.id)
+    def _commit_staged(self, held: _Held) -> None:
+        """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
+        for run in held.owed():
+            if self.ledger.staged(run.id, held.attempts[run.id]):
+                self._commit(held, run, 0.0)
+
+    def _commit(self, held: _Held, run: Run, seconds: float) -> None:
+        attempt = held.attempts.pop(run.id)
         if self.ledger.commit(run.id, attempt) or self.ledger.has(run.id):
             self._finish(run, seconds)
         else:  # another driver has leased it meanwhile: wait for what comes of that
-            self.queue.append(_Task((run,), slot.task.tries))
+            self.queue.append(_Task((run,), held.task.tries))
 
     def _finish(self, run: Run, seconds: float) -> None:
         self.finished.append(run.id)
         self.on_event(RunFinished(run=run, seconds=seconds))
 
-    def _fail(self, slot: _Slot, problem: Problem) -> None:
-        """Record the runs that a job still owed, and queue them again while they may be tried."""
-        assert slot.task is not None
-        owed = tuple(run for run in slot.task.runs if run.id in slot.attempts)
-        retrying = slot.task.tries > 1 and not problem.final
-        for run in owed:
-            attempt = slot.attempts[run.id]
+    def _fail(self, held: _Held, problem: Problem) -> None:
+        """Record the runs that a job still owes, and queue them again while they may be tried."""
+        retrying = held.task.tries > 1 and not problem.final
+        for run in held.owed():
+            attempt = held.attempts[run.id]
             failure = self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
             if not retrying:
                 self.failed[run.id] = failure
             self.on_event(RunFailed(run=run, message=problem.message, retrying=retrying))
-        if retrying and owed:
-            self.queue.append(_Task(owed, slot.task.tries - 1))
+        if retrying and held.attempts:
+            self.queue.append(_Task(held.owed(), held.task.tries - 1))
 
 
 def _no_lane(why: str) -> str:

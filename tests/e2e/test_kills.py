@@ -1,0 +1,249 @@
+"""A study whose driver, lanes and MLflow server are killed at random moments ends like one that is left in peace."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from orchestration.ledger import Ledger
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+SEED = 20
+KILLS = ["driver", "driver", "lane", "lane", "lane", "server"]  # in random order; the server once more at the end
+RUNS = 1 + 2 * 4  # B0 has no seeds
+ENTRIES = RUNS + 1 + 1  # in MLflow: the comparison and the study too
+STEPS = 80
+STUDY = """
+question: Does a study that is killed again and again end with the same figures?
+family: concept
+backbones: [{backbone}]
+seeds: 4
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: {steps}, batch_size: 8, learning_rate: 1.0e-3, warmup: 2, max_length: 32}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  B1-noHN: {{}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+resources: {{lanes: 2, checkpoint_every: 5, retries: 5}}
+"""
+
+
+@dataclass
+class Driver:
+    """`semray run` as a person starts it, started again whenever it was killed."""
+
+    folder: Path
+    options: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    killed: list[psutil.Process] = field(default_factory=list)  # all that died with it, or should have
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "orchestration", "run", "kills.yaml", *self.options]
+        settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(self.folder / "cache")}
+        with (self.folder / "said").open("ab") as said:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env={**os.environ, **settings}, stdout=said, stderr=said
+            )
+
+    def family(self) -> list[psutil.Process]:
+        assert self.process is not None
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.killed += self.family()
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> int:
+        assert self.process is not None
+        return self.process.wait()
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass
+class Server:
+    """An MLflow server on loopback."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        database = ["--backend-store-uri", f"sqlite:///{self.folder}/mlflow.db"]
+        place = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        artifacts = ["--artifacts-destination", str(self.folder / "artifacts")]
+        settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        with (self.folder / "server").open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mlflow", "server", *database, *place, *artifacts],
+                env={**os.environ, **settings},
+                stdout=said,
+                stderr=said,
+            )
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        assert self.process is not None
+        for process in [
+            *psutil.Process(self.process.pid).children(recursive=True),
+            psutil.Process(self.process.pid),
+        ]:
+            process.kill()
+        self.process.wait()
+
+
+def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
+    """Come back as soon as it is so; fail when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "nothing happened"
+        threading.Event().wait(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def ended(*processes: Driver | Server) -> Iterator[None]:
+    """Leave no process behind, whatever the test found."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process.process is not None and process.process.poll() is None:
+                process.kill()
+
+
+def kill_a_lane(driver: Driver, chance: random.Random) -> None:
+    lanes = sorted((p for p in driver.family() if p.name().startswith("ray::Lane")), key=lambda p: p.pid)
+    chance.choice(lanes).kill()
+
+
+def leases(ledger: Path) -> int:
+    return len(list(ledger.glob(".attempts/*/*")))
+
+
+def moved_on(driver: Driver, ledger: Path, before: int) -> bool:
+    return not driver.running or leases(ledger) > before
+
+
+def disturb(driver: Driver, server: Server, ledger: Path, chance: random.Random) -> int:
+    """Kill one thing after another, each at a random moment after a lane got a run; returns how many."""
+    kills = chance.sample(KILLS, len(KILLS))
+    done = 0
+    for victim in kills:
+        until(partial(moved_on, driver, ledger, leases(ledger)))
+        threading.Event().wait(chance.uniform(0.0, 1.0))
+        if not driver.running:
+            break
+        if victim == "driver":
+            driver.kill()
+            driver.start()
+        elif victim == "lane":
+            kill_a_lane(driver, chance)
+        else:
+            server.kill()
+            server.start()
+        done += 1
+    return done
+
+
+def figures(ledger: Ledger) -> dict[str, object]:
+    """All that a run's result consists of, to the last digit."""
+    return {
+        run_id: (
+            ledger.record(run_id).metrics,
+            ledger.items(run_id).to_pydict(),
+            [row for row in ledger.curve(run_id).to_pylist() if row["name"] != "sentences_per_second"],
+        )
+        for run_id in ledger.ids()
+    }
+
+
+def mirrored(uri: str) -> dict[str, tuple[dict[str, float], list[int]]]:
+    """MLflow's entries by key: the figures but for times, and the steps of the loss curve."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    (experiment,) = (e for e in client.search_experiments() if e.name == "kills")
+    runs = client.search_runs([experiment.experiment_id], max_results=1000)
+    entries = {
+        run.data.tags["semray.run_key"]: (
+            {name: value for name, value in run.data.metrics.items() if "second" not in name},
+            [point.step for point in client.get_metric_history(run.info.run_id, "train/loss")],
+        )
+        for run in runs
+    }
+    assert len(entries) == len(runs), "an entry is in MLflow twice"
+    assert all(run.info.status == "FINISHED" for run in runs)
+    return entries
+
+
+def test_a_study_that_is_killed_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    backbone, wordnet = tiny_backbone(tmp_path / "tiny", layers=2), tmp_path / "wordnet"
+    wordnet.mkdir()
+    write_wordnet(wordnet, small_entries(), SMALL_EXCEPTIONS)
+    (tmp_path / "kills.yaml").write_text(STUDY.format(steps=STEPS, backbone=backbone, wordnet=wordnet))
+    peaceful, troubled = tmp_path / "peaceful", tmp_path / "troubled"
+    server = Server(tmp_path, free_port())
+    peace = Driver(tmp_path, ["--ledger", str(peaceful), "--mlflow", f"sqlite:///{tmp_path}/peaceful.db"])
+    trouble = Driver(tmp_path, ["--ledger", str(troubled), "--mlflow", server.uri])
+    with ended(peace, trouble, server):
+        server.start()
+        peace.start()
+        assert peace.end() == 0
+        trouble.start()
+        kills = disturb(trouble, server, troubled, random.Random(SEED))
+        until(lambda: len(Ledger(troubled).ids()) == RUNS)
+        server.kill()  # while the study is written to it
+        trouble.end()
+        server.start()
+        until(server.answers)
+        trouble.start()
+        assert trouble.end() == 0
+        assert kills + 1 >= 6
+
+        undisturbed, disturbed = figures(Ledger(peaceful)), figures(Ledger(troubled))
+        assert len(undisturbed) == RUNS
+        assert disturbed == undisturbed
+        assert os.listdir(troubled / ".staging") == []
+        assert Ledger(troubled).failed() == {}
+        entries = mirrored(server.uri)
+        assert entries == mirrored(f"sqlite:///{tmp_path}/peaceful.db")
+        assert len(entries) == ENTRIES
+        assert sum(steps == [*range(1, STEPS + 1)] for _, steps in entries.values()) == RUNS - 1
+        until(lambda: not any(process.is_running() for process in trouble.killed))
