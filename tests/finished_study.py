@@ -78,18 +78,22 @@ def make_result(run: Run, save_model: Callable[[Path], None] | None = None) -> R
     if run.seed is None:
         noise *= 0
     names = [f"wordnet:word{number:02d}.n.01" for number in range(40)]
-    scores = []
-    for index, (metric, larger) in enumerate(METRICS.items()):
-        value = EFFECT[run.arm][metric] + float(noise[index])
-        items = np.clip(value + np.linspace(-0.2, 0.2, len(names)) * (1 if run.arm == "B1" else -1), 0, 1)
-        kept = {"item_ids": names, "values": items, "aggregate": "mean"} if metric == RECALL else {}
-        scores.append(Score(metric=metric, value=value, larger_is_better=larger, **kept))
+    values = {metric: EFFECT[run.arm][metric] + float(shift) for metric, shift in zip(METRICS, noise, strict=True)}
+    items = np.clip(values[RECALL] + np.linspace(-0.2, 0.2, len(names)) * (1 if run.arm == "B1" else -1), 0, 1)
+    recall = Score(metric=RECALL, value=values[RECALL], aggregate="mean", item_ids=names, values=items)
+    others = [
+        Score(metric=name, value=values[name], larger_is_better=METRICS[name])
+        for name in METRICS
+        if name != RECALL
+    ]
     steps = ARMS[run.arm]["steps"]
     curve = [
         Progress(step=s, steps=steps, loss=2 * math.exp(-s / 20) + 0.5 + 0.01 * seed, terms={"hince": 1.0})
         for s in range(steps)
     ]
-    return Result(scores=scores, curve=curve, seconds={"train": 2.5, "evaluate": 0.5}, save_model=save_model)
+    return Result(
+        scores=[recall, *others], curve=curve, seconds={"train": 2.5, "evaluate": 0.5}, save_model=save_model
+    )
 
 
 def fill(ledger: Ledger, runs: Sequence[Run], save_model: Callable[[Path], None] | None = None) -> None:

@@ -35,6 +35,7 @@ SCREENSHOTS = Path(__file__).resolve().parents[2] / "screenshots"
 SECONDS = 60  # MLflow's page loads megabytes of script; a busy machine needs that long
 
 pytestmark = [
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),  # MLflow's own affair
     pytest.mark.e2e,
     pytest.mark.skipif(
         not (CHROMIUM and DRIVER), reason="needs Debian's chromium and chromium-driver: no chromium on PATH"

@@ -32,6 +32,7 @@ from tests.finished_study import CLAIMS, fill, findings_of, make_run
 from tests.tiny import tiny_backbone
 
 STUDY = "concept-hypotheses"
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")  # MLflow's own affair
 
 
 @pytest.fixture(scope="session")
