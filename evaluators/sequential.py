@@ -70,6 +70,11 @@ def e_at_t(t: float, n: int, tau2: float) -> float:
     return math.exp((n / 2) * (math.log1p(x) - math.log1p(x / r)) - math.log(r) / 2)
 
 
+def smallest_anytime_p(n: int, tau2: float = 2.0) -> float:
+    """The least p that n seeds can reach, however large their t: 1 / sup E = r^(-(n-1)/2), r = 1 + n tau2."""
+    return (1 + n * tau2) ** (-(n - 1) / 2)
+
+
 def confidence_sequence(
     deltas: np.ndarray, tau2: float = 2.0, alpha: float = 0.05
 ) -> tuple[np.ndarray, np.ndarray]:

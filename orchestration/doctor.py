@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +39,15 @@ def _torch() -> Check:
 
     from trainers.engine import best_precision
 
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
-    precision = best_precision("cuda" if torch.cuda.is_available() else "cpu")
-    return Check(name="torch", ok=True, found=f"{torch.__version__} on {device}, trains in {precision}")
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
+        with suppress(ModuleNotFoundError):  # the extra `gpu`
+            device += f", {torch.cuda.utilization()} % busy"
+    else:
+        device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
+    found = f"{torch.__version__} on {device}, trains in {best_precision(kind)}"
+    return Check(name="torch", ok=True, found=found)
 
 
 def _importable(name: str, mend: str) -> Check:

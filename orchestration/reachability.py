@@ -73,28 +73,32 @@ def reachability(plan: Plan, metrics: Metrics | None = None) -> tuple[Reach, ...
 
 def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, metrics: Metrics) -> Reach:
     from evaluators.power import reachable, smallest_effect
+    from evaluators.sequential import smallest_anytime_p
 
     trained = [arm for arm in (comparison.treatment, comparison.control) if plan.study.arms[arm].train]
     n = len(plan.study.seeds.all) if trained else 0
     known = reachable(n, claims, alpha=ALPHA)
     growing = bool(plan.study.seeds.reserve) and n >= 2
-    level = _level_of_e_process(n, claims) if growing else ALPHA / claims
+    floor = smallest_anytime_p(n) if growing else known.smallest_p
+    decidable = floor * claims <= ALPHA
+    level = _level_of_e_process(n, claims) if growing and decidable else ALPHA / claims
     sd, source, correlation = _spread(plan, comparison, backbone, len(trained), metrics)
-    effect = smallest_effect(n, level) if n >= 2 else None
+    effect = smallest_effect(n, level) if n >= 2 and (decidable or not growing) else None
     detected = effect * sd if effect and sd else None
     needed = _seeds_for_margin(comparison, sd, ALPHA / claims)
     test = "t e-process" if growing else known.test
     if test not in ("t e-process", "none"):
         test = NULL_TESTS.get(comparison.expect, test)
+    sharpest = floor if growing else known.sign_flip_floor
     return Reach(
         claim=comparison.claim,
         backbone=backbone,
         seeds=n,
         claims=claims,
         test=test,
-        smallest_p=known.smallest_p if test == known.test else 0.0,
+        smallest_p=floor if test in (known.test, "t e-process") else 0.0,
         sign_flip_floor=known.sign_flip_floor,
-        can_decide=known.can_decide or test != known.test,
+        can_decide=decidable or test not in (known.test, "t e-process"),
         sd=sd,
         sd_source=source,
         correlation=correlation,
@@ -102,7 +106,9 @@ def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, metri
         smallest_difference=detected,
         seeds_for_margin=needed,
         warnings=tuple(
-            _warnings(comparison, n, 0.0 if growing else known.sign_flip_floor, claims, detected, needed)
+            _warnings(
+                comparison, n, floor if growing else known.sign_flip_floor, claims, detected, needed, growing
+            )
         ),
     )
 
@@ -164,15 +170,26 @@ def _seeds_for_margin(comparison: Comparison, sd: float | None, level: float) ->
 
 
 def _warnings(
-    comparison: Comparison, n: int, floor: float, claims: int, detected: float | None, needed: int | None
+    comparison: Comparison,
+    n: int,
+    floor: float,
+    claims: int,
+    detected: float | None,
+    needed: int | None,
+    growing: bool,
 ) -> Iterator[str]:
-    """floor: the smallest p of an exact sign-flip test, which judges a difference unless seeds are added."""
+    """floor: the smallest p of the exact sign-flip test or, where seeds are added, of the e-process."""
     if n == 0:
         speaks = "only the items can speak" if comparison.scope == "task" else "nothing can decide"
         yield f"neither arm is trained, so seeds change nothing and {speaks}"
     elif n == 1:
         yield "1 seed gives no verdict; 3 give an idea of the noise"
-    elif comparison.expect in ("better", "worse") and floor * claims > ALPHA:
+    elif growing and floor * claims > ALPHA:
+        yield (
+            f"an e-process of {n} seeds cannot go below p = {floor:.2g}, or {min(1.0, floor * claims):.2g} over "
+            f"{claims} claims: nothing can be decided; raise seeds.max"
+        )
+    elif not growing and comparison.expect in ("better", "worse") and floor * claims > ALPHA:
         least = math.ceil(1 + math.log2(claims / ALPHA))
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}, or {min(1.0, floor * claims):g} "

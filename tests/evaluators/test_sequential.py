@@ -12,6 +12,7 @@ from evaluators.sequential import (
     e_values,
     running_moments,
     seeds_until,
+    smallest_anytime_p,
 )
 
 D7 = np.array([0.012, 0.008, -0.003, 0.015, 0.006, 0.011, 0.009])
@@ -113,3 +114,9 @@ def test_about_when_it_will_stop():
 def test_declaration_is_checked():
     with pytest.raises(ValueError, match="tau2"):
         Sequential(tau2=0.0)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 20])
+def test_no_t_reaches_beyond_the_smallest_anytime_p(n: int) -> None:
+    assert 1 / e_at_t(1e9, n, 2.0) == pytest.approx(smallest_anytime_p(n), rel=1e-6)
+    assert smallest_anytime_p(4) == pytest.approx(1 / 27)

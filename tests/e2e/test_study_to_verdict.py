@@ -1,0 +1,264 @@
+"""One study from its YAML file to a verdict, on a real Ray, and everything a person may ask of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestration.cli import main
+from orchestration.ledger import Ledger
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+
+pytestmark = pytest.mark.e2e
+
+STUDY = """
+question: Does training on concepts help a small encoder?
+family: concept
+backbones: [{backbone}]
+seeds: {seeds}
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: 8, batch_size: 8, learning_rate: 1.0e-3, warmup: 2, max_length: 32}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  M1: {{hard_negatives: true, readout: weighted, layers: 2}}
+evaluate: [t2d, geometry]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}}
+  - {{claim: H2, treatment: M1, control: B1, metric: t2d/mrr, expect: equivalent, margin: 0.01}}
+resources: {{lanes: 2}}
+"""
+KEYS = {
+    "claim",
+    "treatment",
+    "control",
+    "backbone",
+    "metric",
+    "n_seeds",
+    "delta_mean",
+    "delta_sd",
+    "ci_low",
+    "ci_high",
+}
+KEYS |= {"p", "p_adjusted", "sign_agreement", "verdict", "per_seed"}
+
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of three arms and three seeds, a tiny encoder and a small WordNet."""
+    folder = tmp_path_factory.mktemp("study")
+    wordnet = folder / "wordnet"
+    wordnet.mkdir()
+    write_wordnet(wordnet, small_entries(), SMALL_EXCEPTIONS)
+    backbone = tiny_backbone(folder / "tiny")
+    for name, seeds in (("small", "3"), ("growing", "{start: 2, max: 4}")):
+        (folder / f"{name}.yaml").write_text(STUDY.format(backbone=backbone, wordnet=wordnet, seeds=seeds))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(place: Path) -> dict[str, Any]:
+    """The study after its first run, with what that run printed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestration", "run", "small.yaml", "--ledger", "ledger"],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+
+
+@pytest.fixture
+def ask(place: Path, finished: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Ask:
+    """Call a command in the study's folder: its exit code, stdout and stderr."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+
+    def call(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*words, "--ledger", "ledger"] if words[0] != "verify" else list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_the_first_run_trains_everything_and_prints_the_verdicts(finished: dict[str, Any], place: Path) -> None:
+    assert finished["code"] == 0, finished["err"]
+    assert re.search(r"^H1 +B1 - B0 +t2d/mrr", finished["out"], re.M)
+    assert re.search(r"^H2 +M1 - B1 +t2d/mrr", finished["out"], re.M)
+    assert "7/7 runs" in finished["err"]
+    assert "left" in finished["err"]  # the time left
+    assert len(Ledger(place / "ledger").ids()) == 7  # B0 once, two arms at three seeds
+    assert (place / "reports/small/report.html").is_file()
+    assert (place / "mlflow.db").is_file()
+    assert "Traceback" not in finished["err"]
+
+
+def test_a_second_run_trains_nothing_and_prints_the_same(ask: Ask, finished: dict[str, Any], place: Path) -> None:
+    written = {path: path.stat().st_mtime_ns for path in (place / "ledger").glob("*/result.json")}
+    code, out, err = ask("run", "small.yaml")
+    assert (code, out) == (0, finished["out"])
+    assert "left 0" in err
+    assert "a lane is ready" not in err
+    assert {path: path.stat().st_mtime_ns for path in (place / "ledger").glob("*/result.json")} == written
+
+
+def test_the_report_as_json_has_what_programs_need(ask: Ask) -> None:
+    code, out, _ = ask("report", "small.yaml", "--json")
+    claims = json.loads(out)
+    assert code == 0
+    assert [claim["claim"] for claim in claims] == ["H1", "H2"]
+    assert claims[0].keys() >= KEYS
+    for claim in claims:
+        deltas = [pair["treatment"] - pair["control"] for pair in claim["per_seed"]]
+        assert claim["n_seeds"] == 3
+        assert claim["delta_mean"] == pytest.approx(np.mean(deltas))
+        assert claim["delta_sd"] == pytest.approx(np.std(deltas, ddof=1))
+
+
+def test_every_figure_of_a_run_is_the_aggregate_of_its_items(place: Path, finished: dict[str, Any]) -> None:
+    from evaluators.metrics import aggregate
+
+    ledger = Ledger(place / "ledger")
+    for run_id in ledger.ids():
+        metrics, items = ledger.record(run_id).metrics, ledger.items(run_id).to_pandas()
+        assert set(items["metric"]) == {name for name, metric in metrics.items() if metric.aggregate}
+        for name, rows in items.groupby("metric", observed=True):
+            assert metrics[name].aggregate is not None
+            assert aggregate(metrics[name].aggregate, rows["value"].to_numpy(), None) == metrics[name].value
+
+
+def test_a_folder_of_its_own_gives_the_same_figures(place: Path, finished: dict[str, Any], ask: Ask) -> None:
+    """Seeds decide, not history: a second ledger, filled on one lane, holds the same values to the last digit."""
+    ledger = str(place / "elsewhere")
+    command = [sys.executable, "-m", "orchestration", "run", "small.yaml", "--lanes", "1", "--ledger", ledger]
+    done = subprocess.run([*command, "--json"], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    first = json.loads(ask("report", "small.yaml", "--json")[1])
+    assert [claim["per_seed"] for claim in json.loads(done.stdout)] == [claim["per_seed"] for claim in first]
+
+
+def test_plan_and_status_know_what_is_done(ask: Ask) -> None:
+    code, out, _ = ask("plan", "small.yaml")
+    assert code == 0
+    assert "7 runs = 2 arms x 3 seeds x 1 backbone + 1 untrained arm" in out
+    assert "done 7" in out
+    assert "H1" in out
+    code, out, _ = ask("status", "small.yaml", "--json")
+    assert {row["status"] for row in json.loads(out)} == {"done"}
+
+
+def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
+    """Two seeds cannot decide anything; the study grows, one pair at a time, and says what it could not settle."""
+    code, out, err = ask("run", "growing.yaml", "--json")
+    claims = {claim["claim"]: claim for claim in json.loads(out)}
+    assert code == 0
+    assert "adding seed 2" in err
+    assert "an e-process of 4 seeds cannot go below p = 0.037" in err
+    assert claims["H2"]["n_seeds"] == 4
+    assert claims["H2"]["verdict"] == "undecided"
+    assert len(claims["H2"]["e_values"]) == 4
+    again = json.loads(ask("report", "growing.yaml", "--json")[1])
+    assert again == json.loads(out)
+
+
+def test_an_exported_model_gives_the_run_s_embeddings(ask: Ask, place: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    from trainers.encoder import Encoder
+
+    ledger, texts = Ledger(place / "ledger"), ["a small dog", "the house by the river", "old metal pot"]
+    for arm in ("B1", "M1"):
+        run_id = next(i for i in sorted(ledger.ids()) if ledger.record(i).run.arm == arm)
+        target = tmp_path / arm
+        code, out, err = ask("export", run_id[:10], str(target))
+        assert code == 0, err
+        assert run_id in out
+        model = ledger.model(run_id)
+        assert model is not None
+        theirs = SentenceTransformer(str(target), device="cpu").encode(texts)
+        np.testing.assert_allclose(theirs, Encoder.load(model).encode(texts), atol=1e-5)
+        assert ask("export", run_id, str(target))[0] == 2  # never over what is there
+
+
+def test_export_names_what_it_cannot_find(ask: Ask, tmp_path: Path) -> None:
+    code, out, err = ask("export", "zzzz", str(tmp_path / "model"))
+    assert (code, out) == (2, "")
+    assert "no finished run begins so" in err
+
+
+def test_why_leads_from_a_verdict_to_files(ask: Ask) -> None:
+    code, out, _ = ask("why", "small.yaml", "H1")
+    assert code == 0
+    assert out.count("delta ") == 3
+    files = re.findall(r"(\S+/result\.json)", out)
+    assert len(files) == 6
+    assert all(Path(file).is_file() for file in files)
+    code, _, err = ask("why", "small.yaml", "H9")
+    assert code == 2
+    assert "H1, H2" in err
+
+
+def test_a_passport_is_verified_and_names_a_changed_digit(ask: Ask, tmp_path: Path) -> None:
+    passport = tmp_path / "small.passport"
+    assert ask("report", "small.yaml", "--passport", str(passport))[0] == 0
+    code, out, _ = ask("verify", str(passport))
+    assert (code, "all agree" in out) == (0, True)
+    changed = tmp_path / "changed.passport"
+    with zipfile.ZipFile(passport) as read, zipfile.ZipFile(changed, "w") as write:
+        for name in read.namelist():
+            content = read.read(name)
+            if name == "findings.json":
+                findings = json.loads(content)
+                findings["findings"][0]["verdict"]["delta_mean"] += 1e-6
+                content = json.dumps(findings).encode()
+            write.writestr(name, content)
+    code, out, _ = ask("verify", str(changed))
+    assert code == 1
+    assert "findings[H1].verdict.delta_mean" in out
+    (tmp_path / "not.zip").write_text("no")
+    assert ask("verify", str(tmp_path / "not.zip"))[0] == 2
+
+
+def test_a_claim_added_after_the_first_run_is_exploratory(ask: Ask, place: Path) -> None:
+    study = (place / "small.yaml").read_text()
+    late = "  - {claim: X1, treatment: M1, control: B0, metric: t2d/mrr, expect: better}\n"
+    try:
+        (place / "small.yaml").write_text(study.replace("resources:", f"{late}resources:"))
+        claims = {claim["claim"]: claim for claim in json.loads(ask("report", "small.yaml", "--json")[1])}
+    finally:
+        (place / "small.yaml").write_text(study)
+    assert claims["X1"]["exploratory"]
+    assert not claims["H1"]["exploratory"]
+    assert claims["H1"]["family_size"] == 2
+
+
+def test_sync_again_adds_nothing(ask: Ask) -> None:
+    code, out, err = ask("sync", "small.yaml", "--json")
+    assert code == 0, err
+    assert (json.loads(out)["new"], json.loads(out)["updated"]) == (0, 0)
+
+
+def test_doctor_answers_every_question(ask: Ask) -> None:
+    _, out, _ = ask("doctor", "--json")
+    answers = {answer["name"]: answer for answer in json.loads(out)}
+    assert answers["torch"]["ok"]
+    assert answers["all-MiniLM-L6-v2"]["ok"]
+    assert all(answer["found"] for answer in answers.values())
