@@ -105,11 +105,7 @@ def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, metri
         smallest_effect=effect,
         smallest_difference=detected,
         seeds_for_margin=needed,
-        warnings=tuple(
-            _warnings(
-                comparison, n, floor if growing else known.sign_flip_floor, claims, detected, needed, growing
-            )
-        ),
+        warnings=tuple(_warnings(comparison, n, sharpest, claims, detected, needed, growing)),
     )
 
 
