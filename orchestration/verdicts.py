@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance import Sequential, Verdict, judge
+from orchestration.errors import StudyError
 from orchestration.families import as_plain, family
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.run import Run, canonical
@@ -78,9 +79,17 @@ class Evidence:
         """seed -> score for every seed the plan asks of this arm; None for a run that is not finished."""
         asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
         return {
-            seed: self.records[run.id].metrics[metric].value if run.id in self.records else None
-            for seed, run in asked.items()
+            seed: self._value(run, metric) if run.id in self.records else None for seed, run in asked.items()
         }
+
+    def _value(self, run: Run, metric: str) -> float:
+        metrics = self.records[run.id].metrics
+        if metric not in metrics:  # a kind of item that this data has none of
+            raise StudyError(
+                f"{self.study.path}: compare: metric = {metric}: {run.label} yielded no such figure\n"
+                f"  accepted: {', '.join(metrics)}"
+            )
+        return metrics[metric].value
 
     def item_rows(self, run_id: str, metric: str) -> pa.Table:
         """The items of one metric of one run."""
