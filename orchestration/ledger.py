@@ -138,12 +138,15 @@ class Ledger:
                 self.driver = None
 
     def lease(self, run_id: str) -> int:
-        """The next attempt number of a run; from now on no older attempt can be committed."""
+        """The next attempt number of a run; from now on no older attempt can be committed.
+
+        It need not survive a power cut: no older attempt does either.
+        """
         owner = json.dumps(self.driver.to_dict() if self.driver else None).encode()
         while True:
             attempt = self.newest(run_id) + 1
             try:
-                self._storage.create(f".attempts/{run_id}/{attempt}", owner)
+                self._storage.create(f".attempts/{run_id}/{attempt}", owner, durable=False)
             except FileExistsError:
                 continue
             return attempt
@@ -264,7 +267,7 @@ class Ledger:
     def _owner(self, run_id: str, attempt: int) -> Driver | None:
         try:
             fields = json.loads(self._storage.read(f".attempts/{run_id}/{attempt}"))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # a power cut may leave it empty
             return None
         return None if fields is None else Driver.from_dict(fields)
 

@@ -30,8 +30,11 @@ class Storage(Protocol):
     def write(self, name: str, content: bytes) -> None:
         """Put a file in place, over an older one; readers see the old or the new content, never a part."""
 
-    def create(self, name: str, content: bytes) -> None:
-        """Put a file in place; FileExistsError when there is one already. Of many callers one succeeds."""
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        """Put a file in place; FileExistsError when there is one already. Of many callers one succeeds.
+
+        durable: it must survive a power cut, which costs some milliseconds on a disk.
+        """
 
     def children(self, name: str) -> list[str]:
         """What lies directly in a folder; [] when there is none."""
@@ -82,8 +85,8 @@ class LocalStorage:
         with self._written(name, content) as temporary:
             os.replace(temporary, self.root / name)
 
-    def create(self, name: str, content: bytes) -> None:
-        with self._written(name, content) as temporary:
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        with self._written(name, content, durable) as temporary:
             os.link(temporary, self.root / name)  # unlike open("x"), never shows an empty file
 
     def children(self, name: str) -> list[str]:
@@ -136,7 +139,7 @@ class LocalStorage:
         return path if path.is_dir() else None
 
     @contextmanager
-    def _written(self, name: str, content: bytes) -> Iterator[str]:
+    def _written(self, name: str, content: bytes, durable: bool = True) -> Iterator[str]:
         """A temporary file beside `name` that holds the content; gone afterwards."""
         folder = (self.root / name).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +148,8 @@ class LocalStorage:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             yield temporary
         finally:
             with suppress(FileNotFoundError):
@@ -165,7 +169,7 @@ class ObjectStorage:
     def write(self, name: str, content: bytes) -> None:
         self.filesystem.pipe_file(f"{self.root}/{name}", content)
 
-    def create(self, name: str, content: bytes) -> None:
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
         self.filesystem.pipe_file(f"{self.root}/{name}", content, mode="create")
 
     def children(self, name: str) -> list[str]:

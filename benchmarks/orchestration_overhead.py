@@ -1,0 +1,195 @@
+"""What a lane costs: 64 tiny runs through one, against the same runs in a plain loop and in Ray Train.
+
+    python benchmarks/orchestration_overhead.py
+
+A run trains a small network for 20 steps with the DeepSpeed engine. Loop and lane record every run in a ledger of
+their own and take turns, so that a busy machine slows both. The first run of a process sets DeepSpeed up and is
+left out, like imports and the start of processes; Ray Train pays for all of these in every run. Targets: a lane
+takes at most 1.25 times as long as the loop, and at most a tenth of the time that one TorchTrainer.fit takes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tables import save
+
+from evaluators.scores import Score
+from orchestration.cluster import connected
+from orchestration.lanes import Event, LaneReady, RunFinished, launch
+from orchestration.ledger import Ledger
+from orchestration.run import Job, Result, Run
+from orchestration.schema import Resources
+from orchestration.train_group import FASTER
+from trainers.world import World
+
+if TYPE_CHECKING:
+    import torch
+
+RUNS, STEPS, ROUNDS, FITS = 64, 20, 3, 3
+
+
+class Rows:
+    """A batch of a step: (16, 32) inputs."""
+
+    def __init__(self, step: int) -> None:
+        import torch
+
+        self.inputs = torch.randn(16, 32, generator=torch.Generator().manual_seed(step))
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def loss(model: Callable[..., torch.Tensor], rows: Rows) -> dict[str, torch.Tensor]:
+    return {"square": (model(rows.inputs) - rows.inputs.sum(1, keepdim=True)).square().mean()}
+
+
+def tiny(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """Two layers of 64, 20 steps."""
+    import torch
+    from torch import nn
+
+    from trainers.engine import Recipe, fit
+
+    for run in job.runs:
+        torch.manual_seed(run.seed or 0)
+        model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 1))
+        groups = [{"params": list(model.parameters()), "lr": 0.01}]
+        curve = fit(model, loss, Rows, groups=groups, recipe=Recipe(steps=STEPS), seed=run.seed or 0, world=world)
+        yield run, Result(scores=[Score(metric="loss", value=curve[-1].loss)], curve=curve)
+
+
+def jobs(first: int, count: int) -> list[Job]:
+    """Runs of seeds that no other part of the benchmark has."""
+    seeds = range(first, first + count)
+    run = Run(
+        family="concept",
+        arm="tiny",
+        backbone="none",
+        seed=0,
+        settings={},
+        data={},
+        evaluate=(),
+        defining={},
+        backbone_fingerprint="",
+        corpus_fingerprint="",
+    )
+    return [Job(runs=(replace(run, seed=seed),)) for seed in seeds]
+
+
+def loop(folder: Path, todo: list[Job], *, record: bool) -> float:
+    """Seconds per run in this process."""
+    ledger, world, ends = Ledger(folder / "loop"), World(), []
+    for job in todo:
+        for run, result in tiny(job, world):
+            if record:
+                attempt = ledger.lease(run.id)
+                ledger.stage(run, result, attempt)
+                assert ledger.commit(run.id, attempt)
+            ends.append(time.perf_counter())
+    return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+
+def lanes(folder: Path, todo: list[Job], count: int) -> tuple[float, float]:
+    """Seconds per run once every lane has done one, and from the launch until the first lane was ready."""
+    ledger, ready, ends = Ledger(folder / f"lanes-{count}"), [], []
+    began = time.perf_counter()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, LaneReady):
+            ready.append(time.perf_counter() - began)
+        if isinstance(event, RunFinished):
+            ends.append(time.perf_counter())
+
+    resources = Resources(lanes=count, retries=0)
+    outcome = launch(todo, ledger=ledger, resources=resources, on_event=hear, body=tiny)
+    assert len(outcome.finished) == len(todo)
+    return (ends[-1] - ends[count - 1]) / (len(ends) - count), ready[0]
+
+
+def train(folder: Path, todo: list[Job]) -> list[float]:
+    """Seconds of one TorchTrainer.fit per run, with Ray Train's fastest settings."""
+    import ray.train
+    from ray.train.torch import TorchTrainer
+
+    os.environ.update(FASTER)
+
+    def work(config: dict[str, Job]) -> None:
+        for _ in tiny(config["job"], World()):
+            pass
+
+    taken = []
+    for job in todo:
+        began = time.perf_counter()
+        TorchTrainer(
+            work,
+            train_loop_config={"job": job},
+            scaling_config=ray.train.ScalingConfig(num_workers=1),
+            run_config=ray.train.RunConfig(name=job.runs[0].id, storage_path=str(folder / "train")),
+        ).fit()
+        taken.append(time.perf_counter() - began)
+    return taken
+
+
+def main() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with tempfile.TemporaryDirectory() as name, connected(2):
+        import ray
+
+        folder = Path(name)
+        ray.cloudpickle.register_pickle_by_value(sys.modules["__main__"])
+        rounds: list[tuple[float, ...]] = []
+        for number in range(ROUNDS):
+            todo = jobs(number * RUNS, RUNS)
+            bare = loop(folder, todo, record=False)
+            recorded = loop(folder, todo, record=True)
+            one, started = lanes(folder, todo, 1)
+            two, _ = lanes(folder, todo, 2)
+            rounds.append((bare, recorded, one, two, started))
+        fits = train(folder, jobs(2 * 10**6, FITS))
+    report(rounds, fits)
+
+
+def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
+    """rounds: seconds per run of the bare and the recorded loop, of one and two lanes; until a lane was ready."""
+    bare, recorded, one, two, started = (statistics.median(column) for column in zip(*rounds, strict=True))
+    ratios = [lane / plain for _, plain, lane, _, _ in rounds]
+    fit = statistics.mean(fits[1:])
+    ways = {
+        "plain loop, nothing recorded": bare,
+        "plain loop, recorded in a ledger": recorded,
+        "one lane": one,
+        "two lanes": two,
+        "one TorchTrainer.fit per run": fit,
+    }
+    save(
+        "orchestration_overhead",
+        f"What orchestration costs: {RUNS} runs of {STEPS} steps",
+        [
+            {"way": way, "ms per run": 1000 * seconds, "against the recorded loop": seconds / recorded}
+            for way, seconds in ways.items()
+        ],
+        [
+            f"One lane takes {statistics.median(ratios):.2f} times as long as the recorded loop: the median of "
+            f"{ROUNDS} rounds in which they took turns ({', '.join(f'{ratio:.2f}' for ratio in ratios)}).",
+            f"A lane is ready {started:.1f} s after the launch; that is not in its row.",
+            f"TorchTrainer.fit with Ray Train's fastest settings and one worker: {FITS} fits measured "
+            f"({', '.join(f'{seconds:.1f}' for seconds in fits)} s), the first left out. That is "
+            f"{fit / one:.0f} times the time of a run in a lane.",
+            f"One thread per process; the machine's load average was {os.getloadavg()[0]:.1f} at the end.",
+        ],
+        packages=("ray", "torch", "deepspeed"),
+    )
+
+
+if __name__ == "__main__":
+    main()
