@@ -95,7 +95,7 @@ def fit_stack(
     results = [StackResult(settings, seed, [], {}) for settings, seed in requests]
     with _on_one_thread():
         for data in tasks:
-            found = _train_all(members, data, threads=threads, device=device, advance=progress.advance)
+            found = train_all(members, data, threads=threads, device=device, advance=progress.advance)
             anchor = candidate_anchor(data) if any(settings.retrieval for settings, _ in requests) else None
             judge = partial(_evaluated, data, found, anchor, device, evaluate)
             for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
@@ -130,7 +130,7 @@ class _Progress:
             self._report(self._done, self._total)
 
 
-def _train_all(
+def train_all(
     members: Sequence[Request],
     data: TaskData,
     *,
@@ -160,11 +160,27 @@ def _train_all(
     return found
 
 
-def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) -> list[list[tuple[Request, Model]]]:
-    """Cut a stack into parts that fit the cache and, as far as it is long enough, give every thread one."""
-    most = models_per_stack(layout_of(stack[0][1].settings, data.x.shape[1]))
-    parts = max(-(-len(stack) // most), min(threads, len(stack)))
-    return [stack[len(stack) * i // parts : len(stack) * (i + 1) // parts] for i in range(parts)]
+def _chunks(
+    stack: list[tuple[Request, Model]], data: TaskData, threads: int
+) -> list[list[tuple[Request, Model]]]:
+    """Cut a stack into parts that fit the cache, one for every thread where it is long enough.
+
+    Arms of one seed stay together as far as they fit: they share their batches.
+    """
+    most = min(models_per_stack(layout_of(stack[0][1].settings, data.x.shape[1])), -(-len(stack) // threads))
+    of_seed: dict[int, list[tuple[Request, Model]]] = {}
+    for member in stack:
+        of_seed.setdefault(member[1].seed, []).append(member)
+    chunks: list[list[tuple[Request, Model]]] = []
+    for members in of_seed.values():
+        parts = -(-len(members) // most)
+        for i in range(parts):
+            part = members[len(members) * i // parts : len(members) * (i + 1) // parts]
+            if chunks and len(chunks[-1]) + len(part) <= most:
+                chunks[-1] += part
+            else:
+                chunks.append(part)
+    return chunks
 
 
 def _evaluated(

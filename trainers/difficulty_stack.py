@@ -124,7 +124,11 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Batches:
-    """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, M, B)."""
+    """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, S, B), one stream per distinct seed.
+
+    seed_of (M,) is each model's stream. Arms of one seed read the same rows, so what depends on rows alone is
+    gathered once per seed; with a single seed it is never copied at all.
+    """
 
     x: Tensor
     a: Tensor
@@ -132,22 +136,32 @@ class _Batches:
     gold: Tensor
     anchor: Tensor
     order: Tensor
+    seed_of: Tensor
+
+    def sentences(self, step: int) -> Tensor:
+        """Sentence rows of both sides of a step's batch. (S, 2 B)."""
+        rows = self.order[step]
+        return torch.cat([self.a[rows], self.b[rows]], 1)
+
+    def per_model(self, of_seeds: Tensor) -> Tensor:
+        """(S, ...) -> (M, ...): a view where there is one seed."""
+        if len(of_seeds) == 1:
+            return of_seeds.expand(len(self.seed_of), *of_seeds.shape[1:])
+        return of_seeds[self.seed_of]
 
 
 def _batches(models: Sequence[Model], data: TaskData, device: str) -> _Batches:
     side, s = data.train, models[0].settings
-    streams = {
-        seed: batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(seed, "data"))
-        for seed in dict.fromkeys(model.seed for model in models)
-    }
-    order = torch.stack([streams[model.seed] for model in models], 1)
+    seeds = list(dict.fromkeys(model.seed for model in models))
+    streams = [batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(seed, "data")) for seed in seeds]
     return _Batches(
         x=torch.from_numpy(data.x).to(device),
         a=torch.from_numpy(side.a).to(device),
         b=torch.from_numpy(side.b).to(device),
         gold=torch.from_numpy(side.gold.astype(np.float32)).to(device),
         anchor=torch.from_numpy(side.anchor).to(device),
-        order=order.to(device),
+        order=torch.stack(streams, 1).to(device),
+        seed_of=torch.tensor([seeds.index(model.seed) for model in models], device=device),
     )
 
 
@@ -170,16 +184,15 @@ def _pair_terms(models: Sequence[Model], data: TaskData, device: str) -> Callabl
     tau, size = models[0].settings.tau, models[0].settings.batch_size
 
     def terms(step: int, p: dict[str, Tensor]) -> Terms:
-        rows = batches.order[step]  # (M, B)
-        x = batches.x[torch.cat([batches.a[rows], batches.b[rows]], 1)]  # (M, 2 B, d)
-        h = working(p, x)
+        rows = batches.order[step]  # (S, B)
+        h = working(p, batches.per_model(batches.x[batches.sentences(step)]))  # (M, 2 B, d_h)
         residual, hardness = pair_heads(p, h[:, :size], h[:, size:])
-        scores = pair_scores(batches.anchor[rows], residual, hardness, gamma, gated)
-        gold = batches.gold[rows]
+        scores = pair_scores(batches.per_model(batches.anchor[rows]), residual, hardness, gamma, gated)
+        gold = batches.per_model(batches.gold[rows])
         return {
             "mse": squared_error(scores, gold),
             "rank": rank * rank_loss(scores, gold, tau),
-            "hard": hard * squared_error(hardness, targets.gather(1, rows)),
+            "hard": hard * squared_error(hardness, targets.gather(1, batches.per_model(rows))),
         }
 
     return terms
@@ -213,17 +226,16 @@ def _sentence_terms(
     permuted = _permutations(models, size, device)
 
     def terms(step: int, p: dict[str, Tensor]) -> Terms:
-        rows = batches.order[step]  # (M, B)
-        sentences = torch.cat([batches.a[rows], batches.b[rows]], 1)  # (M, 2 B)
-        x_hat = hats[sentences]
-        u, c = sentence_vectors(p, batches.x[sentences], x_hat, permuted[step], mix)
+        sentences = batches.sentences(step)  # (S, 2 B)
+        x, x_hat = (batches.per_model(table[sentences]) for table in (batches.x, hats))  # (M, 2 B, d or d_h)
+        u, c = sentence_vectors(p, x, x_hat, permuted[step], mix)
         scores = (u[:, :size] * u[:, size:]).sum(-1)
-        gold = batches.gold[rows]
+        gold = batches.per_model(batches.gold[batches.order[step]])
         return {
             "mse": squared_error(scores, gold),
             "rank": rank * rank_loss(scores, gold, tau),
             "anchor": anchor * anchor_loss(u, x_hat),
-            "hard": hard * squared_error(c, targets.gather(1, sentences)),
+            "hard": hard * squared_error(c, targets.gather(1, batches.per_model(sentences))),
         }
 
     return terms

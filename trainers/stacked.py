@@ -99,7 +99,7 @@ def anchor_loss(vectors: Tensor, baseline: Tensor) -> Tensor:
 
 def clip_rows_(gradients: Tensor, max_norm: float = 1.0) -> Tensor:
     """Shorten each model's gradient to max_norm, in place. (M, P) -> its norms before, (M,)."""
-    norms = gradients.square().sum(1).sqrt()
+    norms = torch.linalg.vector_norm(gradients, dim=1)
     gradients.mul_((max_norm / (norms + CLIP_EPS)).clamp(max=1.0)[:, None])
     return norms
 
