@@ -1,0 +1,197 @@
+"""Sentences per second of one training step: semray's B1 and the trainer of sentence-transformers, side by side.
+
+    python benchmarks/training_throughput.py [--steps 10] [--repeats 3]
+
+Both train all-MiniLM-L6-v2 on the same WordNet rows: a step is 16 synonym pairs and 16 (term, definition, two hard
+negatives), 96 texts of at most 64 tokens, one AdamW update, one thread. The peer runs MultipleNegativesRankingLoss
+on two data sets in turn and accumulates two batches per update, with its own defaults (fused AdamW, autocast).
+Each has a process of its own; the peer needs the package accelerate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import multiprocessing
+import os
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tables import save
+
+from corpora.concept import ConceptData, load
+from trainers.concept import Settings, fit
+from trainers.encoder import resolve_backbone
+from trainers.engine import best_precision
+from trainers.world import Precision, Progress, World
+
+if TYPE_CHECKING:
+    from corpora.records import ConceptCorpus
+
+BATCH, NEGATIVES, LENGTH = 16, 2, 64
+TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
+Clock = list[tuple[float, float]]  # wall and CPU seconds at the end of each step
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+    spawn = multiprocessing.get_context("spawn")  # process groups and variables of one stay with it
+    processes = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in TRAINERS}
+    rows = []
+    for precision in dict.fromkeys(("fp32", best_precision())):
+        steps: dict[str, list[np.ndarray]] = {name: [] for name in TRAINERS}
+        for repeat in range(options.repeats):  # interleaved: what else runs meets both alike
+            for name, trainer in TRAINERS.items():
+                steps[name].append(processes[name].submit(trainer, precision, options.steps, repeat).result())
+        rows += table(precision, {name: np.concatenate(parts) for name, parts in steps.items()})
+    save(
+        "training_throughput",
+        "Training throughput: one step of B1 on all-MiniLM-L6-v2, one CPU thread",
+        rows,
+        [
+            f"A step is {TEXTS} texts and one update; median over {options.repeats} interleaved repeats of "
+            f"{options.steps} steps, the first 2 of each left out.",
+            f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: CPU time suffers less than wall time.",
+            "Same encoder, rows, batch, lengths, update and precision. The losses are of one family (in-batch "
+            "cross-entropy with hard negatives); semray's also scores the backward direction and a margin term.",
+            "bf16 is autocast over float32 weights on both sides.",
+        ],
+        packages=("torch", "deepspeed", "transformers", "sentence-transformers"),
+    )
+
+
+@cache
+def full_rows() -> ConceptCorpus:
+    """The corpus with the definitions that have at least two hard negatives, so that every step is 96 texts."""
+    from corpora.records import Negatives, PairRows, Ragged
+
+    corpus = load(ConceptData())
+    offsets = corpus.negatives.texts.offsets
+    kept = np.flatnonzero(np.diff(offsets) >= NEGATIVES)[:20_000]
+    t2d = PairRows(
+        "t2d",
+        corpus.t2d.left[kept],
+        corpus.t2d.right[kept],
+        Ragged.of([corpus.t2d.concept_ids[row].tolist() for row in kept]),
+    )
+    texts = Ragged.of([corpus.negatives.texts[row].tolist() for row in kept])
+    unknown = np.zeros(len(texts.values), np.uint8)
+    return replace(corpus, t2d=t2d, negatives=Negatives(texts, unknown, unknown))
+
+
+def ours(precision: Precision, steps: int, seed: int) -> np.ndarray:
+    settings = Settings(
+        hard_negatives=True,
+        negatives_per_definition=NEGATIVES,
+        steps=steps,
+        batch_size=BATCH,
+        warmup=2,
+        max_length=LENGTH,
+        layer_decay=1.0,
+    )
+    clock: Clock = []
+
+    def tick(progress: Progress) -> None:
+        clock.append((time.perf_counter(), time.process_time()))
+
+    fit(settings, resolve_backbone("all-MiniLM-L6-v2"), full_rows(), seed, World(precision=precision, report=tick))
+    return durations(clock)
+
+
+def peer(precision: Precision, steps: int, seed: int) -> np.ndarray:
+    import torch
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
+    from transformers import TrainerCallback
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    corpus, rng = full_rows(), np.random.default_rng(seed)
+    syn = rng.choice(len(corpus.syn), steps * BATCH, replace=False)
+    t2d = rng.choice(len(corpus.t2d), steps * BATCH, replace=False)
+    first = corpus.negatives.texts.offsets[t2d]
+    columns = {"anchor": corpus.t2d.left[t2d], "positive": corpus.t2d.right[t2d]}
+    columns |= {f"negative_{n + 1}": corpus.negatives.texts.values[first + n] for n in range(NEGATIVES)}
+    pairs = {"anchor": corpus.syn.left[syn], "positive": corpus.syn.right[syn]}
+    model = SentenceTransformer(str(resolve_backbone("all-MiniLM-L6-v2")), device="cpu")
+    model.max_seq_length = LENGTH
+    clock: Clock = []
+
+    class Ticking(TrainerCallback):
+        def on_step_end(self, *_: object, **__: object) -> None:
+            clock.append((time.perf_counter(), time.process_time()))
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=folder,
+            max_steps=steps,
+            per_device_train_batch_size=BATCH,
+            gradient_accumulation_steps=2,  # one batch of each data set
+            multi_dataset_batch_sampler=MultiDatasetBatchSamplers.ROUND_ROBIN,
+            learning_rate=2e-5,
+            weight_decay=0.01,
+            bf16=precision == "bf16",
+            use_cpu=True,
+            seed=seed,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        SentenceTransformerTrainer(
+            model=model,
+            args=arguments,
+            train_dataset={
+                name: Dataset.from_dict({side: corpus.texts.take(texts) for side, texts in rows.items()})
+                for name, rows in {"syn": pairs, "t2d": columns}.items()
+            },
+            loss=MultipleNegativesRankingLoss(model),
+            callbacks=[Ticking()],
+        ).train()
+    return durations(clock)
+
+
+def durations(clock: Clock) -> np.ndarray:
+    """Wall and CPU seconds of each step after the second. -> (steps - 2, 2)."""
+    return np.diff(np.array(clock), axis=0)[1:]
+
+
+def table(precision: Precision, steps: dict[str, np.ndarray]) -> list[dict[str, object]]:
+    cpu = {name: median(parts[:, 1]) for name, parts in steps.items()}
+    return [
+        {
+            "precision": precision,
+            "trainer": name,
+            "CPU seconds a step": round(cpu[name], 3),
+            "wall seconds a step": round(median(parts[:, 0]), 3),
+            "sentences per CPU second": round(TEXTS / cpu[name]),
+            "speed": f"{cpu['sentence-transformers'] / cpu[name]:.2f} x",
+        }
+        for name, parts in steps.items()
+    ]
+
+
+TRAINERS = {"sentence-transformers": peer, "semray": ours}
+
+
+if __name__ == "__main__":
+    main()
