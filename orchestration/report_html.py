@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration import plots
 from orchestration.report_tables import (
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from orchestration.findings import Finding, Findings, ItemDelta
 
 GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
-ITEMS_SHOWN = 10
+ITEMS_SHOWN, TROUBLES_SHOWN = 10, 5
+
+
+class Trouble(NamedTuple):
+    """Something that failed: what, the detail, and the anchor that shows more."""
+
+    what: str
+    detail: str
+    place: str
 
 
 def html(findings: Findings, figures: Mapping[str, Figure], links: Mapping[str, str] | None = None) -> str:
@@ -62,6 +70,7 @@ def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[s
         "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
         "varied": _varied(findings.arms),
         "caption": caption(findings),
+        "scopes": {finding.verdict.scope for finding in findings.findings if finding.verdict.scope},
         "status": {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
     }
 
@@ -111,30 +120,48 @@ def _count(findings: Findings, word: str) -> int:
     return sum(finding.verdict.verdict == word for finding in findings.findings)
 
 
-def _trouble(findings: Findings) -> list[tuple[str, str, str]]:
-    """Where it fails, most serious first: (what, detail, the anchor that shows more)."""
-    found = [
-        (f"{row.arm}, seed {row.seed} failed", row.problem, f"run-{row.id}")
+def _trouble(findings: Findings) -> list[Trouble]:
+    """Where it fails, most serious first; of each kind the worst few."""
+    failed = [
+        Trouble(f"{row.arm}, seed {row.seed} failed", row.problem, f"run-{row.id}")
         for row in findings.with_status("failed")
     ]
-    if missing := findings.with_status("missing"):
-        found.append((f"{len(missing)} of {len(findings.runs)} runs are not in the ledger", "", "runs"))
-    for finding in findings.findings:
-        verdict = finding.verdict
-        if verdict.as_expected is not True:
-            expected = f"{verdict.claim}: expected {verdict.expect.replace('_', ' ')}"
-            found.append((expected, f"found {verdict.words}", anchor(verdict)))
-        if finding.items_worse:
-            share = f"{finding.items_worse:,} of {finding.items_total:,} items"
-            worst = ", ".join(item.item_id for item in _losses(finding)[:3])
-            found.append(
-                (
-                    f"{verdict.claim}: {verdict.treatment} loses {share}",
-                    f"most on {worst}",
-                    f"items-{anchor(verdict)}",
-                )
-            )
-    return found
+    missing = findings.with_status("missing")
+    absent = [Trouble(f"{len(missing)} of {len(findings.runs)} runs are not in the ledger", "", "runs")]
+    unexpected = [
+        Trouble(
+            f"{finding.verdict.claim}: expected {finding.verdict.expect.replace('_', ' ')}",
+            f"found {finding.verdict.words}",
+            anchor(finding.verdict),
+        )
+        for finding in findings.findings
+        if finding.verdict.as_expected is not True
+    ]
+    lossy = sorted(
+        (finding for finding in findings.findings if finding.items_worse),
+        key=lambda finding: -finding.items_worse / finding.items_total,
+    )
+    lost = [
+        Trouble(
+            f"{finding.verdict.claim}: {finding.verdict.treatment} loses {finding.items_worse:,} of "
+            f"{finding.items_total:,} items",
+            f"most on {', '.join(item.item_id for item in _losses(finding)[:3])}",
+            f"items-{anchor(finding.verdict)}",
+        )
+        for finding in lossy
+    ]
+    return [
+        *_first(failed, "runs", "failed runs"),
+        *(absent if missing else []),
+        *_first(unexpected, "seeds", "claims that did not turn out as expected"),
+        *_first(lost, "items", "comparisons that lose items"),
+    ]
+
+
+def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:
+    """The first few of a kind, and how many more there are."""
+    more = len(troubles) - TROUBLES_SHOWN
+    return troubles[:TROUBLES_SHOWN] + ([Trouble(f"{more} more {kind}", "", place)] if more > 0 else [])
 
 
 def _losses(finding: Finding) -> list[ItemDelta]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestration import tracking
+from orchestration import tracked_write
 from orchestration.errors import StudyError
 from orchestration.findings import Findings
 from orchestration.ledger import Ledger
@@ -228,7 +228,7 @@ def test_an_interrupted_sync_is_completed(
 ) -> None:
     """Ctrl-C while the artifacts of some run are written: the next sync ends where an undisturbed one does."""
     ledger, findings = small
-    write, calls = tracking._log_files, iter(range(100))
+    write, calls = tracked_write._log_files, iter(range(100))
 
     def interrupted(*arguments: Any) -> None:
         if next(calls) == after:
@@ -236,7 +236,7 @@ def test_an_interrupted_sync_is_completed(
         write(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tracking, "_log_files", interrupted)
+        patch.setattr(tracked_write, "_log_files", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sync(findings, ledger, uri)
     assert sync(findings, ledger, uri).problem == ""
