@@ -56,10 +56,11 @@ class PlainAdapter(nn.Module):
     def __init__(self, d_h: int, m: int) -> None:
         super().__init__()
         self.project, self.norm = nn.Linear(WIDTH, d_h), nn.LayerNorm(d_h)
-        self.residual = nn.Sequential(nn.Linear(2 * d_h, m), nn.GELU(), nn.Linear(m, 1))
+        end = nn.Linear(m, 1)
+        nn.init.zeros_(end.weight)
+        nn.init.zeros_(end.bias)
+        self.residual = nn.Sequential(nn.Linear(2 * d_h, m), nn.GELU(), end)
         self.hardness = nn.Sequential(nn.Linear(2 * d_h, m), nn.GELU(), nn.Linear(m, 1))
-        nn.init.zeros_(self.residual[2].weight)
-        nn.init.zeros_(self.residual[2].bias)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         h_a, h_b = self.norm(self.project(a)), self.norm(self.project(b))
@@ -96,9 +97,7 @@ def plain_run(settings: Settings, seed: int, data: TaskData, device: str) -> Non
 def requests(shape: tuple[int, int, int], steps: int) -> list[tuple[Settings, int | None]]:
     d_h, m, batch = shape
     return [
-        (Settings(form=arm, d_h=d_h, m=m, batch_size=batch, steps=steps, retrieval=False), seed)
-        for seed in SEEDS
-        for arm in ARMS
+        (Settings(form=arm, d_h=d_h, m=m, batch_size=batch, steps=steps), seed) for seed in SEEDS for arm in ARMS
     ]
 
 
@@ -115,12 +114,12 @@ def plain_loop(shape: tuple[int, int, int], steps: int, data: TaskData, device: 
 
 def halved(shape: tuple[int, int, int], steps: int, data: TaskData, device: str) -> None:
     """The stack with matrix products rounded to bfloat16: not the same numbers, so never used."""
-    before = torch.backends.mkldnn.matmul.fp32_precision
-    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    products: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before, products.fp32_precision = products.fp32_precision, "bf16"
     try:
         one_stack(shape, steps, data, device)
     finally:
-        torch.backends.mkldnn.matmul.fp32_precision = before
+        products.fp32_precision = before
 
 
 def milliseconds(
@@ -156,7 +155,7 @@ def _children() -> float:
 def stack_seconds(shape: tuple[int, int, int], data: TaskData) -> float:
     """CPU seconds of one of the runs when all are one stack, 600 steps."""
     start = time.process_time()
-    fit_stack(requests(shape, PROCESS_STEPS), [data], evaluate=lambda task, said: [])
+    fit_stack(requests(shape, PROCESS_STEPS), [data], evaluate=lambda *_: [], retrieval=False)
     return (time.process_time() - start) / (len(ARMS) * len(SEEDS))
 
 
@@ -165,7 +164,7 @@ def main() -> None:
     data = made_up_task()
     if sys.argv[1:2] == ["--one"]:
         d_h, m, batch = map(int, sys.argv[2:])
-        fit_stack(requests((d_h, m, batch), PROCESS_STEPS)[:1], [data], evaluate=lambda task, said: [])
+        fit_stack(requests((d_h, m, batch), PROCESS_STEPS)[:1], [data], evaluate=lambda *_: [], retrieval=False)
         return
     rows: list[dict[str, Any]] = []
     for device in ("cpu", *(("cuda",) if torch.cuda.is_available() else ())):

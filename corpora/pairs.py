@@ -20,6 +20,7 @@ GRADED = {"stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offlin
 TASKS = tuple(GRADED)
 STANDIN = "token_match_standin"
 HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
+SELECTION = 1 / 3  # of the training pairs decide a search
 WITH_FINAL_TEST = ("stsb", "mrpc")  # tasks whose own labelled test split may decide a study
 
 
@@ -73,6 +74,18 @@ def load_task(name: str, data: PairData) -> PairTask:
         "test" if on_test else "validation",
         source,
     )
+
+
+def for_selection(task: PairTask) -> PairTask:
+    """The task for choosing settings: a third of its TRAINING pairs, by a hash of their text, is evaluated on.
+
+    The rest trains; the evaluation split is not looked at. The name gains `dev/`. Sentences may be in both parts.
+    """
+    names = [pair_sha256(a, b) for a, b in zip(task.train.a, task.train.b, strict=True)]
+    chosen = [row for row, name in enumerate(names) if int(name[8:16], 16) / 2**32 < SELECTION]
+    kept = sorted(set(range(len(names))) - set(chosen))
+    evaluation = task.train.take(chosen)
+    return PairTask(f"dev/{task.name}", task.graded, task.train.take(kept), evaluation, "selection", task.source)
 
 
 def held_out(pairs: Pairs) -> list[int]:

@@ -71,7 +71,7 @@ class PairTask:
     graded: bool
     train: Pairs
     evaluation: Pairs
-    evaluated_on: Literal["validation", "test"]
+    evaluated_on: Literal["validation", "test", "selection"]
     source: str
     sentences: tuple[str, ...] = field(init=False)
 

@@ -16,10 +16,12 @@ RELEVANT = 0.8  # a graded pair from here up counts as a true match
 BLOCK = 1 << 14  # candidate pairs scored at once
 ROUNDING = 1e-5  # float32 scores may leave their bound by this much
 
+_CORRELATIONS = ("spearman", "pearson")
 TASKS = {
-    "similarity": ("spearman", "pearson"),
+    "similarity": _CORRELATIONS,
     "retrieval": ("recall@1", "mrr", "recall@1_restricted", "mrr_restricted"),
-}
+    "dev/similarity": (*_CORRELATIONS, "isolated_gain"),
+}  # what `evaluate:` may name; dev/ is measured on a part of the training pairs, for choosing settings
 
 ScorePairs = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -27,12 +29,15 @@ ScorePairs = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class Predicted(Protocol):
     """What one model says about a task's evaluation pairs (N of them, K distinct side-b texts).
 
-    scores (N,); train_scores of the training pairs, or None. For retrieval either `vectors`, queries (N, D) and
-    candidates (K, D), or `pair_score` with the `anchor` (N, K) it stays within `reach` of; neither: no retrieval.
+    scores (N,); frozen (N,) cosines of the same pairs; train_scores of the training pairs, or None. For retrieval
+    either `vectors`, queries (N, D) and candidates (K, D), or `pair_score` with the `anchor` (N, K) that it stays
+    within `reach` of; neither: no retrieval.
     """
 
     @property
     def scores(self) -> np.ndarray: ...
+    @property
+    def frozen(self) -> np.ndarray: ...
     @property
     def train_scores(self) -> np.ndarray | None: ...
     @property
@@ -49,14 +54,21 @@ class Predicted(Protocol):
 
 def metric_names(data_sets: Sequence[str], tasks: Sequence[str]) -> dict[str, bool]:
     """Every metric these tasks yield on these data sets; larger is better in all of them."""
-    return {f"{data_set}/{figure}": True for data_set in data_sets for task in tasks for figure in TASKS[task]}
+    return {
+        f"{'dev/' if task.startswith('dev/') else ''}{data_set}/{figure}": True
+        for data_set in data_sets
+        for task in tasks
+        for figure in TASKS[task]
+    }
 
 
-def pair_metrics(task: PairTask, predicted: Predicted) -> list[Score]:
+def pair_metrics(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
     """Spearman and Pearson over the pairs; Recall@1 and MRR over the queries, all and truly matching ones.
 
     Metrics are named `{task}/spearman`, ... The restricted ones keep the candidates and ask only queries whose
-    pair is a paraphrase (gold 1) or, where gold is graded, at least 0.8. `{task}/diag/...` have no items.
+    pair is a paraphrase (gold 1) or, where gold is graded, at least 0.8. With a control, which lacks only the
+    difficulty signal, `{task}/isolated_gain` is how far Spearman lies above the better of control and frozen
+    cosine: a search that maximises Spearman itself is paid for a smaller gamma. `{task}/diag/...` have no items.
     """
     pairs = task.evaluation
     groups = pairs.groups()
@@ -64,6 +76,9 @@ def pair_metrics(task: PairTask, predicted: Predicted) -> list[Score]:
         score_of_items(f"{task.name}/spearman", "spearman", pairs.ids, groups, predicted.scores, pairs.gold),
         score_of_items(f"{task.name}/pearson", "pearson", pairs.ids, groups, predicted.scores, pairs.gold),
     ]
+    if control is not None:
+        worth = [spearman(pairs.gold, said) for said in (predicted.scores, control.scores, predicted.frozen)]
+        scores.append(Score(metric=f"{task.name}/isolated_gain", value=worth[0] - max(worth[1:])))
     ranks = partner_ranks(task, predicted)
     if ranks is not None:
         scores += _retrieval(task, "", ranks, np.arange(len(ranks)), groups)

@@ -7,7 +7,7 @@ correction, or from the label in disguise.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 Source = Literal["zero", "half", "global", "shuffled", "own"]
@@ -55,6 +55,14 @@ SENTENCE_FORMS = {
     **_SCALED,
     **{f"interp_{name}": SentenceForm(form.source, form.target, blended=True) for name, form in _SCALED.items()},
 }
+ISOLATED_BY = {
+    "pair_lex": "pair_lex_shuffled",
+    "pair_judge": "pair_judge_shuffled",
+    "complexity": "fixed",
+    "complexity_lex": "fixed",
+    "interp_complexity": "interp_fixed",
+    "interp_complexity_lex": "interp_fixed",
+}  # treated arm -> the control without the difficulty signal
 UNTRAINED = ("baseline", "judge_scorer")  # the frozen cosine; the judge itself as scorer, an upper reference
 FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
 JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
@@ -91,7 +99,6 @@ class Settings:
     ce_map: Literal["half", "identity"] = "half"
     interp_form: Literal["interpolate", "residual"] = "interpolate"
     matched_to: str | None = None
-    retrieval: bool = True
 
     def __post_init__(self) -> None:
         wrong = [*self._wrong_choices(), *self._wrong_numbers()]
@@ -155,11 +162,17 @@ class Settings:
         return wrong
 
 
+def isolating(settings: Settings) -> Settings | None:
+    """The control that lacks only the difficulty signal, all else equal; None for an arm that has none to lack."""
+    control = ISOLATED_BY.get(settings.form)
+    return None if control is None else replace(settings, form=control)
+
+
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result of this form, and no others: a frozen baseline has no step count."""
     kept = asdict(settings)
     if not settings.train:
-        return {name: kept[name] for name in ("form", "retrieval")}
+        return {"form": settings.form}
     unused: set[str] = {"lambda_anchor", "alpha0", "interp_form"}
     form: PairForm | SentenceForm = PAIR_FORMS.get(settings.form) or SENTENCE_FORMS[settings.form]
     if isinstance(form, SentenceForm):

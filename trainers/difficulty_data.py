@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from corpora import pairs
 from corpora.errors import CorpusError
 from corpora.pairs_rows import Pairs, PairTask
 from corpora.surface import hard_lex, per_sentence, surface_complexity
@@ -116,6 +117,19 @@ def prepared(task: PairTask, encoder: Encoder, judge: Judge | None) -> TaskData:
     return replace(task_data(task, embedded.x, scores), origin=origin)
 
 
+def for_selection(data: TaskData) -> TaskData:
+    """The same task for choosing settings, as in `corpora.pairs.for_selection`; encodes and judges nothing."""
+    task = pairs.for_selection(data.task)
+    place = {name: row for row, name in enumerate(data.task.train.ids)}
+    rows = {sentence: row for row, sentence in enumerate(data.task.sentences)}
+    x = data.x[[rows[sentence] for sentence in task.sentences]]
+    scores = None
+    if data.train.judged is not None:
+        halves = {"train": task.train, "evaluation": task.evaluation}
+        scores = {name: data.train.judged[[place[i] for i in half.ids]] for name, half in halves.items()}
+    return replace(task_data(task, x, scores), origin={**data.origin, **task.fingerprint()})
+
+
 def task_data(task: PairTask, x: np.ndarray, scores: Mapping[str, np.ndarray] | None) -> TaskData:
     """Join a task with its embeddings and, where there is a judge, its scores of `train` and `evaluation`.
 
@@ -128,10 +142,10 @@ def task_data(task: PairTask, x: np.ndarray, scores: Mapping[str, np.ndarray] | 
     x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     place = {sentence: row for row, sentence in enumerate(task.sentences)}
 
-    def side(pairs: Pairs, judged: np.ndarray | None) -> Side:
-        a = np.array([place[sentence] for sentence in pairs.a])
-        b = np.array([place[sentence] for sentence in pairs.b])
-        return Side(pairs, a, b, pairs.gold, np.einsum("nd,nd->n", x[a], x[b]), judged)
+    def side(split: Pairs, judged: np.ndarray | None) -> Side:
+        a = np.array([place[sentence] for sentence in split.a])
+        b = np.array([place[sentence] for sentence in split.b])
+        return Side(split, a, b, split.gold, np.einsum("nd,nd->n", x[a], x[b]), judged)
 
     return TaskData(
         task,

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from corpora.pairs_rows import PairTask
-from trainers.difficulty import PAIR_FORMS, Settings
+from trainers.difficulty import PAIR_FORMS, Settings, isolating
 from trainers.difficulty_data import TaskData
 from trainers.difficulty_predict import (
     Predictions,
@@ -31,7 +31,7 @@ from trainers.difficulty_predict import (
 from trainers.difficulty_stack import Model, Trained, layout_of, models_per_stack, stack_key, train
 from trainers.world import Progress
 
-Evaluate = Callable[[PairTask, Predictions], Sequence[Any]]
+Evaluate = Callable[[PairTask, Predictions, Predictions | None], Sequence[Any]]
 Request = tuple[Settings, int | None]
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -73,36 +73,48 @@ def fit_stack(
     tasks: Sequence[TaskData],
     *,
     evaluate: Evaluate,
+    retrieval: bool = True,
+    isolate: bool = False,
     threads: int = 1,
     device: str = "cpu",
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[StackResult]:
     """Train and evaluate every requested arm and seed on every task; one result per request, in order.
 
-    evaluate(task, predictions) gives a member's scores on one task. threads: stacks trained side by side, each on
-    one thread. report(done, total) counts optimiser steps of single models. An arm's result does not depend on the
-    other requests, nor on threads: what is missing of a killed group can be requested alone.
+    evaluate(task, predictions, control) gives a member's scores on one task. isolate: train the control of each
+    treated arm as well and hand its predictions over; otherwise, and for arms that have none, control is None.
+    retrieval: predictions can rank candidates. threads: stacks trained side by side, each on one thread.
+    report(done, total) counts optimiser steps of single models. An arm's result does not depend on the other
+    requests, nor on threads: what is missing of a killed group can be requested alone.
     Raises ValueError for settings that cannot be on these embeddings, CorpusError for a missing judge, and
     FloatingPointError when a loss is not finite.
     """
     for data in tasks:
         for settings, _ in requests:
             _require_possible(settings, data)
-    wanted = list(dict.fromkeys(request for request in requests if request[0].train))
-    treated = list(dict.fromkeys(treated_by(settings, seed) for settings, seed in wanted if settings.matched_to))
-    members = list(dict.fromkeys([*wanted, *treated]))
+    members = _members(requests, isolate)
     progress = _Progress(sum(settings.steps for settings, _ in members) * len(tasks), report)
     results = [StackResult(settings, seed, [], {}) for settings, seed in requests]
     with _on_one_thread():
         for data in tasks:
             found = train_all(members, data, threads=threads, device=device, advance=progress.advance)
-            anchor = candidate_anchor(data) if any(settings.retrieval for settings, _ in requests) else None
-            judge = partial(_evaluated, data, found, anchor, device, evaluate)
+            anchor = candidate_anchor(data) if retrieval else None
+            said = partial(_predictions, data, found, anchor, device)
+            judge = partial(_evaluated, data.task, said, evaluate, isolate)
             for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
                 result.scores.extend(scores)
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
     return results
+
+
+def _members(requests: Sequence[Request], isolate: bool) -> list[Request]:
+    """What has to be trained: the requests, and the arms that they are matched to or isolated by. Each once."""
+    wanted = [request for request in requests if request[0].train]
+    wanted += [treated_by(settings, seed) for settings, seed in wanted if settings.matched_to]
+    if isolate:
+        wanted += [(control, seed) for settings, seed in wanted if (control := isolating(settings)) is not None]
+    return list(dict.fromkeys(wanted))
 
 
 def treated_by(settings: Settings, seed: int | None) -> Request:
@@ -160,9 +172,7 @@ def train_all(
     return found
 
 
-def _chunks(
-    stack: list[tuple[Request, Model]], data: TaskData, threads: int
-) -> list[list[tuple[Request, Model]]]:
+def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) -> list[list[tuple[Request, Model]]]:
     """Cut a stack into parts that fit the cache, one for every thread where it is long enough.
 
     Arms of one seed stay together as far as they fit: they share their batches.
@@ -184,27 +194,23 @@ def _chunks(
 
 
 def _evaluated(
-    data: TaskData,
-    found: Mapping[Request, Trained],
-    anchor: np.ndarray | None,
-    device: str,
-    evaluate: Evaluate,
-    request: Request,
+    task: PairTask, said: Callable[[Request], Predictions], evaluate: Evaluate, isolate: bool, request: Request
 ) -> Sequence[Any]:
-    return evaluate(data.task, _predictions(request, data, found, anchor, device))
+    control = isolating(request[0]) if isolate else None
+    return evaluate(task, said(request), None if control is None else said((control, request[1])))
 
 
 def _predictions(
-    request: Request, data: TaskData, found: Mapping[Request, Trained], anchor: np.ndarray | None, device: str
+    data: TaskData, found: Mapping[Request, Trained], anchor: np.ndarray | None, device: str, request: Request
 ) -> Predictions:
     settings = request[0]
     if settings.form == "baseline":
-        return baseline(data, retrieval=settings.retrieval)
+        return baseline(data, retrieval=anchor is not None)
     if settings.form == "judge_scorer":
         return judge_scorer(data)
     if settings.form in PAIR_FORMS:
-        return pair_predictions(found[request], data, anchor if settings.retrieval else None, device=device)
-    return sentence_predictions(found[request], data, retrieval=settings.retrieval, device=device)
+        return pair_predictions(found[request], data, anchor, device=device)
+    return sentence_predictions(found[request], data, retrieval=anchor is not None, device=device)
 
 
 @contextmanager

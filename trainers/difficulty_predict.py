@@ -20,7 +20,7 @@ SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pa
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Scores of the evaluation pairs (N,) and of the training pairs.
+    """Scores of the evaluation pairs (N,), their frozen cosines (N,), and scores of the training pairs.
 
     Retrieval has one of two forms: `vectors`, queries (N, D) and candidates (K, D); or `pair_score(rows, columns)`
     of single query-candidate pairs, which stays within `reach` of the frozen cosines `anchor` (N, K).
@@ -28,6 +28,7 @@ class Predictions:
     """
 
     scores: np.ndarray
+    frozen: np.ndarray
     train_scores: np.ndarray | None = None
     vectors: tuple[np.ndarray, np.ndarray] | None = None
     pair_score: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
@@ -48,14 +49,14 @@ def baseline(data: TaskData, *, retrieval: bool) -> Predictions:
     first, _ = data.task.evaluation.candidates()
     side = data.evaluation
     vectors = (data.x[side.a], data.x[side.b[first]]) if retrieval else None
-    return Predictions(side.anchor, data.train.anchor, vectors)
+    return Predictions(side.anchor, side.anchor, data.train.anchor, vectors)
 
 
 def judge_scorer(data: TaskData) -> Predictions:
     """The judge as scorer. No retrieval: it would have to read every query with every candidate."""
     data.evaluation.target("hard_ce", "half")  # says what is missing when there is no judge
     assert data.evaluation.judged is not None
-    return Predictions(data.evaluation.judged)
+    return Predictions(data.evaluation.judged, data.evaluation.anchor)
 
 
 def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None, *, device: str) -> Predictions:
@@ -86,6 +87,7 @@ def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None
     pool = side.b[data.task.evaluation.candidates()[0]]
     return Predictions(
         scores=score(side.a, side.b, side.anchor),
+        frozen=side.anchor,
         train_scores=score(data.train.a, data.train.b, data.train.anchor),
         pair_score=None if anchor is None else of_candidates,
         anchor=anchor,
@@ -147,6 +149,7 @@ def sentence_predictions(trained: Trained, data: TaskData, *, retrieval: bool, d
     first, _ = data.task.evaluation.candidates()
     return Predictions(
         scores=np.einsum("nd,nd->n", left, right),
+        frozen=data.evaluation.anchor,
         train_scores=np.einsum("nd,nd->n", train_left, train_right),
         vectors=(left, right[first]) if retrieval else None,
         diagnostics=_sentence_diagnostics(trained, c, data),

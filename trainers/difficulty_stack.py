@@ -124,7 +124,7 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Batches:
-    """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, S, B), one stream per distinct seed.
+    """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, S, B), a stream per seed.
 
     seed_of (M,) is each model's stream. Arms of one seed read the same rows, so what depends on rows alone is
     gathered once per seed; with a single seed it is never copied at all.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpora.pairs_rows import Pairs, PairTask
 from evaluators.headroom import headroom, measured
 from evaluators.metrics import aggregate
-from evaluators.pair_similarity import bounded_ranks, full_ranks, pair_metrics, vector_ranks
+from evaluators.pair_similarity import bounded_ranks, full_ranks, metric_names, pair_metrics, vector_ranks
 
 
 def pairs(a: list[str], b: list[str], gold: list[float]) -> Pairs:
@@ -20,6 +20,7 @@ def pairs(a: list[str], b: list[str], gold: list[float]) -> Pairs:
 
 def predicted(scores: np.ndarray, **more: object) -> SimpleNamespace:
     nothing = {
+        "frozen": scores,
         "train_scores": None,
         "vectors": None,
         "pair_score": None,
@@ -134,3 +135,23 @@ def test_headroom_tells_a_signal_from_noise_and_from_the_label() -> None:
     useless = headroom(task, cosine, {"noise": draw.random(n)}, {})
     assert (found.share_zero + found.share_one) == 1
     assert "no signal follows its errors" in useless.advice
+
+
+def test_isolated_gain_is_over_the_better_of_control_and_frozen() -> None:
+    split = pairs(["a", "b", "c", "d"], ["p", "q", "r", "s"], [0, 0.3, 0.6, 1])
+    task = PairTask("dev/toy", True, split, split, "selection", "made up")
+    best, middle, worst = np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3]), np.array([4.0, 3, 2, 1])
+
+    def gain(treated: np.ndarray, control: np.ndarray, frozen: np.ndarray) -> float:
+        found = pair_metrics(task, predicted(treated, frozen=frozen), predicted(control))
+        return {score.metric: score.value for score in found}["dev/toy/isolated_gain"]
+
+    assert gain(best, middle, worst) == pytest.approx(0.2)
+    assert gain(best, worst, middle) == pytest.approx(0.2)
+    assert gain(middle, worst, best) == pytest.approx(-0.2)
+
+
+def test_every_promised_metric_is_named() -> None:
+    assert set(metric_names(["stsb"], ["similarity"])) == {"stsb/spearman", "stsb/pearson"}
+    assert "dev/stsb/isolated_gain" in metric_names(["stsb"], ["dev/similarity"])
+    assert "stsb/recall@1_restricted" in metric_names(["stsb", "mrpc"], ["similarity", "retrieval"])

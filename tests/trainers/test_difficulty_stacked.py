@@ -13,8 +13,8 @@ from corpora.errors import CorpusError
 from corpora.pairs_rows import Pairs, PairTask
 from evaluators.pair_similarity import pair_metrics
 from evaluators.scores import Score
-from trainers.difficulty import FORMS, UNTRAINED, Settings
-from trainers.difficulty_data import TaskData, task_data
+from trainers.difficulty import FORMS, UNTRAINED, Settings, defining, isolating
+from trainers.difficulty_data import TaskData, for_selection, task_data
 from trainers.difficulty_fit import StackResult, fit_stack
 from trainers.difficulty_stack import Model, layout_of, pair_target, sentence_target, train
 from trainers.stacked import batch_rows
@@ -180,7 +180,7 @@ def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
     (result,) = fit_stack(
         [(settings("pair_lex", steps=1, learning_rate=1e-12), 4)],
         [data],
-        evaluate=lambda task, said: [said.scores],
+        evaluate=lambda task, said, control: [said.scores],
     )
     np.testing.assert_allclose(result.scores[0], data.evaluation.anchor, atol=1e-6)
 
@@ -243,3 +243,39 @@ def test_a_loss_that_is_not_finite_stops_at_its_step() -> None:
             device="cpu",
             advance=print,
         )
+
+
+def test_selection_looks_at_training_pairs_alone() -> None:
+    data = toy(n=300)
+    chosen = for_selection(data)
+    names = set(data.task.train.ids)
+    assert set(chosen.task.train.ids) | set(chosen.task.evaluation.ids) == names
+    assert not set(chosen.task.train.ids) & set(chosen.task.evaluation.ids)
+    assert len(chosen.task.evaluation) == pytest.approx(100, abs=30)
+    place = [data.task.train.ids.index(name) for name in chosen.task.evaluation.ids]
+    np.testing.assert_allclose(chosen.evaluation.anchor, data.train.anchor[place], atol=1e-6)
+    assert np.array_equal(chosen.evaluation.judged, data.train.judged[place])
+
+
+def test_isolation_trains_the_control_beside_its_treated_arm() -> None:
+    """The same two arms asked for by name give the same difference."""
+    data = [for_selection(toy(n=300))]
+    treated, control = settings("pair_lex"), settings("pair_lex_shuffled")
+    (alone,) = fit_stack([(treated, 1)], data, evaluate=pair_metrics, isolate=True, retrieval=False)
+    named = fit_stack([(treated, 1), (control, 1), (settings("baseline"), None)], data, evaluate=pair_metrics)
+    spearmen = [by_metric(result)["dev/toy/spearman"] for result in named]
+    assert by_metric(alone)["dev/toy/isolated_gain"] == pytest.approx(spearmen[0] - max(spearmen[1:]))
+    assert "dev/toy/mrr" not in by_metric(alone)
+    assert isolating(settings("pair_gate_free")) is None
+
+
+def test_defining_keeps_what_can_change_a_form() -> None:
+    assert (
+        defining(settings("baseline", steps=7))
+        == defining(settings("baseline", gamma=2.0))
+        == {"form": "baseline"}
+    )
+    assert defining(settings("pair_lex", ce_map="identity")) == defining(settings("pair_lex"))
+    assert defining(settings("pair_judge", ce_map="identity")) != defining(settings("pair_judge"))
+    assert defining(settings("fixed", gamma=2.0)) == defining(settings("fixed"))
+    assert defining(settings("interp_fixed", gamma=2.0)) != defining(settings("interp_fixed"))
