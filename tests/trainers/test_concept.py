@@ -156,11 +156,11 @@ def test_rows_of_one_concept_are_masked_in_the_batch(encoder: Encoder):
 
 @pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
 def test_training_moves_terms_towards_their_definitions(backbone: Path, readout: str):
-    settings = replace(SHORT, readout=readout, steps=60, batch_size=8, hard_negatives=False, learning_rate=4e-3)
+    settings = replace(SHORT, readout=readout, steps=40, batch_size=8, hard_negatives=False, learning_rate=5e-3)
     trained, curve = fit(settings, backbone, CORPUS, 0, World())
     frozen, none = fit(replace(settings, train=False), backbone, CORPUS, 0, World())
     assert none == []
-    assert len(curve) == 60
+    assert len(curve) == 40
     assert set(curve[0].terms) == {"syn", "t2d"}
 
     def closeness(encoder: Encoder) -> float:
@@ -234,7 +234,11 @@ def _share(rank: int, size: int, folder: Path) -> None:
 
 
 def test_two_workers_equal_one(tmp_path: Path):
-    """Without dropout: same terms, same weights; gathered candidates and a mean over all workers' negatives."""
+    """Without dropout: candidates are gathered with gradients, negatives averaged over all workers.
+
+    The terms of steps 2 and 3 are those of updated weights. Weights themselves are compared through the vectors:
+    Adam turns the rounding of a gradient that is zero in exact arithmetic (key biases) into a full step.
+    """
     tiny_backbone(tmp_path / "still", dropout=0.0)
     _share(0, 1, tmp_path)
     together(2, _share, tmp_path)

@@ -1,4 +1,7 @@
-"""The training loop from outside: same seed same weights, resume, divergence, and many runs in one process."""
+"""The training loop from outside: same seed same weights, resume, divergence, and many runs in one process.
+
+Several workers against one: test_concept.py, whose loss needs the rows of all workers.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.workers import together
 from trainers import engine
 from trainers.engine import Diverged, Recipe, best_precision, fit
 from trainers.optimisation import parameter_groups, schedule
@@ -293,30 +295,6 @@ def test_precision_is_that_of_the_hardware():
         pytest.skip("no /proc/cpuinfo to compare with")
     text = flags.read_text()
     assert (best_precision("cpu") == "bf16") == ("amx_bf16" in text or "avx512_bf16" in text)
-
-
-def _half(rank: int, size: int, folder: Path) -> None:
-    """A worker's share of the same global batch, candidates gathered: a loss in which every row meets every row."""
-    world = World(rank=rank, size=size)
-
-    def contrast(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
-        own = batch.x.chunk(size)[rank]
-        scores = encode(own)[:, None] * engine.gathered(encode(own * 2), world)[None, :]
-        places = torch.arange(len(own)) + rank * len(own)
-        return {"contrast": torch.nn.functional.cross_entropy(scores, places)}
-
-    model, curve = trained(steps=3, world=world, model=net(dropout=0.0), loss=contrast)
-    torch.save({"weights": weights(model), "losses": [p.loss for p in curve]}, folder / f"{size}-{rank}.pt")
-
-
-def test_two_workers_equal_one(tmp_path: Path):
-    _half(0, 1, tmp_path)
-    together(2, _half, tmp_path)
-    one, *two = (torch.load(tmp_path / f"{name}.pt") for name in ("1-0", "2-0", "2-1"))
-    for worker in two:
-        assert worker["losses"] == pytest.approx(one["losses"], abs=1e-5)
-        for name, value in one["weights"].items():
-            assert torch.allclose(worker["weights"][name], value, atol=1e-5), name
 
 
 @pytest.fixture(autouse=True)
