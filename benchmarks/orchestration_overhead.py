@@ -187,7 +187,7 @@ def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
         [
             f"One lane takes {statistics.median(ratios):.2f} times as long as the recorded loop: the median of "
             f"{ROUNDS} rounds in which they took turns ({', '.join(f'{ratio:.2f}' for ratio in ratios)}).",
-            "Below 1: the lane is at the next run while the driver commits, and waits for the disk, for the last one.",
+            "Below 1: a lane is at its next run while the driver commits the last one and waits for the disk.",
             f"A lane is ready {started:.1f} s after the launch; that is not in its row.",
             f"TorchTrainer.fit with Ray Train's fastest settings and one worker: {FITS} fits measured "
             f"({', '.join(f'{seconds:.1f}' for seconds in fits)} s), the first left out. That is "

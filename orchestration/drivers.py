@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
@@ -110,7 +110,8 @@ def _lives(driver: Driver, beat: float) -> bool:
 
 def _beat(storage: Storage, place: str, driver: Driver, done: threading.Event) -> None:
     while not done.wait(BEAT_SECONDS):
-        storage.write(place, _lock(driver))
+        with suppress(OSError):  # a store that is away for a while: the next beat may reach it
+            storage.write(place, _lock(driver))
 
 
 def _lock(driver: Driver) -> bytes:
