@@ -225,7 +225,7 @@ def reset_process(seed: int, world: World) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
     if device.type == "cuda":
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # asked for by deterministic cuBLAS
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(device.index or 0)  # refuses a device without an index
     torch.set_num_threads(world.threads)
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
