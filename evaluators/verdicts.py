@@ -19,7 +19,16 @@ from evaluators.wording import Decision, Word
 
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 ENGINE = (
-    *("comparisons", "evidence", "item_bootstrap", "item_tests", "metrics", "multiplicity", "power"),
+    *(
+        "comparisons",
+        "counted_metrics",
+        "evidence",
+        "item_bootstrap",
+        "item_tests",
+        "metrics",
+        "multiplicity",
+        "power",
+    ),
     *("seed_tests", "sequential", "significance", "verdicts", "wording"),
 )
 

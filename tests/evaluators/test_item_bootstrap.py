@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from evaluators.comparisons import ItemScores
+from evaluators.counted_metrics import METRICS
 from evaluators.item_bootstrap import (
-    METRICS,
     Undefined,
     deltas_of,
     drawn_counts,
