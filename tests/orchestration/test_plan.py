@@ -91,10 +91,10 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
     untrained = {run.id for run in plan(load(), FACTS).runs if run.seed is None}
     for change in (
         "train: {learning_rate: 1.0e-3}",
-        "resources: {precision: bf16}",
         "resources: {workers_per_run: 2}",
     ):
         assert first & ids(f"{STUDY}{change}\n") == untrained
+    assert first.isdisjoint(ids(f"{STUDY}resources: {{precision: bf16}}\n"))  # it rounds what is encoded, too
 
 
 def test_what_the_ledger_holds_is_not_left(load: Load) -> None:
