@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,6 +34,7 @@ from trainers.world import Progress
 
 Evaluate = Callable[[PairTask, Predictions, Predictions | None], Sequence[Any]]
 Request = tuple[Settings, int | None]
+PORTION = 8  # models: about one stack of pair arms
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -106,6 +108,36 @@ def fit_stack(
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
     return results
+
+
+def fit_portions(
+    requests: Sequence[Request],
+    tasks: Sequence[TaskData],
+    *,
+    threads: int = 1,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> Iterator[StackResult]:
+    """`fit_stack`, same arguments and results, a few seeds at a time: what has been yielded is out of danger.
+
+    Portions are as large as `threads` full stacks, so cutting costs no speed.
+    """
+    parts = _portions(requests, threads)
+    steps = [len(tasks) * sum(s.steps for s, _ in _members(part, options.get("isolate", False))) for part in parts]
+    for part, before in zip(parts, accumulate(steps, initial=0), strict=False):
+        told = partial(lambda before, done, _: report(before + done, sum(steps)), before)
+        yield from fit_stack(part, tasks, threads=threads, report=told, **options)
+
+
+def _portions(requests: Sequence[Request], threads: int) -> list[Sequence[Request]]:
+    """Consecutive requests, cut where the seed changes and every thread has a stack's worth of models."""
+    parts: list[list[Request]] = [[]]
+    for request in requests:
+        trained = [settings for settings, _ in parts[-1] if settings.train]
+        if len(trained) >= threads * PORTION and request[1] != parts[-1][-1][1]:
+            parts.append([])
+        parts[-1].append(request)
+    return list(parts)
 
 
 def _members(requests: Sequence[Request], isolate: bool) -> list[Request]:

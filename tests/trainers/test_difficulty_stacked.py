@@ -15,7 +15,7 @@ from evaluators.pair_similarity import pair_metrics
 from evaluators.scores import Score
 from trainers.difficulty import FORMS, UNTRAINED, Settings, defining, isolating
 from trainers.difficulty_data import TaskData, for_selection, task_data
-from trainers.difficulty_fit import StackResult, fit_stack
+from trainers.difficulty_fit import StackResult, fit_portions, fit_stack
 from trainers.difficulty_stack import Model, layout_of, pair_target, sentence_target, train
 from trainers.stacked import batch_rows
 from trainers.streams import torch_stream
@@ -168,6 +168,20 @@ def test_results_follow_the_requests_and_progress_reaches_its_total() -> None:
     assert set(last.terms) == {"toy/mse", "toy/rank", "toy/hard"}
     assert last.loss == pytest.approx(sum(last.terms.values()))
     assert found[1].curve() == []
+
+
+def test_portions_give_what_one_call_gives_and_give_it_early() -> None:
+    seen: list[tuple[int, int]] = []
+    arms = ["pair_ungated", "pair_lex", "pair_gate_free"]
+    requests = [(settings("baseline"), None), *((settings(arm), seed) for seed in range(6) for arm in arms)]
+    whole = fit_stack(requests, [toy()], evaluate=pair_metrics)
+    portions = fit_portions(requests, [toy()], evaluate=pair_metrics, report=lambda *at: seen.append(at))
+    found = [next(portions)]
+    assert seen[-1] == (9 * 30, 18 * 30)  # three seeds of three arms are done, and three are to come
+    found += portions
+    assert seen[-1] == (18 * 30, 18 * 30)
+    assert [(one.settings, one.seed) for one in found] == requests
+    assert all(same_values(one, other) for one, other in zip(whole, found, strict=True))
 
 
 def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
