@@ -17,22 +17,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
     options = _parser().parse_args(arguments)
     from orchestration import commands
-    from orchestration.errors import RunFailed, StudyError
+    from orchestration.errors import StudyError
 
     try:
         return getattr(commands, options.command.replace("-", "_"))(options)
     except StudyError as error:
         print(error, file=sys.stderr)
         return WRONG_REQUEST
-    except RunFailed as error:
-        print(error, file=sys.stderr)
-        return SOME_FAILED
     except KeyboardInterrupt:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return SOME_FAILED
     except BrokenPipeError:  # `semray report | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: accepted: a whole number of at least 1")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     run = add("run", "train what the ledger lacks, then report the verdicts")
-    run.add_argument("--lanes", type=int, default=None, help="runs at a time (default: one per core or GPU share)")
+    run.add_argument(
+        "--lanes", type=_at_least_one, default=None, help="runs at a time (default: one per core or GPU share)"
+    )
     track(run)
     add("plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing")
     report = add("report", "print the verdicts and write the report from what the ledger holds")

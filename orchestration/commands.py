@@ -22,6 +22,7 @@ from orchestration.study import Study
 if TYPE_CHECKING:
     from orchestration.findings import Findings
     from orchestration.tracking import SyncReport
+    from trainers.world import Precision
 
 
 def run(options: Namespace) -> int:
@@ -36,12 +37,14 @@ def run(options: Namespace) -> int:
         _say(_described(plan, ledger))
         if plan.left:
             prepare(study)
-        declare(study, ledger)
-        stopped = _train(plan, ledger)
+        declare(study, plan.runs, ledger)
+        given_up: set[str] = set()
+        stopped = _train(plan, ledger, given_up)
         findings = find(study, plan.runs, ledger)
         while not stopped and (wider := _with_another_seed(plan, findings)) is not None:
             plan = wider
-            stopped = _train(plan, ledger)
+            _say(f"still open: {_open_claims(findings)}; seed {plan.runs[-1].seed} for their arms")
+            stopped = _train(plan, ledger, given_up)
             findings = find(study, plan.runs, ledger)
     _show(options, findings)
     _publish(findings, ledger, _report_folder(options, study, ledger), options.mlflow)
@@ -77,7 +80,7 @@ def report(options: Namespace) -> int:
     from orchestration.verdicts import find
 
     study, ledger = _study(options), Ledger(options.ledger)
-    plan = _grown(_plan(study, ledger))
+    plan = _grown(_plan(study, ledger), ledger)
     findings = find(study, plan.runs, ledger)
     if not findings.with_status("finished"):
         raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
@@ -95,7 +98,7 @@ def sync(options: Namespace) -> int:
     from orchestration.verdicts import find
 
     study, ledger = _study(options), Ledger(options.ledger)
-    findings = find(study, _grown(_plan(study, ledger)).runs, ledger)
+    findings = find(study, _grown(_plan(study, ledger), ledger).runs, ledger)
     done = _sync(findings, ledger, options.mlflow)
     if options.json:
         print(json.dumps(asdict(done), default=str))
@@ -105,7 +108,7 @@ def sync(options: Namespace) -> int:
 def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
     study, ledger = _study(options), Ledger(options.ledger)
-    plan = _grown(_plan(study, ledger))
+    plan = _grown(_plan(study, ledger), ledger)
     failed = ledger.failed()
     rows = [
         {
@@ -149,7 +152,7 @@ def why(options: Namespace) -> int:
     from orchestration.why import chain
 
     study, ledger = _study(options), Ledger(options.ledger)
-    findings = find(study, _grown(_plan(study, ledger)).runs, ledger)
+    findings = find(study, _grown(_plan(study, ledger), ledger).runs, ledger)
     chosen = replace(findings, findings=tuple(f for f in findings.findings if f.verdict.claim == options.claim))
     if not chosen.findings:
         known = dict.fromkeys(comparison.claim for comparison in study.compare)
@@ -199,28 +202,44 @@ def set_aside(options: Namespace) -> int:
 
 def _study(options: Namespace) -> Study:
     study = Study.load(options.study)
+    if study.search is not None:
+        raise StudyError(
+            f"{study.path}: search: this version checks a search, and cannot run one yet\n  accepted: arms"
+        )
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
 
 
 def _plan(study: Study, ledger: Ledger) -> Plan:
-    """The plan with what the ledger holds and how long those runs took."""
-    plan = make_plan(study, gather_facts(study), ledger.ids())
+    """The plan with what the ledger holds and how long those runs took.
+
+    `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
+    a report read on a laptop is about the runs of the cluster.
+    """
+    facts, held = gather_facts(study), ledger.ids()
+    other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
+    plans = [make_plan(study, known, held) for known in (facts, replace(facts, precision=other))]
+    plan = max(plans, key=lambda one: len(one.done))  # of equals the first: this machine's
     seconds = {run.id: sum(ledger.record(run.id).seconds.values()) for run in plan.done}
     return replace(plan, facts=replace(plan.facts, seconds=seconds))
 
 
-def _grown(plan: Plan) -> Plan:
-    """The plan with those reserve seeds that a study until decided has reached already."""
-    arms = {(arm, backbone) for arm in plan.study.arms for backbone in plan.study.backbones}
-    wider = extend(plan, plan.study.seeds.reserve, arms)
-    kept = tuple(run for run in wider.runs if run in plan.runs or run.id in plan.finished)
-    return replace(plan, runs=kept)
+def _grown(plan: Plan, ledger: Ledger) -> Plan:
+    """The plan with the reserve seeds that a study until decided has come to: the same steps as in `run`."""
+    from orchestration.verdicts import find
+
+    touched = plan.finished | ledger.failed().keys()
+    while plan.study.seeds.reserve:
+        wider = _with_another_seed(plan, find(plan.study, plan.runs, ledger))
+        if wider is None or not any(run.id in touched for run in wider.runs[len(plan.runs) :]):
+            break
+        plan = wider
+    return plan
 
 
-def _train(plan: Plan, ledger: Ledger) -> bool:
-    """Launch what the ledger lacks; True when asked to stop before all was done."""
-    left = replace(plan, finished=frozenset(ledger.ids()))
+def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
+    """Launch what the ledger lacks, except for runs given up before; True when asked to stop before the end."""
+    left = replace(plan, finished=frozenset(ledger.ids() | given_up))
     if not left.jobs:
         return False
     from orchestration.cluster import cores
@@ -231,15 +250,17 @@ def _train(plan: Plan, ledger: Ledger) -> bool:
     watch = Watch(len(left.left))
     threads = max(1, cores() // len(left.jobs)) if family(plan.study.family).stacked else 1
     try:
-        return launch(
+        outcome = launch(
             left.jobs,
             ledger=ledger,
             resources=plan.study.resources,
             on_event=watch,
             threads_per_lane=threads,
-        ).stopped
+        )
     finally:
         watch.close()
+    given_up |= outcome.failed.keys()
+    return outcome.stopped
 
 
 def _with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
@@ -247,15 +268,15 @@ def _with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
     from orchestration.verdicts import undecided_arms
 
     arms = undecided_arms(findings)
-    used = set(findings.seeds)
-    spare = [seed for seed in plan.study.seeds.reserve if seed not in used]
+    spare = [seed for seed in plan.study.seeds.reserve if seed not in findings.seeds]
     if not arms or not spare:
         return None
     wider = extend(plan, spare[:1], arms)
-    if len(wider.runs) == len(plan.runs):
-        return None
-    _say(f"still open: {', '.join(sorted({arm for arm, _ in arms}))}; adding seed {spare[0]}")
-    return wider
+    return wider if len(wider.runs) > len(plan.runs) else None
+
+
+def _open_claims(findings: Findings) -> str:
+    return ", ".join(f.verdict.claim for f in findings.findings if f.verdict.verdict == "undecided")
 
 
 def _described(plan: Plan, ledger: Ledger) -> str:
@@ -296,11 +317,13 @@ def _report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
 
 
 def _publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
-    """Bring MLflow up to date and write the report's files; MLflow being away does not fail the study."""
+    """Write the report's files, bring MLflow up to date, and link the one to the other."""
     from orchestration.report import write
 
-    done = _sync(findings, ledger, uri)
-    _say(f"report  {write(findings, folder, done.links)}")
+    page = write(findings, folder)
+    if links := _sync(findings, ledger, uri).links:
+        page = write(findings, folder, links)
+    _say(f"report  {page}")
 
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:

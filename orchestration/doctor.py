@@ -25,7 +25,7 @@ class Check:
 
 
 def checks(ledger: str) -> list[Check]:
-    """All checks, in the order in which a study would meet them. Starts nothing and writes nothing."""
+    """All checks, in the order in which a study would meet them. An encoder found nowhere here is fetched."""
     return [_python(), _torch(), _deepspeed(), _ray(), _mlflow(), _wordnet(), _encoder(), _disk(ledger)]
 
 
@@ -51,12 +51,14 @@ def _torch() -> Check:
 
 
 def _importable(name: str, mend: str) -> Check:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib import import_module
+    from importlib.metadata import version
 
     try:
+        import_module(name)
         return Check(name=name, ok=True, found=version(name))
-    except PackageNotFoundError:
-        return Check(name=name, ok=False, found="not installed", mend=mend)
+    except ImportError as error:
+        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend=mend)
 
 
 def _deepspeed() -> Check:
@@ -74,7 +76,7 @@ def _mlflow() -> Check:
 def _located(name: str, locate: Callable[[], Path]) -> Check:
     """A part that is found or says itself what mends it."""
     from corpora.errors import CorpusError
-    from trainers.encoder import BackboneError
+    from trainers.backbones import BackboneError
 
     try:
         return Check(name=name, ok=True, found=str(locate()))
@@ -89,7 +91,7 @@ def _wordnet() -> Check:
 
 
 def _encoder() -> Check:
-    from trainers.encoder import resolve_backbone
+    from trainers.backbones import resolve_backbone
 
     return _located("all-MiniLM-L6-v2", lambda: resolve_backbone("all-MiniLM-L6-v2"))
 

@@ -5,7 +5,3 @@ from __future__ import annotations
 
 class StudyError(Exception):
     """A study, a request or its data is wrong; the message says where and what would be accepted. Exit code 2."""
-
-
-class RunFailed(Exception):
-    """A run raised: the message names arm, backbone, seed, step where known, and the path of its log."""

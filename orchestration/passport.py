@@ -49,7 +49,11 @@ def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger
         for run_id in dict.fromkeys(run.id for run in runs):
             for name, content in ledger.files(run_id).items() if run_id in held else ():
                 archive.writestr(f"ledger/{run_id}/{name}", content)
-        archive.writestr(*_declaration(study, ledger))
+        failures = [asdict(failure) for failure in ledger.failed().values() if failure.id in {r.id for r in runs}]
+        archive.writestr("failures.json", json.dumps(failures))
+        declaration = ledger.declared(study.name)
+        if declaration is not None:
+            archive.writestr("declared.json", json.dumps([dict(claim) for claim in declaration.claims]))
     temporary.replace(path)
 
 
@@ -65,12 +69,6 @@ def plain(findings: Findings) -> dict[str, Any]:
     return json.loads(json.dumps(_without_nan(asdict(findings))))
 
 
-def _declaration(study: Study, ledger: Ledger) -> tuple[str, str]:
-    declaration = ledger.declared(study.name)
-    claims = [dict(claim) for claim in declaration.claims] if declaration else []
-    return "declared.json", json.dumps(claims)
-
-
 def _unpack(path: Path, folder: Path) -> str:
     """Unzip and return the study's name."""
     try:
@@ -79,12 +77,14 @@ def _unpack(path: Path, folder: Path) -> str:
         header = json.loads((folder / "passport.json").read_text())
         if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']}, this version reads {FORMAT}")
+        if not (folder / f"{header['study']}.yaml").resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"study {header['study']!r} is not a name")
         return header["study"]
     except FileNotFoundError:
         raise StudyError(
             f"{path}: not found\n  accepted: a file that `semray report --passport FILE` wrote"
         ) from None
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{path}: not a readable passport ({error})") from None
 
 
@@ -93,11 +93,16 @@ def _check(name: str, folder: Path) -> Check:
     from orchestration.study import Study
     from orchestration.verdicts import find
 
-    study = Study.load(folder / f"{name}.yaml")
-    runs = [Run.from_dict(fields) for fields in json.loads((folder / "runs.json").read_text())]
-    ledger = Ledger(folder / "ledger")
-    ledger.declare(name, json.loads((folder / "declared.json").read_text()))
-    printed = json.loads((folder / "findings.json").read_text())
+    study, ledger = Study.load(folder / f"{name}.yaml"), Ledger(folder / "ledger")
+    try:
+        runs = [Run.from_dict(fields) for fields in json.loads((folder / "runs.json").read_text())]
+        for failure in json.loads((folder / "failures.json").read_text()):
+            ledger.fail(Run.from_dict(failure["run"]), failure["attempt"], failure["error"], "")
+        printed = json.loads((folder / "findings.json").read_text())
+        if (folder / "declared.json").exists():
+            ledger.declare(name, json.loads((folder / "declared.json").read_text()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StudyError(f"{name}: the passport is damaged ({error})") from None
     again = plain(find(study, runs, ledger))
     differences = [*_differing_aggregates(runs, ledger), *_differing("", printed, again)]
     return Check(study=name, figures=sum(1 for _ in _figures(again)), differences=tuple(differences))

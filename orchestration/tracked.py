@@ -133,7 +133,12 @@ def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
     steps = zip(curve["name"], curve["value"], curve["step"], strict=True)
     return Entry(
         name=name,
-        tags={**tags, "ledger": row.location, "mlflow.note.content": f"In the ledger: `{row.location}`"},
+        tags={
+            **tags,
+            "problem": "",
+            "ledger": row.location,
+            "mlflow.note.content": f"In the ledger: `{row.location}`",
+        },
         params=_params({**place, **record.run.settings, "precision": record.run.precision}),
         points=[
             *((n, v, 0) for n, v in figures.items()),

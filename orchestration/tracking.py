@@ -75,7 +75,10 @@ def default_uri(ledger: str) -> str:
 
 
 def ui_command(uri: str) -> str:
-    """What a person runs to look at it, on this machine alone; for a server, the address to open."""
+    """What a person runs to look at it, on this machine alone; for a server, the address to open.
+
+    A password in the URI is left out: the line is printed.
+    """
     if uri.startswith(("http://", "https://")):
         return f"open {_shown(uri)}"
     program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
@@ -84,7 +87,7 @@ def ui_command(uri: str) -> str:
         program,
         "server",
         "--backend-store-uri",
-        uri,
+        _shown(uri),
         "--host",
         "127.0.0.1",
         "--port",
@@ -101,9 +104,10 @@ def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncRepo
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
-    with _quiet(), _alone(uri, findings.study):
+    with _quiet():
         try:
-            links = _sync(findings, ledger, uri, counts)
+            with _alone(uri, findings.study):
+                links = _sync(findings, ledger, uri, counts)
         except _outside_errors() as error:
             problem = _reason(error)
     return SyncReport(uri=_shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
@@ -238,11 +242,15 @@ def _reason(error: Exception) -> str:
 
 
 def _outside_errors() -> tuple[type[Exception], ...]:
-    """What MLflow, the network, the disk or an object store raises. Anything else would be our mistake."""
+    """What MLflow, its database, the network, the disk or an object store raises, or a driver that is not
+    installed. Anything else would be our mistake."""
+    from alembic.util import CommandError
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     store: Any = sys.modules.get("botocore.exceptions")
-    return (MlflowException, OSError, *((store.BotoCoreError, store.ClientError) if store else ()))
+    of_store = (store.BotoCoreError, store.ClientError) if store else ()
+    return (MlflowException, SQLAlchemyError, CommandError, ImportError, OSError, *of_store)
 
 
 @contextmanager

@@ -78,9 +78,7 @@ class Evidence:
     def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
         """seed -> score for every seed the plan asks of this arm; None for a run that is not finished."""
         asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
-        return {
-            seed: self._value(run, metric) if run.id in self.records else None for seed, run in asked.items()
-        }
+        return {seed: self._value(run, metric) if run.id in self.records else None for seed, run in asked.items()}
 
     def _value(self, run: Run, metric: str) -> float:
         metrics = self.records[run.id].metrics
@@ -102,7 +100,7 @@ class Evidence:
 def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing."""
     evidence = Evidence(study, runs, ledger)
-    claims = claims_of(study, ledger)
+    claims = claims_of(evidence)
     paired = [(claim, _paired(evidence, claim)) for claim in claims]
     sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
     verdicts = judge(paired, sequential=sequential)
@@ -130,19 +128,51 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     )
 
 
-def declare(study: Study, ledger: Ledger) -> None:
-    """Write the study's comparisons down before its first run; a later call changes nothing."""
-    ledger.declare(study.name, [asdict(comparison) for comparison in study.compare])
+def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> None:
+    """Write the study's comparisons down before its first run; a later call changes nothing.
+
+    A claim whose two arms have finished runs already, from another study, is written down as seen.
+    """
+    evidence = Evidence(study, runs, ledger)
+    claims = [_declared(comparison) | {"seen": _seen(evidence, comparison)} for comparison in study.compare]
+    ledger.declare(study.name, claims)
 
 
-def claims_of(study: Study, ledger: Ledger) -> list[Claim]:
-    """The study's comparisons, one per backbone; those added after the first run are exploratory."""
-    declaration = ledger.declared(study.name)
-    known = None if declaration is None else {canonical(dict(claim)) for claim in declaration.claims}
-    return [
-        _claim(comparison, backbone, exploratory=known is not None and canonical(asdict(comparison)) not in known)
-        for comparison, backbone in study.comparisons
-    ]
+def claims_of(evidence: Evidence) -> list[Claim]:
+    """The study's comparisons, one per backbone; those that were not declared before they could be seen are
+    exploratory."""
+    declaration = evidence.ledger.declared(evidence.study.name)
+    seen = (
+        {}
+        if declaration is None
+        else {canonical(_without_seen(c)): bool(c.get("seen")) for c in declaration.claims}
+    )
+    claims = []
+    for comparison, backbone in evidence.study.comparisons:
+        if declaration is None:
+            exploratory = _seen(evidence, comparison)
+        else:
+            exploratory = seen.get(canonical(_declared(comparison)), True)
+        claims.append(Claim(**{**asdict(comparison), "backbone": backbone, "exploratory": exploratory}))
+    return claims
+
+
+def _declared(comparison: Comparison) -> dict[str, Any]:
+    """What is written down of a comparison: only what it says, so that new optional fields change no old claim."""
+    return {name: value for name, value in asdict(comparison).items() if value is not None}
+
+
+def _without_seen(claim: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in claim.items() if name != "seen"}
+
+
+def _seen(evidence: Evidence, comparison: Comparison) -> bool:
+    """Whether some pair of this comparison is finished, so that its outcome could be known."""
+    backbones = (comparison.backbone,) if comparison.backbone else evidence.study.backbones
+    arms = (comparison.treatment, comparison.control)
+    return any(
+        set.intersection(*(set(evidence.finished(arm, backbone)) for arm in arms)) for backbone in backbones
+    )
 
 
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
@@ -150,10 +180,6 @@ def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
     open_verdicts = [f.verdict for f in findings.findings if f.verdict.verdict == "undecided"]
     arms = ((arm, v.backbone) for v in open_verdicts for arm in (v.treatment, v.control, v.matched_control))
     return {(arm, backbone) for arm, backbone in arms if arm is not None}
-
-
-def _claim(comparison: Comparison, backbone: str, *, exploratory: bool) -> Claim:
-    return Claim(**{**asdict(comparison), "backbone": backbone, "exploratory": exploratory})
 
 
 def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:

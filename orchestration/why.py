@@ -19,7 +19,9 @@ def _chain(findings: Findings, finding: Finding) -> str:
     verdict = finding.verdict
     places = {row.id: row.location for row in findings.runs}
     lines = [f"{verdict.claim}   {verdict.words}", f"  {verdict.sentence}"]
-    lines += [f"  {'declared before the first run' if not verdict.exploratory else 'added later: exploratory'}"]
+    lines += [
+        "  declared after its runs could be seen: exploratory" if verdict.exploratory else "  declared before"
+    ]
     lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}, {verdict.test}"]
     for pair in verdict.per_seed:
         seed = int(pair["seed"])

@@ -170,7 +170,7 @@ def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
     code, out, err = ask("run", "growing.yaml", "--json")
     claims = {claim["claim"]: claim for claim in json.loads(out)}
     assert code == 0
-    assert "adding seed 2" in err
+    assert "still open: H1, H2; seed 2 for their arms" in err
     assert "an e-process of 4 seeds cannot go below p = 0.037" in err
     assert claims["H2"]["n_seeds"] == 4
     assert claims["H2"]["verdict"] == "undecided"
