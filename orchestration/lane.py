@@ -70,7 +70,7 @@ class Lane:
             import torch
 
             torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
-        self._device = "cuda" if gpus else "cpu"
+        self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
         self._threads, self._checkpoint_every = threads, checkpoint_every
         self._body, self._ledger = resolved(body), Ledger(url)
         self._state = LaneState()

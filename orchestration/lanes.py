@@ -25,6 +25,7 @@ from orchestration.events import (
     RunMoved,
     RunStarted,
 )
+from orchestration.launcher import launcher
 from orchestration.pool import LaneKind, Pool
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def launch(
 ) -> Outcome:
     """Execute the jobs and commit every result to the ledger; call it while driving the study.
 
+    Jobs for pooled lanes come first, then those for worker groups.
     Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
     tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
     launch after what is staged has been committed; a second one ends it at once.
@@ -59,19 +61,28 @@ def launch(
     """
     if not jobs:
         return Outcome()
-    cpus, gpus = threads_per_lane * resources.workers_per_run, resources.gpus_per_run
-    with connected(max(cores(), cpus * (resources.lanes or 1))), asked_to_stop() as stop:
-        room = lanes_that_fit(cpus, gpus)
-        if room < 1:
-            raise StudyError(_no_room(cpus, gpus))
-        lanes = min(resources.lanes or room, len(jobs))
-        if resources.workers_per_run > 1 or resources.launcher == "train":
+    pooled = [job for job in jobs if launcher(job, resources) == "pool"]
+    grouped = [job for job in jobs if launcher(job, resources) == "train"]
+    workers, gpus = resources.workers_per_run if grouped else 1, resources.gpus_per_run / resources.workers_per_run
+    with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
+        _room(threads_per_lane * workers, gpus * workers)  # known before the first job starts
+        outcome = Outcome()
+        if pooled:
+            lanes = min(resources.lanes or _room(threads_per_lane, gpus), len(pooled))
+            kind = LaneKind(body, tuple(warm), gpus, threads_per_lane, resources.checkpoint_every)
+            pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds)
+            outcome = pool.run(pooled, lanes=lanes, tries=resources.retries + 1)
+        if grouped:
             from orchestration.train_group import launch_groups
 
-            return launch_groups(jobs, ledger, resources, on_event, stop, body, threads_per_lane, lanes)
-        kind = LaneKind(body, tuple(warm), gpus, threads_per_lane, resources.checkpoint_every)
-        pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds)
-        return pool.run(jobs, lanes=lanes, tries=resources.retries + 1)
+            lanes = resources.lanes or _room(threads_per_lane * workers, gpus * workers)
+            later = launch_groups(grouped, ledger, resources, on_event, stop, body, threads_per_lane, lanes)
+            outcome = Outcome(
+                finished=outcome.finished + later.finished,
+                failed={**outcome.failed, **later.failed},
+                stopped=outcome.stopped or later.stopped,
+            )
+        return outcome
 
 
 @contextmanager
@@ -95,9 +106,13 @@ def asked_to_stop() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _no_room(cpus: int, gpus: float) -> str:
-    wanted = f"{cpus} CPUs" + (f" and {gpus:g} GPUs" if gpus else "")
-    return (
-        f"resources: a run needs {wanted}, and Ray has no such room\n"
-        f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, or a cluster with as much"
-    )
+def _room(cpus: int, gpus: float) -> int:
+    """How many runs of this size fit at a time. Raises StudyError when none does."""
+    room = lanes_that_fit(cpus, gpus)
+    if room < 1:
+        wanted = f"{cpus} CPUs" + (f" and {gpus:g} GPUs" if gpus else "")
+        raise StudyError(
+            f"resources: a run needs {wanted}, and Ray has no such room\n"
+            f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, or a cluster with as much"
+        )
+    return room

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from orchestration.errors import StudyError
 from orchestration.families import as_plain, family
+from orchestration.launcher import Launcher, launcher
 from orchestration.run import Job, Run
 from orchestration.study import Study
 
 if TYPE_CHECKING:
     from trainers.world import Precision
-
-Launcher = Literal["pool", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +58,8 @@ class Plan:
         )
 
     def launcher(self, job: Job) -> Launcher:
-        """A pooled lane for one worker, a Ray Train group for several, unless the study says which."""
-        declared = self.study.resources.launcher
-        if declared != "auto":
-            return declared
-        return "train" if any(run.world_size > 1 for run in job.runs) else "pool"
+        """Where a job executes."""
+        return launcher(job, self.study.resources)
 
     def seeds(self, arm: str, backbone: str) -> tuple[int, ...]:
         """The seeds an arm runs with; for an untrained arm, whose one result stands beside every seed, none."""
@@ -106,7 +102,7 @@ def gather_facts(study: Study) -> Facts:
 def prepare(study: Study) -> None:
     """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
     from corpora.errors import CorpusError
-    from trainers.encoder import resolve_backbone
+    from trainers.backbones import resolve_backbone
 
     folders = [resolve_backbone(name) for name in study.backbones]
     try:

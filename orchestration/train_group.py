@@ -51,7 +51,6 @@ class GroupKind:
     body: Body | str
     url: str
     driver: Driver | None
-    workers: int
     threads: int
     gpus: float
     retries: int
@@ -91,7 +90,6 @@ def launch_groups(
         body=body,
         url=ledger.url,
         driver=ledger.driver,
-        workers=resources.workers_per_run,
         threads=threads,
         gpus=resources.gpus_per_run / resources.workers_per_run,
         retries=resources.retries,
@@ -216,7 +214,7 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
         train,
         train_loop_config={"kind": kind, "run": run, "before": before, "board": board},
         scaling_config=api.ScalingConfig(
-            num_workers=kind.workers, use_gpu=bool(kind.gpus), resources_per_worker=share
+            num_workers=run.world_size, use_gpu=bool(kind.gpus), resources_per_worker=share
         ),
         run_config=api.RunConfig(
             name=run.id,

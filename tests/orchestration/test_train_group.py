@@ -38,20 +38,20 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield ledger
 
 
-def make_run(folder: Path, arm: str = "A", **settings: object) -> Run:
+def make_run(folder: Path, arm: str = "A", *, seed: int | None = 0, **settings: object) -> Run:
     folder.mkdir(exist_ok=True)
     return Run(
         family="concept",
         arm=arm,
         backbone="tiny",
-        seed=0,
+        seed=seed,
         settings=settings,
         data={"folder": str(folder)},
         evaluate=(),
         defining=settings,
         backbone_fingerprint="b",
         corpus_fingerprint="c",
-        world_size=2,
+        world_size=1 if seed is None else 2,
     )
 
 
@@ -139,6 +139,12 @@ def go(
     return launch(jobs, ledger=ledger, resources=resources, on_event=hear, body=body), events
 
 
+def placed(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """The size of each run's world, and whether its workers meet at checkpoints."""
+    for run in job.runs:
+        yield run, Result(scores=[], notes={"size": world.size, "group": world.save is not None})
+
+
 def lines(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()]
 
@@ -186,3 +192,13 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
     assert "failing" in Path(failure.log).read_text()
     (failed,) = [event for event in events if isinstance(event, RunFailed)]
     assert not failed.retrying
+
+
+def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
+    """The untrained arm's run has one worker, so it goes to a pooled lane, and first."""
+    untrained, trained = make_run(tmp_path / "meet", "B0", seed=None), make_run(tmp_path / "meet")
+    outcome, events = go(ledger, [trained, untrained], placed)
+    assert outcome.finished == (untrained.id, trained.id)
+    assert (outcome.failed, outcome.stopped) == ({}, False)
+    assert ledger.record(untrained.id).notes == {"size": 1, "group": False}
+    assert ledger.record(trained.id).notes == {"size": 2, "group": True}
