@@ -27,8 +27,8 @@ import numpy as np
 from tables import save
 
 from corpora.concept import ConceptData, load
+from trainers.backbones import resolve_backbone
 from trainers.concept import Settings, fit
-from trainers.encoder import resolve_backbone
 from trainers.engine import best_precision
 from trainers.world import Precision, Progress, World
 

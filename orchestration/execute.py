@@ -33,7 +33,7 @@ def _train_encoders(
     trainer: ModuleType, data: type, load: Callable[[Any], Any], runs: Sequence[Run], world: World
 ) -> Iterator[tuple[Run, Result]]:
     from evaluators.tasks import evaluate
-    from trainers.encoder import resolve_backbone
+    from trainers.backbones import resolve_backbone
 
     for run in runs:
         started = time.perf_counter()

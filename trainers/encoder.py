@@ -17,13 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from trainers import packing, readouts
-from trainers.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.batches import Group, Tokens, groups, passes, tokenise
+from trainers.frozen import quiet
 from trainers.losses import unit
 from trainers.readouts import Readout
 from trainers.world import Precision
-
-__all__ = ["BackboneError", "Encoder", "backbone_fingerprint", "resolve_backbone"]
 
 # Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
 SLACK = 64
@@ -189,7 +187,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
     from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
 
     packing.register()
-    with _quiet():
+    with quiet():
         config = AutoConfig.from_pretrained(path, local_files_only=True)
         architecture: Any = MODEL_MAPPING[type(config)]
         accepted = inspect.signature(architecture).parameters
@@ -204,22 +202,6 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
 
 def _layers(out: Any, every: bool) -> Sequence[Tensor]:
     return out.hidden_states if every else (out.last_hidden_state,)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars and no remarks on weights that only pre-training used."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _longest(config: Any, tokenizer: Any) -> int:

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from tests.tiny import tiny_backbone
-from trainers.backbones import prefix_of
+from trainers.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
 from trainers.batches import Tokens, groups, passes
-from trainers.encoder import BackboneError, Encoder, backbone_fingerprint, resolve_backbone
+from trainers.encoder import Encoder
 
 TEXTS = [
     "a cup",
@@ -104,6 +104,48 @@ def test_the_fingerprint_sees_content_and_not_the_place(backbone: Path, tmp_path
     tokenizer.write_text(tokenizer.read_text().replace('"lowercase": true', '"lowercase": false'))
     assert backbone_fingerprint(twin) != backbone_fingerprint(backbone)
     assert backbone_fingerprint(tiny_backbone(tmp_path / "other", seed=1)) != backbone_fingerprint(backbone)
+
+
+def with_modules(backbone: Path, folder: Path) -> Path:
+    """The backbone as sentence-transformers keeps it: mean pooling, a dense layer, unit length."""
+    shutil.copytree(backbone, folder)
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense"), ("3_Normalize", "Normalize")]
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    for module in ("1_Pooling", "2_Dense"):
+        (folder / module).mkdir()
+        (folder / module / "config.json").write_text("{}")
+    (folder / "2_Dense" / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "modules.json",
+        "1_Pooling/config.json",
+        "2_Dense/config.json",
+        "2_Dense/model.safetensors",
+        "sentence_bert_config.json",
+    ],
+)
+def test_the_fingerprint_sees_every_module(backbone: Path, tmp_path: Path, changed: str):
+    folder = with_modules(backbone, tmp_path / "modules")
+    before = backbone_fingerprint(folder)
+    (folder / "4_Unlisted").mkdir()
+    (folder / "4_Unlisted" / "config.json").write_text("{}")
+    assert backbone_fingerprint(folder) == before
+    (folder / changed).write_text((folder / changed).read_text() + " ")
+    assert backbone_fingerprint(folder) != before
+
+
+@pytest.mark.parametrize("lost", ["1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"])
+def test_a_backbone_without_one_of_its_modules_is_refused(backbone: Path, nowhere: Path, lost: str):
+    folder = with_modules(backbone, nowhere / "modules")
+    assert resolve_backbone(str(folder)) == folder
+    (folder / lost).unlink()
+    with pytest.raises(BackboneError, match=f"has no {lost}"):
+        resolve_backbone(str(folder))
 
 
 @pytest.mark.parametrize(
