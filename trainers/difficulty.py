@@ -75,9 +75,9 @@ VECTOR = 32  # rows; trainers.stacked, rule 2. Written again here because settin
 class Settings:
     """One arm. Defaults are the paper's where it states them (section 4); sizes and alpha0 are ours.
 
-    d_h, m: working width and hidden units; None gives pair arms 128 and 64, per-sentence arms the width of the
-    embedding and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`, equation 7) or
-    with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone: pair arms have no vectors.
+    d_h, m: working width and hidden units; `full` is the width of the embedding. None gives pair arms 128 and 64,
+    per-sentence arms the full width and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`,
+    equation 7) or with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone: pair arms have no vectors.
     matched_to: the treated arm whose mean gate shrinks the residual of `pair_ungated_matched`. It is trained
     with all other settings equal and the same seed; the mean is over the training pairs.
     """
@@ -89,7 +89,7 @@ class Settings:
     batch_size: int = 128
     learning_rate: float = 1e-3
     weight_decay: float = 1e-2
-    d_h: int | None = None
+    d_h: int | Literal["full"] | None = None
     m: int | None = None
     alpha0: float = 0.2
     lambda_rank: float = 0.1
@@ -117,7 +117,8 @@ class Settings:
     def sizes(self, d: int) -> tuple[int, int]:
         """Working width and hidden units on embeddings of width d."""
         pair = self.form in PAIR_FORMS
-        return self.d_h or (128 if pair else d), self.m or (64 if pair else 128)
+        d_h = self.d_h or (128 if pair else "full")
+        return d if d_h == "full" else d_h, self.m or (64 if pair else 128)
 
     def _wrong_choices(self) -> list[str]:
         accepted = {
@@ -150,9 +151,9 @@ class Settings:
             if getattr(self, name) < 0
         ]
         wrong += [
-            f"{name} = {getattr(self, name)}; accepted: 1 or above, or absent"
-            for name in ("d_h", "m")
-            if getattr(self, name) is not None and getattr(self, name) < 1
+            f"{name} = {value}; accepted: 1 or above, or absent"
+            for name, value in (("d_h", self.d_h), ("m", self.m))
+            if isinstance(value, int) and value < 1
         ]
         if self.batch_size % VECTOR:
             wrong.append(
