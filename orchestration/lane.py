@@ -21,6 +21,13 @@ Body = Callable[[Job, "World"], Iterator[tuple[Run, Result]]]
 
 Staged = tuple[str, int]  # run id, attempt
 
+OURS = ("corpora", "evaluators", "orchestration", "trainers")
+CERTAIN = {  # errors of modules that a lane need not have imported
+    "trainers.engine": "Diverged",
+    "trainers.backbones": "BackboneError",
+    "trainers.pair_scorer": "ScorerError",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
@@ -32,7 +39,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why a job ended early. final: it would end the same way again."""
+    """Why a job ended early. final: it would end the same way again. message: one line, more when final."""
 
     message: str
     traceback: str
@@ -133,14 +140,30 @@ def resolved(body: Body | str) -> Body:
 
 
 def problem(error: Exception) -> Problem:
-    """What a person and the driver want to know of an error."""
+    """What a person and the driver want to know of an error.
+
+    Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
+    Of those the whole message is kept, since its second line says what is accepted.
+    """
+    final = isinstance(error, _certain()) or (type(error) is ValueError and _raised_by(error) in OURS)
+    lines = f"{type(error).__name__}: {error}".strip().splitlines()
+    return Problem(
+        message="\n".join(lines if final else lines[:1]),
+        traceback="".join(traceback.format_exception(error)),
+        final=final,
+    )
+
+
+def _certain() -> tuple[type[Exception], ...]:
+    """The errors that say what a person must change. A module that is not imported has raised none of its own."""
     from corpora.errors import CorpusError
     from orchestration.errors import StudyError
 
-    engine = sys.modules.get("trainers.engine")  # not imported: then nothing can have diverged
-    certain = (CorpusError, StudyError, *((engine.Diverged,) if engine else ()))
-    return Problem(
-        message=f"{type(error).__name__}: {error}".strip().splitlines()[0],
-        traceback="".join(traceback.format_exception(error)),
-        final=isinstance(error, certain),
-    )
+    loaded = ((sys.modules.get(module), name) for module, name in CERTAIN.items())
+    return (CorpusError, StudyError, *(getattr(module, name) for module, name in loaded if module))
+
+
+def _raised_by(error: Exception) -> str:
+    """The package whose code raised the error: a library's own ValueError may come of a file half written."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] if frames else ""

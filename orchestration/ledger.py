@@ -54,7 +54,8 @@ RUN_ID = re.compile(r"[0-9a-f]{16}")
 class Failure:
     """The last attempt of a run that failed.
 
-    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again.
+    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again;
+    then further lines of `error` say what is accepted.
     """
 
     id: str

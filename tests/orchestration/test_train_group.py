@@ -197,7 +197,7 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
 def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
     """The untrained arm's run has one worker, so it goes to a pooled lane, and first."""
     untrained, trained = make_run(tmp_path / "meet", "B0", seed=None), make_run(tmp_path / "meet")
-    outcome, events = go(ledger, [trained, untrained], placed)
+    outcome, _ = go(ledger, [trained, untrained], placed)
     assert outcome.finished == (untrained.id, trained.id)
     assert (outcome.failed, outcome.stopped) == ({}, False)
     assert ledger.record(untrained.id).notes == {"size": 1, "group": False}
