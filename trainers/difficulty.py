@@ -77,7 +77,7 @@ class Settings:
 
     d_h, m: working width and hidden units; `full` is the width of the embedding. None gives pair arms 128 and 64,
     per-sentence arms the full width and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`,
-    equation 7) or with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone: pair arms have no vectors.
+    equation 7) or with cos itself (`identity`). lambda_anchor acts on per-sentence arms alone.
     matched_to: the treated arm whose mean gate shrinks the residual of `pair_ungated_matched`. It is trained
     with all other settings equal and the same seed; the mean is over the training pairs.
     """
