@@ -33,20 +33,22 @@ def _train_encoders(
     trainer: ModuleType, data: type, load: Callable[[Any], Any], runs: Sequence[Run], world: World
 ) -> Iterator[tuple[Run, Result]]:
     from evaluators.tasks import evaluate
+    from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
 
     for run in runs:
         started = time.perf_counter()
-        corpus = load(built(data, run.data))
+        corpus, backbone = load(built(data, run.data)), resolve_backbone(run.backbone)
+        check_sources(run, backbone, corpus.fingerprint)
         prepared = time.perf_counter()
-        encoder, curve = trainer.fit(
-            built(trainer.Settings, run.settings), resolve_backbone(run.backbone), corpus, run.seed or 0, world
-        )
-        trained = time.perf_counter()
+        encoder, curve = trainer.fit(built(trainer.Settings, run.settings), backbone, corpus, run.seed or 0, world)
+        trained, cut = time.perf_counter(), encoder.truncated
         scores = evaluate(run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
+        cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed
         seconds = {
             "data": prepared - started,
             "train": trained - prepared,
             "evaluate": time.perf_counter() - trained,
         }
-        yield run, Result(scores=scores, curve=curve, seconds=seconds, save_model=encoder.save)
+        notes = {"texts cut at max_length": cut} if cut else {}
+        yield run, Result(scores=scores, curve=curve, seconds=seconds, notes=notes, save_model=encoder.save)

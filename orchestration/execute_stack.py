@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
     """Embed and judge once, train every run of the job together, yield each result."""
+    from corpora.pairs import PairData, fingerprint
     from evaluators.pair_similarity import pair_metrics
+    from orchestration.sources import check_sources
+    from trainers.backbones import resolve_backbone
     from trainers.difficulty import Settings
     from trainers.difficulty_fit import fit_stack
     from trainers.world import Progress
 
     started = time.perf_counter()
-    data, tasks, judge = prepared(runs[0].data, runs[0].backbone, device=world.device)
+    first = runs[0]  # a job's runs share backbone and data
+    check_sources(first, resolve_backbone(first.backbone), fingerprint(built(PairData, first.data)))
+    data, tasks, judge = prepared(first.data, first.backbone, device=world.device)
     frozen = time.perf_counter()
     results = fit_stack(
         [(built(Settings, run.settings), run.seed) for run in runs],

@@ -1,0 +1,97 @@
+"""The run body: it trains on what was planned or not at all, and says what it had to cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from orchestration.errors import StudyError
+from orchestration.execute import execute
+from orchestration.plan import gather_facts, plan
+from orchestration.run import Job, Run
+from orchestration.study import Study
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import WORDS, tiny_backbone
+from trainers.world import World
+
+STUDY = """\
+question: Is it what was planned?
+family: concept
+backbones: [{backbone}]
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  short: {{train: false, max_length: 4}}
+evaluate: [t2d]
+"""
+PAIRS = """\
+question: Is it what was planned?
+family: difficulty
+backbones: [{backbone}]
+data: {{path: {folder}, tasks: [stsb]}}
+arms:
+  frozen: {{form: baseline}}
+evaluate: [similarity]
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    backbone = tiny_backbone(folder / "tiny")
+    (folder / "small.yaml").write_text(STUDY.format(backbone=backbone, wordnet=folder / "wordnet"))
+    return folder
+
+
+@pytest.fixture
+def runs(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Run]:
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+    study = Study.load(place / "small.yaml")
+    return {run.arm: run for run in plan(study, gather_facts(study)).runs}
+
+
+def test_what_was_planned_is_what_runs_and_cut_texts_are_told(runs: dict[str, Run]) -> None:
+    told = {}
+    for name, run in runs.items():
+        ((_, result),) = execute(Job(runs=(run,)), World())
+        assert result.scores
+        told[name] = result.notes
+    assert told["B0"] == {}
+    assert told["short"]["texts cut at max_length"] > 20
+
+
+def test_another_backbone_of_that_name_is_refused(runs: dict[str, Run], place: Path, tmp_path: Path) -> None:
+    other = tiny_backbone(tmp_path / "other", seed=1)
+    with pytest.raises(StudyError, match="backbone") as raised:
+        next(execute(Job(runs=(replace(runs["B0"], backbone=str(other)),)), World()))
+    assert str(other) in str(raised.value)
+    assert f"expected {runs['B0'].backbone_fingerprint}" in str(raised.value)
+
+
+def test_another_corpus_of_that_name_is_refused(runs: dict[str, Run]) -> None:
+    elsewhere = replace(runs["B0"], data={**runs["B0"].data, "n_id": 19})
+    with pytest.raises(StudyError, match=r"corpus of the concept family(.|\n)*expected"):
+        next(execute(Job(runs=(elsewhere,)), World()))
+
+
+def test_a_stack_runs_on_what_was_planned_or_not_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+    line = "main\tMSRvid\t2012\t0001\t{}\t{}\t{}\n"
+    for split in ("train", "dev", "test"):
+        (place / f"sts-{split}.csv").write_text(
+            "".join(line.format(gold, f"a {a}", f"the {b}") for gold, (a, b) in enumerate(pairwise(WORDS[25:31])))
+        )
+    (place / "pairs.yaml").write_text(PAIRS.format(backbone=place / "tiny", folder=place))
+    study = Study.load(place / "pairs.yaml")
+    (run,) = plan(study, gather_facts(study)).runs
+    ((_, result),) = execute(Job(runs=(run,)), World())
+    assert {score.metric for score in result.scores} >= {"stsb/spearman", "stsb/pearson"}
+    with (place / "sts-dev.csv").open("a") as file:
+        file.write(line.format(5, "a cup", "a cup"))
+    with pytest.raises(StudyError, match="corpus of the difficulty family"):
+        next(execute(Job(runs=(run,)), World()))
