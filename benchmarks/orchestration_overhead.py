@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ from trainers.world import World
 if TYPE_CHECKING:
     import torch
 
-RUNS, STEPS, ROUNDS, FITS = 64, 20, 3, 3
+RUNS, STEPS, ROUNDS, FITS = 64, 20, 5, 3
 
 
 class Rows:
@@ -90,7 +91,7 @@ def jobs(first: int, count: int) -> list[Job]:
 
 
 def loop(folder: Path, todo: list[Job], *, record: bool) -> float:
-    """Seconds per run in this process."""
+    """Median seconds per run in this process."""
     ledger, world, ends = Ledger(folder / "loop"), World(), []
     for job in todo:
         for run, result in tiny(job, world):
@@ -99,12 +100,12 @@ def loop(folder: Path, todo: list[Job], *, record: bool) -> float:
                 ledger.stage(run, result, attempt)
                 assert ledger.commit(run.id, attempt)
             ends.append(time.perf_counter())
-    return (ends[-1] - ends[0]) / (len(ends) - 1)
+    return statistics.median(later - earlier for earlier, later in pairwise(ends))
 
 
-def lanes(folder: Path, todo: list[Job], count: int) -> tuple[float, float]:
-    """Seconds per run once every lane has done one, and from the launch until the first lane was ready."""
-    ledger, ready, ends = Ledger(folder / f"lanes-{count}"), [], []
+def lane(folder: Path, todo: list[Job]) -> tuple[float, float]:
+    """Median seconds per run in one lane, and seconds from the launch until it was ready."""
+    ledger, ready, ends = Ledger(folder / "lane"), [], []
     began = time.perf_counter()
 
     def hear(event: Event) -> None:
@@ -113,10 +114,10 @@ def lanes(folder: Path, todo: list[Job], count: int) -> tuple[float, float]:
         if isinstance(event, RunFinished):
             ends.append(time.perf_counter())
 
-    resources = Resources(lanes=count, retries=0)
+    resources = Resources(lanes=1, retries=0)
     outcome = launch(todo, ledger=ledger, resources=resources, on_event=hear, body=tiny)
     assert len(outcome.finished) == len(todo)
-    return (ends[-1] - ends[count - 1]) / (len(ends) - count), ready[0]
+    return statistics.median(later - earlier for earlier, later in pairwise(ends)), ready[0]
 
 
 def train(folder: Path, todo: list[Job]) -> list[float]:
@@ -158,23 +159,20 @@ def main() -> None:
             todo = jobs(number * RUNS, RUNS)
             bare = loop(folder, todo, record=False)
             recorded = loop(folder, todo, record=True)
-            one, started = lanes(folder, todo, 1)
-            two, _ = lanes(folder, todo, 2)
-            rounds.append((bare, recorded, one, two, started))
+            rounds.append((bare, recorded, *lane(folder, todo)))
         fits = train(folder, jobs(2 * 10**6, FITS))
     report(rounds, fits)
 
 
 def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
-    """rounds: seconds per run of the bare and the recorded loop, of one and two lanes; until a lane was ready."""
-    bare, recorded, one, two, started = (statistics.median(column) for column in zip(*rounds, strict=True))
-    ratios = [lane / plain for _, plain, lane, _, _ in rounds]
+    """rounds: seconds per run of the bare loop, the recorded loop and the lane, and until that was ready."""
+    bare, recorded, one, started = (statistics.median(column) for column in zip(*rounds, strict=True))
+    ratios = [pooled / plain for _, plain, pooled, _ in rounds]
     fit = statistics.mean(fits[1:])
     ways = {
         "plain loop, nothing recorded": bare,
         "plain loop, recorded in a ledger": recorded,
         "one lane": one,
-        "two lanes": two,
         "one TorchTrainer.fit per run": fit,
     }
     save(
@@ -187,12 +185,13 @@ def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
         [
             f"One lane takes {statistics.median(ratios):.2f} times as long as the recorded loop: the median of "
             f"{ROUNDS} rounds in which they took turns ({', '.join(f'{ratio:.2f}' for ratio in ratios)}).",
-            "Below 1: a lane is at its next run while the driver commits the last one and waits for the disk.",
+            "The loop commits a run before the next begins; a lane's driver commits it beside the next.",
             f"A lane is ready {started:.1f} s after the launch; that is not in its row.",
             f"TorchTrainer.fit with Ray Train's fastest settings and one worker: {FITS} fits measured "
             f"({', '.join(f'{seconds:.1f}' for seconds in fits)} s), the first left out. That is "
             f"{fit / one:.0f} times the time of a run in a lane.",
-            f"One thread per process; the machine's load average was {os.getloadavg()[0]:.1f} at the end.",
+            "Medians over the runs of a round. One thread per process; the machine's load average was "
+            f"{os.getloadavg()[0]:.1f} at the end.",
         ],
         packages=("ray", "torch", "deepspeed"),
     )
