@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
@@ -16,10 +17,11 @@ from urllib.parse import quote
 import psutil
 
 from orchestration.errors import StudyError
-from orchestration.storage import Storage
+from orchestration.storage import Storage, away, reached
 
 BEAT_SECONDS = 5.0  # how often a driver says that it lives
 STALE_SECONDS = 60.0  # a driver on another host that said nothing for so long is taken for dead
+RELEASED = 0.0  # the beat of a driver that has let go
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +53,11 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
 
     Raises StudyError, naming process and host, while another living process holds it. The lock of a dead process
     on this host is taken over at once, of another host after `STALE_SECONDS` without a sign of life.
+    StudyError too when the ledger cannot be reached.
     """
     driver = this_process(study)
-    place = _claim(storage, driver)
+    with reached(storage.url):
+        place = _claim(storage, driver)
     done = threading.Event()
     beats = threading.Thread(target=_beat, args=(storage, place, driver, done), name="driver-beat", daemon=True)
     beats.start()
@@ -62,7 +66,7 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
     finally:
         done.set()
         beats.join()
-        storage.remove(place)
+        storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver counts on from it
 
 
 def is_driving(storage: Storage, driver: Driver) -> bool:
@@ -72,34 +76,47 @@ def is_driving(storage: Storage, driver: Driver) -> bool:
 
 
 def _claim(storage: Storage, driver: Driver) -> str:
-    """Create the next number in the study's folder: of several that find a stale lock, one succeeds."""
+    """Create the next number in the study's folder: of several that find a stale lock, one succeeds.
+
+    Numbers only grow: the newest lock is never removed, and who holds a lower one does not hold the study. So a
+    process that was slow, and creates a number that others have used and left behind, finds that out by looking
+    once more.
+    """
+    folder = _folder(driver.study)
     while True:
         held = _holder(storage, driver.study)
         if held is not None and _lives(*held[1:]):
             raise StudyError(_refusal(storage, held[1]))
-        place = f"{_folder(driver.study)}/{held[0] + 1 if held else 1}"
+        number = held[0] + 1 if held else 1
         try:
-            storage.create(place, _lock(driver))
+            storage.create(f"{folder}/{number}", _lock(driver, time.time()))
         except FileExistsError:
             continue
-        if held is not None:
-            storage.remove(f"{_folder(driver.study)}/{held[0]}")
-        return place
+        numbers = _numbers(storage, driver.study)
+        for older in (other for other in numbers if other < max(numbers)):
+            storage.remove(f"{folder}/{older}")
+        if max(numbers) == number:
+            return f"{folder}/{number}"
 
 
 def _holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
-    """The newest lock: its number, its driver, and when that last said it lives."""
-    numbers = [int(name) for name in storage.children(_folder(study))]
-    if not numbers:
-        return None
-    try:
-        lock = json.loads(storage.read(f"{_folder(study)}/{max(numbers)}"))
-    except FileNotFoundError:  # released since
-        return None
-    return max(numbers), Driver.from_dict(lock), lock["beat"]
+    """The newest lock: its number, its driver, and when that last said it lives. None before the first."""
+    while numbers := _numbers(storage, study):
+        try:
+            lock = json.loads(storage.read(f"{_folder(study)}/{max(numbers)}"))
+        except FileNotFoundError:  # a newer one has taken its place since
+            continue
+        return max(numbers), Driver.from_dict(lock), lock["beat"]
+    return None
+
+
+def _numbers(storage: Storage, study: str) -> list[int]:
+    return [int(name) for name in storage.children(_folder(study)) if name.isdecimal()]
 
 
 def _lives(driver: Driver, beat: float) -> bool:
+    if beat == RELEASED:
+        return False
     if driver.host != socket.gethostname():
         return time.time() - beat < STALE_SECONDS
     try:
@@ -109,13 +126,19 @@ def _lives(driver: Driver, beat: float) -> bool:
 
 
 def _beat(storage: Storage, place: str, driver: Driver, done: threading.Event) -> None:
+    """Say that the driver lives, until it is done. A store that is away for a while is told of once."""
+    said = False
     while not done.wait(BEAT_SECONDS):
-        with suppress(OSError):  # a store that is away for a while: the next beat may reach it
-            storage.write(place, _lock(driver))
+        try:
+            storage.write(place, _lock(driver, time.time()))
+        except away() as error:
+            if not said:
+                print(f"ledger {storage.url} is away, trying on: {error}", file=sys.stderr, flush=True)
+            said = True
 
 
-def _lock(driver: Driver) -> bytes:
-    return json.dumps({**driver.to_dict(), "beat": time.time()}).encode()
+def _lock(driver: Driver, beat: float) -> bytes:
+    return json.dumps({**driver.to_dict(), "beat": beat}).encode()
 
 
 def _folder(study: str) -> str:

@@ -5,7 +5,7 @@
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
-    <ledger>/.drivers/         who drives which study at present
+    <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
     <ledger>/.aside/           damaged entries that a person moved away
@@ -40,7 +40,7 @@ from orchestration.entry import (
     write_entry,
 )
 from orchestration.run import Result, Run
-from orchestration.storage import PART, LocalStorage, open_storage
+from orchestration.storage import PART, LocalStorage, open_storage, reached
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record"]
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
+STAGED = re.compile(rf"{RUN_ID.pattern}\.[0-9]+({re.escape(PART)})?")  # all else in .staging is not the ledger's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +84,9 @@ class Ledger:
     # What is there
 
     def ids(self) -> set[str]:
-        """The ids of all finished runs."""
-        return {name for name in self._storage.entries() if RUN_ID.fullmatch(name)}
+        """The ids of all finished runs. Raises StudyError when the ledger cannot be reached."""
+        with reached(self.url):
+            return {name for name in self._storage.entries() if RUN_ID.fullmatch(name)}
 
     def has(self, run_id: str) -> bool:
         return self._storage.is_whole(run_id)
@@ -207,7 +209,8 @@ class Ledger:
 
         Staged results of a living driver are left alone. Returns the ids that came into the ledger.
         """
-        orphans = [name for name in self._storage.children(".staging") if not self._in_use(name)]
+        names = (name for name in self._storage.children(".staging") if STAGED.fullmatch(name))
+        orphans = [name for name in names if not self._in_use(name)]
         orphans.sort(key=_parts, reverse=True)
         adopted = []
         for name in orphans:

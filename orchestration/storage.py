@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from orchestration.errors import StudyError
+
 MARKER = "result.json"  # on an object store a folder exists when it holds this
 PART = ".part"  # suffix of a local folder that is still being written
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
+AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
+    "botocore.exceptions": ("BotoCoreError", "ClientError"),
+    "aiohttp": ("ClientError",),
+    "azure.core.exceptions": ("AzureError",),
+    "gcsfs.retry": ("HttpError",),
+}
 
 
 class Storage(Protocol):
@@ -62,13 +71,43 @@ class Storage(Protocol):
 
 
 def open_storage(url: str | Path) -> Storage:
-    """A local path, file:// URL, or any fsspec URL (s3://bucket/ledger, memory://ledger)."""
+    """A local path, file:// URL, or any fsspec URL (s3://bucket/ledger, memory://ledger).
+
+    Raises StudyError for a kind of URL that is unknown, or whose package is not installed.
+    """
     import fsspec
 
-    filesystem, root = fsspec.url_to_fs(str(url), use_listings_cache=False)
+    try:
+        filesystem, root = fsspec.url_to_fs(str(url), use_listings_cache=False)
+    except (ValueError, ImportError) as error:
+        raise StudyError(_unreachable(url, error)) from error
     if "file" in _protocols(filesystem):
         return LocalStorage(Path(root))
     return ObjectStorage(filesystem, root.rstrip("/"))
+
+
+def away() -> tuple[type[Exception], ...]:
+    """What a store raises that cannot be reached; of libraries that are not loaded, nothing."""
+    loaded = ((sys.modules.get(module), names) for module, names in AWAY.items())
+    return (OSError, *(getattr(module, name) for module, names in loaded if module for name in names))
+
+
+@contextmanager
+def reached(url: str | Path) -> Iterator[None]:
+    """Raise StudyError, with the store's own words, when it cannot be reached within the block."""
+    try:
+        yield
+    except away() as error:
+        raise StudyError(_unreachable(url, error)) from error
+
+
+def _unreachable(url: str | Path, error: Exception) -> str:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return (
+        f"ledger {url}: {said}\n"
+        f"  accepted: a folder that may be written, or a URL such as s3://bucket/ledger, with the package for it "
+        f"installed and its credentials set"
+    )
 
 
 class LocalStorage:
@@ -195,19 +234,24 @@ class ObjectStorage:
                 self.filesystem.put_file(f"{folder}/{file}", f"{self.root}/{name}/{file}")
 
     def publish(self, staged: str, final: str) -> bool:
-        """The first to create the claim decides which staged folder becomes `final`; whoever comes next helps."""
-        if not self.is_whole(staged) and not self.is_whole(final):
-            raise FileNotFoundError(f"{self.url}/{staged}")
-        with suppress(FileExistsError):
-            self.create(_claim(final), staged.encode())
-        winner = self.read(_claim(final)).decode()
-        if not self.is_whole(final):
-            try:
-                self._copy(winner, final)
-            except FileNotFoundError:  # another driver copied it all and cleared it away meanwhile
-                if not self.is_whole(final):
-                    raise
-        return winner == staged
+        """The first to create the claim decides which staged folder becomes `final`; whoever comes next helps.
+
+        A claim whose staged folder is gone although nothing became of it, since a person deleted the entry, is
+        dropped.
+        """
+        while True:
+            if not self.is_whole(staged) and not self.is_whole(final):
+                raise FileNotFoundError(f"{self.url}/{staged}")
+            with suppress(FileExistsError):
+                self.create(_claim(final), staged.encode())
+            with suppress(FileNotFoundError):  # another driver dropped the claim, or cleared away what it copied
+                winner = self.read(_claim(final)).decode()
+                if not self.is_whole(final) and self.is_whole(winner):
+                    self._copy(winner, final)
+                if self.is_whole(final):  # asked again: it may have come, and what was staged gone, in between
+                    return winner == staged
+                if winner != staged and self.read(_claim(final)).decode() == winner:
+                    self.remove(_claim(final))
 
     def move(self, name: str, to: str) -> None:
         self._copy(name, to)

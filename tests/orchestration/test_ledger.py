@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,10 +24,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evaluators.scores import Score
+from orchestration.drivers import driving
 from orchestration.errors import StudyError
 from orchestration.ledger import Ledger, LedgerError
 from orchestration.run import Result, Run
-from orchestration.storage import open_storage
+from orchestration.storage import LocalStorage, open_storage
 from trainers.world import Progress
 
 
@@ -208,6 +210,15 @@ def test_a_commit_cut_short_on_an_object_store_is_finished_by_the_next(bucket: s
     assert not ledger.commit(run.id, 2)
     assert ledger.record(run.id).attempt == 1
     assert ledger.items(run.id).num_rows == 4
+
+
+def test_a_run_whose_entry_a_person_deleted_can_be_done_again(ledger: Ledger) -> None:
+    run = make_run()
+    finish(ledger, run, 0.1)
+    open_storage(ledger.url).remove(run.id)
+    assert not ledger.has(run.id)
+    finish(ledger, run, 0.2)
+    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.2
 
 
 def test_of_many_leases_at_once_all_differ(tmp_path: Path) -> None:
@@ -396,6 +407,116 @@ def test_a_driver_on_another_host_lives_by_its_beat(ledger: Ledger, age: float, 
     else:
         with pytest.raises(StudyError, match="being run by process 1 on not-"), ledger.drive("study"):
             pass
+
+
+def lock(pid: int, beat: float) -> bytes:
+    return json.dumps({"study": "study", "host": "elsewhere", "pid": pid, "started": 1.0, "beat": beat}).encode()
+
+
+class Slow(LocalStorage):
+    """A store that is slow at one moment: there, others act. It is a store in all other respects."""
+
+    def __init__(self, root: Path, moment: str, others: Callable[[LocalStorage], None]) -> None:
+        super().__init__(root)
+        self.moment, self.others = moment, [others]
+
+    def _pass(self, moment: str) -> None:
+        if moment == self.moment and self.others:
+            self.others.pop()(LocalStorage(self.root))
+
+    def read(self, name: str) -> bytes:
+        self._pass("before reading the lock")
+        return super().read(name)
+
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        self._pass("before creating a lock")
+        super().create(name, content, durable=durable)
+
+
+@pytest.mark.parametrize("moment", ["before reading the lock", "before creating a lock"])
+@pytest.mark.parametrize("left", [["2"], ["3"], ["2", "3"]])
+def test_two_that_find_one_stale_lock(tmp_path: Path, moment: str, left: list[str]) -> None:
+    """While one of them is slow the other takes over, perhaps twice: the slow one is refused, and nothing is lost."""
+    LocalStorage(tmp_path).create(".drivers/study/1", lock(1, time.time() - 3600))
+
+    def others(storage: LocalStorage) -> None:
+        for number in left:
+            storage.create(f".drivers/study/{number}", lock(int(number), time.time()))
+        storage.remove(".drivers/study/1")
+
+    with pytest.raises(StudyError, match=f"run by process {left[-1]} on elsewhere"):  # noqa: SIM117
+        with driving(Slow(tmp_path, moment, others), "study"):
+            pass
+    assert LocalStorage(tmp_path).children(".drivers/study")[-1:] == left[-1:]
+
+
+def test_a_study_changes_hands_again_and_again(ledger: Ledger) -> None:
+    """Numbers never start anew, so that whoever was away cannot take one that is in use again."""
+    storage = open_storage(ledger.url)
+    for number in ("1", "2", "3"):
+        with ledger.drive("study"):
+            assert storage.children(".drivers/study") == [number]
+        assert storage.children(".drivers/study") == [number]
+
+
+def test_a_driver_lives_on_while_its_store_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from orchestration import drivers
+
+    monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.01)
+    place = tmp_path / ".drivers" / "study"
+
+    def beat() -> float:
+        return json.loads((place / "1").read_text())["beat"]
+
+    with driving(LocalStorage(tmp_path), "study"):
+        place.rename(tmp_path / "away")
+        place.write_text("a file where the folder was")
+        said = ""
+        while "is away" not in said:
+            said += capfd.readouterr().err
+        place.unlink()
+        (tmp_path / "away").rename(place)
+        before = beat()
+        while beat() == before:
+            pass
+    assert (said + capfd.readouterr().err).count("is away, trying on") == 1
+
+
+@pytest.mark.parametrize("act", [lambda ledger: ledger.ids(), lambda ledger: ledger.drive("study").__enter__()])
+@pytest.mark.parametrize("url", ["foo://x", "a file", "s3://bucket/x"])
+def test_a_ledger_that_cannot_be_reached(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    url: str,
+    act: Callable[[Ledger], object],
+) -> None:
+    if url == "a file":
+        url = str(tmp_path / "file")
+        Path(url).write_text("")
+    if url.startswith("s3:"):
+        forget = pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache
+        forget()  # the credentials of other tests, and below those of this one
+        request.addfinalizer(forget)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StudyError, match=rf"^ledger {re.escape(url)}.*: .+\n  accepted: "):
+        act(Ledger(url))
+
+
+def test_stray_names_among_the_staged_are_left_alone(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    ledger.stage(run, make_result(), ledger.lease(run.id))
+    (tmp_path / ".staging" / ".DS_Store").write_text("")
+    (tmp_path / ".staging" / "notes.old").mkdir()
+    with ledger.drive("study") as adopted:
+        assert adopted == [run.id]
+    assert sorted(os.listdir(tmp_path / ".staging")) == [".DS_Store", "notes.old"]
 
 
 def test_a_finished_run_of_a_killed_driver_is_adopted(tmp_path: Path) -> None:
