@@ -120,10 +120,11 @@ class Resources:
     checkpoint_every: Annotated[int, Ge(0)] = 0
 
     def __post_init__(self) -> None:
-        whole = float(self.gpus_per_run).is_integer()
-        if self.workers_per_run > 1 and (not whole or self.gpus_per_run % self.workers_per_run):
-            raise ValueError(f"gpus_per_run: 0 or a multiple of the {self.workers_per_run} workers")
-        if self.gpus_per_run > 1 and not whole:
-            raise ValueError("gpus_per_run: a whole number, or a share of one GPU below 1")
+        if self.workers_per_run == 1 and self.gpus_per_run > 1:
+            raise ValueError(
+                "gpus_per_run: 0 to 1 with one worker, which uses one GPU; `workers_per_run` adds more"
+            )
+        if self.workers_per_run > 1 and self.gpus_per_run not in (0, self.workers_per_run):
+            raise ValueError(f"gpus_per_run: 0, or {self.workers_per_run}: one GPU for each of the workers")
         if self.workers_per_run > 1 and self.launcher == "pool":
             raise ValueError(f"launcher: auto or train: a pooled lane has one worker, not {self.workers_per_run}")

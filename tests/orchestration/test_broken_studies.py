@@ -141,7 +141,8 @@ STUDIES = {
     "an unknown ZeRO stage": changed("zero_stage: 1", "zero_stage: 4", "resources.deepspeed.zero_stage = 4", "from 0 up to 3"),
     "half a worker": changed("workers_per_run: 1", "workers_per_run: 0.5", "resources.workers_per_run = 0.5", "a whole number from 1"),
     "two workers in a pooled lane": changed("workers_per_run: 1", "workers_per_run: 2, launcher: pool", "resources.launcher = 'pool'", "auto or train"),
-    "one GPU for two workers": changed("workers_per_run: 1", "workers_per_run: 2, gpus_per_run: 1", "resources.gpus_per_run = 1", "0 or a multiple of the 2 workers"),
+    "one GPU for two workers": changed("workers_per_run: 1", "workers_per_run: 2, gpus_per_run: 1", "resources.gpus_per_run = 1", "0, or 2: one GPU for each of the workers"),
+    "two GPUs for one worker": changed("workers_per_run: 1", "workers_per_run: 1, gpus_per_run: 2", "resources.gpus_per_run = 2", "0 to 1 with one worker"),
     "an unknown precision": changed("workers_per_run: 1", "precision: fp16", "resources.precision = 'fp16'", "auto, fp32, bf16"),
 }  # fmt: skip
 
