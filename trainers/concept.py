@@ -53,7 +53,6 @@ class Settings:
     symmetric: bool = True
     syn_weight: float = 1.0
     t2d_weight: float = 1.0
-    d2d_weight: float = 0.7
     hn_mode: Literal["absolute", "relative", "both", "unscaled", "unified"] = "absolute"
     hn_margin: float = 0.20
     hn_coefficient: float = 0.5

@@ -55,12 +55,9 @@ def batches(
 ) -> Callable[[int], ConceptBatch]:
     """The function from step to batch. Texts are tokenised as they come: 2 ms a step, against 10 s for them all.
 
-    ValueError when the batch is larger than a view or cannot be divided among the workers.
+    ValueError as `views_of` raises it.
     """
-    weights = {"syn": settings.syn_weight, "t2d": settings.t2d_weight, "d2d": settings.d2d_weight}
-    present = {name: getattr(corpus, name, None) for name in weights}
-    views = {name: rows for name, rows in present.items() if rows is not None and len(rows) and weights[name]}
-    _check(settings, views, world)
+    weights, views = _weights(settings), views_of(settings, corpus, world.size)
     share = settings.batch_size // world.size
     mine = slice(world.rank * share, (world.rank + 1) * share)
 
@@ -89,6 +86,30 @@ def batches(
     return batch
 
 
+def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[str, PairRows]:
+    """The views that a step draws from: those with weight and rows.
+
+    ValueError when there is none, when one is smaller than the batch, or when workers cannot share the batch.
+    """
+    weights, size = _weights(settings), settings.batch_size
+    views = {rows.view: rows for rows in (corpus.syn, corpus.t2d) if weights[rows.view] and len(rows)}
+    if not views:
+        given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
+        raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
+    if size % workers:
+        raise ValueError(f"train.batch_size = {size}\n  accepted: a multiple of the {workers} workers")
+    fewest = min(views.values(), key=len)
+    if len(fewest) < size:
+        raise ValueError(
+            f"train.batch_size = {size}\n  accepted: at most {len(fewest)}, the {fewest.view} pairs there are"
+        )
+    return views
+
+
+def _weights(settings: Settings) -> dict[str, float]:
+    return {"syn": settings.syn_weight, "t2d": settings.t2d_weight}
+
+
 def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
     """Rows of a view for one step, without repetition within it. -> (count,) int64."""
     return numpy_stream(seed, "data", rows.view, step).choice(len(rows), count, replace=False)
@@ -115,18 +136,3 @@ def draw_negatives(
 def _view(name: str, rows: PairRows, drawn: np.ndarray, weight: float, mine: slice) -> View:
     keep = keep_mask([rows.concept_ids[row] for row in drawn])  # (B, B)
     return View(name, weight, keep[mine], np.arange(mine.start, mine.stop))
-
-
-def _check(settings: Settings, views: dict[str, PairRows], world: World) -> None:
-    size = settings.batch_size
-    if not views:
-        raise ValueError(
-            "train.syn_weight, train.t2d_weight = 0\n  accepted: at least one view with weight and rows"
-        )
-    if size % world.size:
-        raise ValueError(f"train.batch_size = {size}\n  accepted: a multiple of the {world.size} workers")
-    for name, rows in views.items():
-        if len(rows) < size:
-            raise ValueError(
-                f"train.batch_size = {size}\n  accepted: at most {len(rows)}, the {name} pairs there are"
-            )
