@@ -5,7 +5,6 @@ A new family is a module in `trainers`, a search space, a test and one entry in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestration.run import Result, Run
+    from orchestration.study import Study
     from trainers.world import World
 
 
@@ -23,8 +23,8 @@ class Family:
     settings and data are frozen data classes: `train:` and an arm of a study merge into the first, `data:` is
     the second. tasks are the names that `evaluate:` accepts. metrics(data, evaluate) names every figure those
     tasks will yield, with True where larger is better. defining(settings) keeps what can change the result.
-    fingerprint(data) names the corpus, cheaply. prepare(data, arms, backbones) builds or opens what every run
-    needs, and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
+    fingerprint(data) names the corpus, cheaply. prepare(study, backbones) builds or opens what every run needs,
+    and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
     execute trains and evaluates runs of one job; stacked families take many runs in one job.
     """
 
@@ -34,7 +34,7 @@ class Family:
     metrics: Callable[[Any, Sequence[str]], Mapping[str, bool]]
     defining: Callable[[Any], dict[str, Any]]
     fingerprint: Callable[[Any], str]
-    prepare: Callable[[Any, Sequence[Any], Sequence[Path]], None]
+    prepare: Callable[[Study, Sequence[Path]], None]
     execute: Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]
     stacked: bool = False
 
@@ -43,14 +43,14 @@ def _concept() -> Family:
     from corpora.concept import ConceptData, fingerprint, load
     from evaluators.tasks import TASKS, metric_names
     from orchestration.execute import train_encoders
+    from orchestration.readiness import check_batches, check_layers, check_metrics
     from trainers import concept
 
-    def prepare(data: Any, arms: Sequence[Any], backbones: Sequence[Path]) -> None:
-        load(data)
-        wanted = max((arm.layers for arm in arms if arm.readout == "weighted"), default=0)
-        for folder in backbones:
-            if wanted > (depth := json.loads((folder / "config.json").read_text())["num_hidden_layers"]):
-                raise ValueError(f"layers = {wanted}\n  accepted: up to {depth}, the layers of {folder.name}")
+    def prepare(study: Study, backbones: Sequence[Path]) -> None:
+        check_layers(study, backbones)
+        corpus = load(study.data)
+        check_batches(study, corpus)
+        check_metrics(study, corpus)
 
     return Family(
         settings=concept.Settings,
@@ -70,10 +70,11 @@ def _difficulty() -> Family:
     from orchestration.execute_stack import train_stack
     from trainers import difficulty
 
-    def prepare(data: Any, arms: Sequence[Any], backbones: Sequence[Path]) -> None:
-        for name in data.tasks:
-            load_task(name, data)
-        if data.judge == "none" and (judged := [arm.form for arm in arms if arm.needs_judge]):
+    def prepare(study: Study, backbones: Sequence[Path]) -> None:
+        for name in study.data.tasks:
+            load_task(name, study.data)
+        judged = [arm.form for arm in study.arms.values() if arm.needs_judge]
+        if study.data.judge == "none" and judged:
             raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
 
     return Family(

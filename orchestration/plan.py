@@ -106,7 +106,7 @@ def prepare(study: Study) -> None:
 
     folders = [resolve_backbone(name) for name in study.backbones]
     try:
-        family(study.family).prepare(study.data, list(study.arms.values()), folders)
+        family(study.family).prepare(study, folders)
     except (CorpusError, ValueError) as error:
         raise StudyError(f"{study.path}: {error}") from None
 

@@ -1,0 +1,67 @@
+"""What an encoder's study could only fail at later, looked for in its corpus before a lane starts.
+
+Everything here raises ValueError naming the field, its value and what is accepted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from corpora.records import ConceptCorpus
+    from orchestration.study import Study
+
+SIZES = ("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts")
+WIDTH = 8  # of the made-up vectors: whatever they are, the same figures come out
+
+
+def check_layers(study: Study, backbones: Sequence[Path]) -> None:
+    """A weighted readout mixes no more layers than each backbone has."""
+    for folder in backbones:
+        depth = json.loads((folder / "config.json").read_text())["num_hidden_layers"]
+        for name, arm in study.arms.items():
+            if arm.readout == "weighted" and arm.layers > depth:
+                raise ValueError(
+                    f"arms.{name}.layers = {arm.layers}\n  accepted: up to {depth}, the layers of {folder.name}"
+                )
+
+
+def check_batches(study: Study, corpus: ConceptCorpus) -> None:
+    """Every trained arm can draw its batches, and its workers can share them."""
+    from trainers.concept_batches import views_of
+
+    for name, arm in study.arms.items():
+        try:
+            if arm.train:
+                views_of(arm, corpus, study.resources.workers_per_run)
+        except ValueError as error:
+            raise ValueError(f"arms.{name}: {error}") from None
+
+
+def check_metrics(study: Study, corpus: ConceptCorpus) -> None:
+    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
+    from evaluators.tasks import TASKS, evaluate
+
+    for name in study.evaluate:
+        if len(set(TASKS[name].texts(corpus))) < 2:
+            sizes = ", ".join(f"{field} = {getattr(study.data, field)}" for field in SIZES)
+            raise ValueError(
+                f"evaluate: {name}: the corpus holds no two texts for it\n"
+                f"  accepted: tasks with concepts of their own; `data:` says how many: {sizes}"
+            )
+    vectors = np.random.default_rng(0)
+    scores = evaluate(
+        study.evaluate, corpus, lambda texts: vectors.standard_normal((len(texts), WIDTH), np.float32)
+    )
+    found = [score.metric for score in scores]
+    missing = [comparison for comparison in study.compare if comparison.metric not in found]
+    if missing:
+        raise ValueError(
+            f"compare: {missing[0].claim}: {missing[0].metric} has no items in this corpus"
+            f"\n  accepted: {', '.join(found)}"
+        )

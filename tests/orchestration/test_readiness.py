@@ -1,0 +1,81 @@
+"""What a look at the corpus finds before a lane starts: one mistake each, by field, value and what is accepted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestration.errors import StudyError
+from orchestration.plan import prepare
+from orchestration.study import Study
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: Can it run?
+family: concept
+backbones: [BACKBONE]
+data: {wordnet: WORDNET, n_hh: 20, n_id: 20, n_dev: 10}
+train: {steps: 8, batch_size: 8}
+arms:
+  B0: {train: false}
+  B1: {hard_negatives: true}
+  M1: {readout: weighted, layers: 3}
+evaluate: [t2d, stress]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}
+resources: {workers_per_run: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    tiny_backbone(folder / "tiny")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+
+
+def look(place: Path, old: str = "", new: str = "") -> None:
+    assert STUDY.count(old) == 1 or not old
+    text = STUDY.replace(old, new) if old else STUDY
+    path = place / "study.yaml"
+    path.write_text(text.replace("BACKBONE", str(place / "tiny")).replace("WORDNET", str(place / "wordnet")))
+    prepare(Study.load(path))
+
+
+def test_what_can_run_is_let_through(place: Path) -> None:
+    look(place)
+    look(place, "{workers_per_run: 2}", "{}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "batch_size: 8",
+            "batch_size: 7",
+            r"arms\.B1: train\.batch_size = 7\n  accepted: a multiple of the 2 work",
+        ),
+        ("batch_size: 8", "batch_size: 8000", r"batch_size = 8000\n  accepted: at most \d+, the \w+ pairs"),
+        ("steps: 8", "syn_weight: 0, t2d_weight: 0", r"train\.syn_weight = 0, .*\n  accepted: at least one view"),
+        ("layers: 3", "layers: 4", r"arms\.M1\.layers = 4\n  accepted: up to 3"),
+        ("n_id: 20", "n_id: 0", r"evaluate: t2d: (.|\n)*accepted: .*n_id = 0"),
+        ("n_dev: 10", "n_dev: 10, stress_concepts: 0", r"evaluate: stress: (.|\n)*stress_concepts = 0"),
+        (
+            "t2d/mrr",
+            "stress/antonym/fallback/auc",
+            r"H1: stress/antonym/fallback/auc has no (.|\n)*: t2d/recall@1, ",
+        ),
+    ],
+)
+def test_what_can_only_fail_later_is_found(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        look(place, old, new)
