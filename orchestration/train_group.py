@@ -11,17 +11,22 @@ another driver at the same run. Every start has an attempt number of its own. Wh
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import sys
 import tempfile
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.drivers import Driver
+from orchestration.errors import StudyError
 from orchestration.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
 from orchestration.lane import Body, problem, resolved
 from orchestration.run import Job, Run
@@ -115,9 +120,10 @@ class _Groups:
 
         remote: Any = ray.remote
         self.kind, self.ledger, self.on_event = kind, ledger, on_event
-        self.board = remote(num_cpus=0)(Board).remote()
+        self.board = remote(num_cpus=0, max_restarts=-1)(Board).remote()
         self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
         self.groups: dict[Any, _Group] = {}
+        self.numbers = count()
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
 
@@ -147,7 +153,7 @@ class _Groups:
         before = self.ledger.newest(run.id)
         task = self.fit.remote(self.kind, run, before, self.board)
         self.groups[task] = _Group(run, before, time.monotonic())
-        self.on_event(RunStarted(run=run, lane=len(self.groups) - 1, attempt=before + 1))
+        self.on_event(RunStarted(run=run, lane=next(self.numbers), attempt=before + 1))
 
     def _listen(self, stop: threading.Event) -> None:
         import ray
@@ -156,10 +162,7 @@ class _Groups:
             stop.wait(POLL_SECONDS)
             return
         done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
-        runs = {group.run.id: group.run for group in self.groups.values()}
-        for run_id, progress in ray.get(self.board.read.remote()).items():
-            if run_id in runs:
-                self.on_event(RunMoved(run=runs[run_id], progress=progress))
+        self._read_board()
         for task in done:
             group = self.groups.pop(task)
             error: Exception = RuntimeError("its worker group ended without a result")
@@ -169,6 +172,16 @@ class _Groups:
                 error = raised
             if not self._commit(group):
                 self._fail(group, error)
+
+    def _read_board(self) -> None:
+        """Pass on how far the runs are. A board that died comes again, empty: that costs a look, and no more."""
+        import ray
+
+        runs = {group.run.id: group.run for group in self.groups.values()}
+        with suppress(ray.exceptions.RayError):
+            for run_id, progress in ray.get(self.board.read.remote(), timeout=POLL_SECONDS).items():
+                if run_id in runs:
+                    self.on_event(RunMoved(run=runs[run_id], progress=progress))
 
     def _commit(self, group: _Group) -> bool:
         """Commit what the newest start of a group has staged, whatever became of the group afterwards."""
@@ -243,10 +256,12 @@ def train(config: dict[str, Any]) -> None:
     rank = get_context().get_world_rank()
     attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
     try:
-        world = _world(kind, run, _checkpoints(ledger, run.id, attempt), config["board"])
+        scratch = _checkpoints(ledger, run.id, attempt)
+        world = _world(kind, run, scratch, config["board"])
         for done, result in resolved(kind.body)(Job(runs=(run,)), world):
             if rank == 0:
                 ledger.stage(done, result, attempt)
+        _leave(scratch, kind)
     except Exception as error:
         what = problem(error)
         if what.final:
@@ -273,17 +288,46 @@ def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
     from ray.train import get_checkpoint, get_context
 
     context, reported = get_context(), get_checkpoint()
-    here = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}" / f"{run_id}.{attempt}"
     for turn in (True, False):  # rank 0 first: a folder that all share is complete when the others look
         if turn == (context.get_world_rank() == 0):
-            folder = ledger.scratch(run_id, attempt) or here
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = ledger.scratch(run_id, attempt) or private(run_id, attempt)
+            folder.mkdir(exist_ok=True)
             if reported is not None and context.get_local_rank() == 0 and not any(folder.iterdir()):
                 draft = reported.to_directory(f"{folder}.draft")
                 folder.rmdir()
                 os.rename(draft, folder)
         torch.distributed.barrier()
     return folder
+
+
+def private(run_id: str, attempt: int) -> Path:
+    """A folder on this machine that only this person reads and writes; older attempts' are removed.
+
+    Its name is the same for all workers of a group, hence easy to guess, and the place is open to all: StudyError
+    when somebody else took it.
+    """
+    mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}"
+    with suppress(FileExistsError):
+        mine.mkdir(mode=0o700)
+    found = mine.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StudyError(
+            f"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR naming another place"
+        )
+    mine.chmod(0o700)
+    for older in range(1, attempt):
+        shutil.rmtree(mine / f"{run_id}.{older}", ignore_errors=True)
+    return mine / f"{run_id}.{attempt}"
+
+
+def _leave(scratch: Path, kind: GroupKind) -> None:
+    """Remove a machine's own checkpoints when all workers are done; those beside a ledger go with the commit."""
+    import torch
+    from ray.train import get_context
+
+    torch.distributed.barrier()
+    if get_context().get_local_rank() == 0 and not scratch.is_relative_to(kind.url):
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:

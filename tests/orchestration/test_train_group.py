@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evaluators.scores import Score
 from orchestration.cluster import connected
+from orchestration.errors import StudyError
 from orchestration.lanes import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger import Ledger
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
+from orchestration.train_group import private
 from trainers.world import Progress, World
 
 pytestmark = pytest.mark.timeout(280)
@@ -140,8 +144,13 @@ def go(
 
 
 def placed(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    """The size of each run's world, and whether its workers meet at checkpoints."""
+    """The size of each run's world, and whether its workers meet at checkpoints; then they wait to be let go."""
+    import time
+
     for run in job.runs:
+        while world.save is not None and not (Path(run.data["folder"]) / "go").exists():
+            world.report(Progress(step=1, steps=2, loss=0.0))
+            time.sleep(0.1)
         yield run, Result(scores=[], notes={"size": world.size, "group": world.save is not None})
 
 
@@ -195,10 +204,40 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
 
 
 def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
-    """The untrained arm's run has one worker, so it goes to a pooled lane, and first."""
+    """The untrained arm's run has one worker, so it goes to a pooled lane, and first.
+
+    Whoever shows how far runs are may die, and comes again.
+    """
     untrained, trained = make_run(tmp_path / "meet", "B0", seed=None), make_run(tmp_path / "meet")
-    outcome, _ = go(ledger, [trained, untrained], placed)
+    moved: list[Event] = []
+
+    def kill_board(event: Event) -> None:
+        if isinstance(event, RunMoved):
+            moved.append(event)
+            if len(moved) == 1:
+                processes = psutil.Process().children(recursive=True)
+                next(process for process in processes if process.name().startswith("ray::Board")).kill()
+            else:
+                (tmp_path / "meet" / "go").touch()
+
+    outcome, _ = go(ledger, [trained, untrained], placed, kill_board)
+    assert len(moved) > 1
     assert outcome.finished == (untrained.id, trained.id)
     assert (outcome.failed, outcome.stopped) == ({}, False)
     assert ledger.record(untrained.id).notes == {"size": 1, "group": False}
     assert ledger.record(trained.id).notes == {"size": 2, "group": True}
+
+
+def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first = private("0123456789abcdef", 1)
+    first.mkdir()
+    assert first.parent.stat().st_mode & 0o777 == 0o700
+    second = private("0123456789abcdef", 2)
+    assert not first.exists()
+    assert second.parent == first.parent
+
+    first.parent.rename(tmp_path / "elsewhere")
+    first.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StudyError, match="somebody else's, or no folder\n  accepted: "):
+        private("0123456789abcdef", 3)
