@@ -149,9 +149,10 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
     from trainers.losses import info_nce_directed, unified_info_nce
 
     sides = encode(batch.pairs).chunk(2 * len(batch.views))  # (b, D) each: left, right per view
-    negatives = encode(batch.negatives) if batch.negatives is not None else None
     device = sides[0].device
     owner = torch.from_numpy(batch.owner).to(device)
+    # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
+    negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
     terms: dict[str, Tensor] = {}
     for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
         own = torch.from_numpy(view.own).to(device)
@@ -160,7 +161,8 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
             "keep": torch.from_numpy(view.keep).to(device),
             "own": own,
         }
-        if view.name == "t2d" and negatives is not None and settings.hn_mode == "unified":
+        hard = settings.hard_negatives and view.name == "t2d"
+        if hard and settings.hn_mode == "unified":
             forward = unified_info_nce(left, gathered(right, world), negatives, owner, **nce)
         else:
             forward = info_nce_directed(left, gathered(right, world), **nce)
@@ -170,10 +172,10 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
             else forward
         )
         terms[view.name] = view.weight * both
-        if view.name == "t2d" and negatives is not None and settings.hn_mode != "unified":
-            hard = hard_negatives(left, right, negatives, owner, batch, settings)
+        if hard and settings.hn_mode != "unified":
+            pushed = hard_negatives(left, right, negatives, owner, batch, settings)
             # Gradients are averaged over workers, and each divides by the count over all of them.
-            terms["hard_negatives"] = settings.hn_coefficient * world.size * hard
+            terms["hard_negatives"] = settings.hn_coefficient * world.size * pushed
     return terms
 
 

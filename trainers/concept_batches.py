@@ -36,7 +36,8 @@ class ConceptBatch:
     """What one worker encodes in one step.
 
     pairs: for each view b left texts, then b right texts. negatives: N texts, owner (N,) the t2d row each belongs
-    to; None without. negatives_of_all, texts_of_all: counts over all workers.
+    to. A worker whose rows have none gets one that is nobody's, with N = 0: workers encode equally often. None
+    where no worker has any. negatives_of_all, texts_of_all: counts over all workers.
     """
 
     views: tuple[View, ...]
@@ -77,7 +78,9 @@ def batches(
         return ConceptBatch(
             views=tuple(_view(name, views[name], rows, weights[name], mine) for name, rows in drawn.items()),
             pairs=tokenise(corpus.texts.take(np.concatenate(sides))),
-            negatives=tokenise(corpus.texts.take(values[local])) if local.any() else None,
+            negatives=tokenise(corpus.texts.take(values[local] if local.any() else values[:1]))
+            if len(values)
+            else None,
             owner=owner[local] - mine.start,
             negatives_of_all=len(values),
             texts_of_all=2 * settings.batch_size * len(drawn) + len(values),

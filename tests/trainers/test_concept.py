@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpora.records import ConceptCorpus, Negatives, Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses
@@ -220,13 +221,35 @@ def test_a_batch_that_cannot_be_formed_is_refused(encoder: Encoder, settings: Se
         batches(settings, CORPUS, encoder.tokenise, 0, World(size=size))
 
 
+def _rare() -> ConceptCorpus:
+    """The corpus with hard negatives for every sixth definition alone."""
+    kept = [CORPUS.negatives.texts[row] if row % 6 == 0 else [] for row in range(24)]
+    texts = Ragged.of(kept)
+    none = np.zeros(len(texts.values), np.uint8)
+    return replace(CORPUS, negatives=Negatives(texts, none, none))
+
+
+def test_a_worker_without_negatives_has_the_terms_of_the_others(encoder: Encoder):
+    """It encodes as often, and a step in which nobody has any still has the term, at zero."""
+    two = [batches(SHORT, _rare(), encoder.tokenise, 0, World(rank=rank, size=2)) for rank in (0, 1)]
+    held = [[len(take(step).owner) for take in two] for step in range(12)]
+    assert any(min(pair) == 0 < max(pair) for pair in held)
+    for step, pair in enumerate(held):
+        assert [take(step).negatives is None for take in two] == [sum(pair) == 0] * 2
+    nobodys = batches(SHORT, _rare(), encoder.tokenise, 0, World())(held.index([0, 0]))
+    terms = loss(encoder, nobodys, SHORT, World())
+    assert terms["hard_negatives"].item() == 0
+    assert terms["hard_negatives"].requires_grad
+
+
 def _share(rank: int, size: int, folder: Path) -> None:
     settings = replace(SHORT, steps=3, hn_mode="both")
+    _, rare = fit(settings, folder / "still", _rare(), 0, World(rank=rank, size=size))
     encoder, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
     torch.save(
         {
             "weights": encoder.state_dict(),
-            "terms": [p.terms for p in curve],
+            "terms": [p.terms for p in (*curve, *rare)],
             "vectors": encoder.encode(TEXTS).tolist(),
         },
         folder / f"{size}-{rank}.pt",
@@ -244,7 +267,7 @@ def test_two_workers_equal_one(tmp_path: Path):
     together(2, _share, tmp_path)
     one, *two = (torch.load(tmp_path / f"{name}.pt") for name in ("1-0", "2-0", "2-1"))
     for worker in two:
-        assert [set(terms) for terms in worker["terms"]] == [{"syn", "t2d", "hard_negatives"}] * 3
+        assert [set(terms) for terms in worker["terms"]] == [{"syn", "t2d", "hard_negatives"}] * 6
         for ours, theirs in zip(worker["terms"], one["terms"], strict=True):
             assert ours == pytest.approx(theirs, abs=1e-5)
         assert np.allclose(worker["vectors"], one["vectors"], atol=1e-4)
