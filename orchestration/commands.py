@@ -193,6 +193,24 @@ def doctor(options: Namespace) -> int:
     return DONE if all(answer.ok for answer in answers) else SOME_FAILED
 
 
+def headroom(options: Namespace) -> int:
+    """Baseline, spread of its errors and the signals that follow them, for every task and backbone."""
+    from orchestration.families import as_plain
+    from orchestration.headrooms import headrooms, table
+
+    study = _study(options)
+    if study.family != "difficulty":
+        raise StudyError(f"{study.path}: family = {study.family}\n  accepted: difficulty, for a look at headroom")
+    gather_facts(study)
+    prepare(study)
+    found = {name: headrooms(as_plain(study.data), name) for name in study.backbones}
+    if options.json:
+        print(json.dumps({name: [asdict(one) for one in looks] for name, looks in found.items()}, indent=1))
+    else:
+        print("\n\n".join(f"{name}\n\n{table(looks)}" for name, looks in found.items()))
+    return DONE
+
+
 def set_aside(options: Namespace) -> int:
     """Move a damaged entry of the ledger away, so that its run is done again."""
     ledger = Ledger(options.ledger)

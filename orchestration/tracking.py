@@ -37,6 +37,7 @@ KEY, KIND = "semray.run_key", "semray.kind"
 PARENT = "mlflow.parentRunId"
 SETTINGS = {  # of the MLflow client; a value set by the user stands
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # stdout is for results
     "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default of 7 holds a study up for minutes when a server is gone
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ class SentenceEncoder:
             prompt=self.prompt,
             normalize_embeddings=True,
             convert_to_numpy=True,
-            show_progress_bar=False,
+            show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
         ).astype(np.float32)
 
     @cached_property
