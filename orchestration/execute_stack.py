@@ -22,6 +22,7 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     """Embed and judge once, train every run of the job together, yield each result."""
     from corpora.pairs import PairData, fingerprint
     from evaluators.pair_similarity import pair_metrics
+    from orchestration.headrooms import look
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
     from trainers.difficulty import Settings
@@ -44,6 +45,8 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     share = (time.perf_counter() - frozen) / len(runs)
     for run, result in zip(runs, results, strict=True):
         notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
+        if result.settings.form == "baseline":
+            notes |= {f"headroom on {task.task.name}": look(task).advice for task in tasks}
         seconds = {"data": (frozen - started) / len(runs), "train": share}
         save = partial(_save, run.backbone, data, tasks, result) if result.trained else None
         yield (
