@@ -115,15 +115,18 @@ def _advice(numbers: Mapping, label: Mapping[str, float]) -> str:
         state = f"The frozen baseline is near its ceiling (Spearman {numbers['spearman']:.3f}, small errors)"
     else:
         state = f"The frozen baseline leaves room (Spearman {numbers['spearman']:.3f})"
+    disguised = {name: r for name, r in aligned.items() if name not in honest}
+    if disguised:
+        best = max(disguised, key=disguised.__getitem__)
+        state += (
+            f"; {best} follows its errors ({disguised[best]:+.2f}), but as a target it is nearly 1 - gold: only"
+            " pair_label_target can tell that difficulty from the label"
+        )
     if honest:
         best = max(honest, key=honest.__getitem__)
         return f"{state}; {best} knows where it errs ({honest[best]:+.2f}): compare it with its shuffled control."
-    if aligned:
-        best = max(aligned, key=aligned.__getitem__)
-        return (
-            f"{state}; {best} follows its errors ({aligned[best]:+.2f}) but as a target it is nearly 1 - gold:"
-            " only the comparison with pair_label_target can tell difficulty from label."
-        )
+    if disguised:
+        return f"{state}."
     return (
         f"{state}, but no signal follows its errors: a gated adapter would learn a constant; find another signal."
     )
