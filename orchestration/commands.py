@@ -30,6 +30,10 @@ def run(options: Namespace) -> int:
     from orchestration.verdicts import declare, find
 
     study, ledger = _study(options), Ledger(options.ledger)
+    if study.search is not None:
+        raise StudyError(
+            f"{study.path}: search: this version checks a search but cannot run one\n  accepted: no `search`"
+        )
     with ledger.drive(study.name) as adopted:
         if adopted:
             _say(f"taken over from an earlier driver: {len(adopted)} finished runs")
@@ -220,10 +224,6 @@ def set_aside(options: Namespace) -> int:
 
 def _study(options: Namespace) -> Study:
     study = Study.load(options.study)
-    if study.search is not None:
-        raise StudyError(
-            f"{study.path}: search: this version checks a search, and cannot run one yet\n  accepted: arms"
-        )
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
 

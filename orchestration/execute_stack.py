@@ -26,33 +26,33 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
     from trainers.difficulty import Settings
-    from trainers.difficulty_fit import fit_stack
+    from trainers.difficulty_fit import fit_portions
     from trainers.world import Progress
 
     started = time.perf_counter()
     first = runs[0]  # a job's runs share backbone and data
     check_sources(first, resolve_backbone(first.backbone), fingerprint(built(PairData, first.data)))
     data, tasks, judge = prepared(first.data, first.backbone, device=world.device)
-    frozen = time.perf_counter()
-    results = fit_stack(
+    share = (time.perf_counter() - started) / len(runs)
+    results = fit_portions(
         [(built(Settings, run.settings), run.seed) for run in runs],
         tasks,
         evaluate=pair_metrics,
+        retrieval="retrieval" in first.evaluate,
         threads=world.threads,
         device=world.device,
         report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),
     )
-    share = (time.perf_counter() - frozen) / len(runs)
+    before = time.perf_counter()
     for run, result in zip(runs, results, strict=True):
         notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
         if result.settings.form == "baseline":
             notes |= {f"headroom on {task.task.name}": look(task).advice for task in tasks}
-        seconds = {"data": (frozen - started) / len(runs), "train": share}
         save = partial(_save, run.backbone, data, tasks, result) if result.trained else None
-        yield (
-            run,
-            Result(scores=result.scores, curve=result.curve(), seconds=seconds, notes=notes, save_model=save),
-        )
+        seconds = {"data": share, "train": time.perf_counter() - before}  # of a portion: with its first run
+        curve = result.curve()
+        yield run, Result(scores=result.scores, curve=curve, seconds=seconds, notes=notes, save_model=save)
+        before = time.perf_counter()
 
 
 def prepared(
@@ -60,19 +60,16 @@ def prepared(
 ) -> tuple[PairData, list[TaskData], Judge | None]:
     """The data block of a study with every task embedded and, where it names a judge, judged. Cached."""
     from corpora.pairs import PairData, load_task
+    from trainers import difficulty_data
     from trainers.backbones import resolve_backbone
-    from trainers.difficulty_data import task_data
-    from trainers.frozen import SentenceEncoder, embed
-    from trainers.judges import judge_of, judged
+    from trainers.frozen import SentenceEncoder
+    from trainers.judges import judge_of
 
     data = built(PairData, fields)
     folder = resolve_backbone(backbone)
     encoder = SentenceEncoder(folder, data.prompt, data.max_length, device)
     judge = judge_of(data, backbone=folder, resolve=resolve_backbone, device=device)
-    tasks = []
-    for name in data.tasks:
-        task = load_task(name, data)
-        tasks.append(task_data(task, embed(encoder, task.sentences).x, judged(judge, task) if judge else None))
+    tasks = [difficulty_data.prepared(load_task(name, data), encoder, judge) for name in data.tasks]
     return data, tasks, judge
 
 

@@ -80,7 +80,7 @@ def _difficulty() -> Family:
     return Family(
         settings=difficulty.Settings,
         data=PairData,
-        tasks=tuple(TASKS),
+        tasks=tuple(name for name in TASKS if not name.startswith("dev/")),  # those serve a search
         metrics=lambda data, evaluate: metric_names(data.tasks, evaluate),
         defining=difficulty.defining,
         fingerprint=fingerprint,
