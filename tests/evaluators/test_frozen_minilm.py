@@ -60,7 +60,8 @@ def test_in_domain(corpus, encode):
     assert len(corpus.splits["id"].terms) == 1667
     found = figures(["t2d", "d2t", "pair_auc", "stress", "geometry"], corpus, encode)
     assert {metric: found[metric] for metric in RANKING} == pytest.approx(RANKING, abs=0.0015)
-    assert {metric: found[metric] for metric in DRAWN} == pytest.approx(DRAWN, abs=0.01)
+    # Other draws of replacements: over 400 concepts (280 for type_swap) an AUC of .9 has a standard error of .01
+    assert {metric: found[metric] for metric in DRAWN} == pytest.approx(DRAWN, abs=0.02)
     assert found["geometry/effective_rank"] == pytest.approx(307.7, abs=0.5)
 
 
