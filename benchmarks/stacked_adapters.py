@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tables import save
 from torch import Tensor, nn
 
-from benchmarks.tables import save
 from corpora.pairs_rows import Pairs, PairTask
 from trainers.difficulty import PAIR_FORMS, Settings
 from trainers.difficulty_data import TaskData, task_data

@@ -1,0 +1,91 @@
+"""How long `semray verify` takes on a study of 100 runs with item-level scores, and that it finds a changed digit.
+
+python benchmarks/verify_passport.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from tables import save
+
+from evaluators.metrics import score_of_items
+from orchestration.ledger import Ledger
+from orchestration.passport import verify, write_passport
+from orchestration.plan import Facts, plan
+from orchestration.run import Result, Run
+from orchestration.study import Study
+from orchestration.verdicts import declare, find
+
+ITEMS, LIMIT_SECONDS = 1667, 5.0
+STUDY = """
+question: How long does a passport of 100 runs take to verify?
+family: concept
+backbones: [all-MiniLM-L6-v2]
+seeds: 25
+arms:
+  A: {learning_rate: 1.0e-5}
+  B: {learning_rate: 2.0e-5}
+  C: {learning_rate: 3.0e-5}
+  D: {learning_rate: 4.0e-5}
+evaluate: [t2d, pair_auc]
+compare:
+  - {claim: H1, treatment: B, control: A, metric: t2d/recall@10, expect: better}
+  - {claim: H2, treatment: C, control: A, metric: t2d/mrr, expect: better}
+  - {claim: H3, treatment: D, control: A, metric: pair_auc, expect: better}
+  - {claim: H4, treatment: D, control: C, metric: t2d/recall@10, expect: equivalent, margin: 0.02}
+"""
+
+
+def result(run: Run, place: int) -> Result:
+    """Scores of made-up items: an effect of the arm, noise of the seed, noise of the items."""
+    draw = np.random.default_rng([place, run.seed or 0])
+    items = np.random.default_rng(0).normal(size=ITEMS)
+    skill = items + 0.1 * place + draw.normal(0, 0.3, ITEMS)
+    names = [f"item {number}" for number in range(ITEMS)]
+    gold = (np.arange(ITEMS) % 2).astype(float)
+    hits = {f"t2d/recall@{k}": (skill > 1 - k / 50).astype(float) for k in (1, 5, 10, 50)}
+    scores = [score_of_items(name, "mean", names, names, values) for name, values in hits.items()]
+    scores.append(score_of_items("t2d/mrr", "mean", names, names, 1 / (1 + np.exp(-skill))))
+    scores.append(score_of_items("pair_auc", "auc", names, names, skill + gold, gold))
+    return Result(scores=scores)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hundred.yaml"
+        path.write_text(STUDY)
+        study, ledger = Study.load(path), Ledger(Path(folder) / "ledger")
+        runs = plan(study, Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")).runs
+        declare(study, runs, ledger)
+        for run in runs:
+            attempt = ledger.lease(run.id)
+            ledger.stage(run, result(run, list(study.arms).index(run.arm)), attempt)
+            ledger.commit(run.id, attempt)
+        passport = Path(folder) / "passport.zip"
+        write_passport(passport, study, runs, ledger, find(study, runs, ledger))
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "orchestration", "verify", str(passport)], check=True)
+        seconds = time.perf_counter() - began
+        figures = verify(passport).figures
+        size = passport.stat().st_size / 1e6
+    rows = [
+        {
+            "runs": len(runs),
+            "items per metric": ITEMS,
+            "figures recomputed": figures,
+            "passport, MB": round(size, 1),
+            "seconds": round(seconds, 2),
+        }
+    ]
+    notes = ["The whole command, interpreter and imports included.", f"Asked for: under {LIMIT_SECONDS:g} s."]
+    save("verify_passport", "Verifying a study's passport", rows, notes=notes)
+
+
+if __name__ == "__main__":
+    main()
