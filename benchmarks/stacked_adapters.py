@@ -1,6 +1,6 @@
 """All arms and seeds as one stack, against a plain loop in one process and against one process per run.
 
-    python -m benchmarks.stacked_adapters
+    python benchmarks/stacked_adapters.py
 
 Every contestant trains the same models on the same made-up task (4,000 pairs, width 384), one thread each. Times
 are CPU time of the process, the best of several interleaved rounds: a shared machine disturbs wall time more. With
@@ -141,7 +141,7 @@ def milliseconds(
 def process_seconds(shape: tuple[int, int, int]) -> float:
     """CPU seconds of one run in a process of its own: start, imports, 600 steps. Mean of three."""
     before = _children()
-    command = [sys.executable, "-m", "benchmarks.stacked_adapters", "--one", *map(str, shape)]
+    command = [sys.executable, __file__, "--one", *map(str, shape)]
     for _ in range(PROCESSES):
         subprocess.run(command, check=True)
     return (_children() - before) / PROCESSES
