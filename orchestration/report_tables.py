@@ -195,6 +195,9 @@ def caption(findings: Findings) -> str:
         parts[-1] += f", Holm over {declared} declared comparisons"
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
+    unpaired = sorted(verdict.unpaired_seeds for verdict in verdicts if verdict.unpaired_seeds)
+    if unpaired:
+        parts.append(f"pairing stands for {_range(unpaired)} unpaired seeds an arm")
     return "; ".join(part for part in parts if part)
 
 
