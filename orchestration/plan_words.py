@@ -103,6 +103,8 @@ def _claim(plan: Plan, reach: Reach) -> str:
     if reach.smallest_difference is not None:
         shown = f"{reach.smallest_difference:.2g}"
         because.append(f"sd {reach.sd:.2g}")
+    floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
+    because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
     if reach.correlation is not None:
         because.append(f"arms correlate {reach.correlation:.2f}")
     margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
