@@ -45,3 +45,9 @@ def keyed(*parts: object) -> int:
     """
     name = "|".join(map(str, parts)).encode()
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
+
+
+def keyed_sha256(*parts: object) -> int:
+    """Like `keyed`, from the first 8 bytes of SHA-256: the hash that fixes the published digests of SPCD."""
+    name = "|".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
