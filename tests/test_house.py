@@ -9,8 +9,6 @@ import time
 import tomllib
 from pathlib import Path
 
-import yaml
-
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -53,14 +51,6 @@ def test_every_dependency_is_pinned() -> None:
     names = {re.split(r"[\[<>=~! ]", entry)[0].lower().replace("_", "-") for entry in declared}
     pinned = re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / "constraints.txt").read_text(), re.M)
     assert names - {name.lower().replace("_", "-") for name in pinned} == set()
-
-
-def test_the_cluster_file_is_one_that_ray_accepts() -> None:
-    from ray.autoscaler._private.util import prepare_config, validate_config
-
-    config = prepare_config(yaml.safe_load((ROOT / "cluster.yaml").read_text()))
-    validate_config(config)
-    assert "RAY_enable_autoscaler_v2=0" in config["head_start_ray_commands"][-1]
 
 
 def test_shipped_studies_load() -> None:
