@@ -156,11 +156,12 @@ def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
     if pairs.items is None:
         return None
     view = item_view(pairs.items, pairs.sign, stream(claim.id, "items"))
+    v_item = view.variance.v_item
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
     return ItemEvidence(
         view=view,
-        crossed=crossed_t(deltas, view.v_item, view.groups) if view.v_item or np.ptp(deltas) else None,
-        alone=Estimate(float(deltas.mean()), math.sqrt(view.v_item), view.groups - 1) if view.v_item else None,
+        crossed=crossed_t(deltas, v_item, view.groups, view.variance.v_both) if v_item or np.ptp(deltas) else None,
+        alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.groups - 1) if v_item else None,
     )
 
 

@@ -7,6 +7,7 @@ Items are a sample as much as seeds are. With item noise a t test over seeds alo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import special, stats
@@ -19,25 +20,51 @@ from evaluators.seed_tests import ROUNDING, Estimate
 FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product-moment one
 
 
-def crossed_t(deltas: np.ndarray, v_item: float, groups: int) -> Estimate:
+def crossed_t(deltas: np.ndarray, v_item: float, groups: int, v_both: float = 0.0) -> Estimate:
     """Mean of (n,) deltas with seed and item variance; n >= 2 seeds, `groups` independent groups of items.
 
-    V = s²/n + V_item with Satterthwaite's degrees of freedom. Residual noise enters both terms, which makes
-    it slightly conservative. ValueError when both variances are 0.
+    V = s²/n + V_item - V_both with Satterthwaite's degrees of freedom. Noise of a single (seed, item) cell is in
+    both of the first two terms; V_both takes it out of one (as in the variance of two-way clusters: Cameron,
+    Gelbach, Miller 2011), never below either term. ValueError when both variances are 0.
     """
     v_seed = float(np.var(deltas, ddof=1) / len(deltas))
     if v_seed + v_item == 0:
         raise ValueError("crossed t: neither seeds nor items vary")
-    df = crossed_df(v_seed, v_item, len(deltas), groups)
-    return Estimate(float(np.mean(deltas)), float(np.sqrt(v_seed + v_item)), df)
+    variance = max(v_seed + v_item - v_both, v_seed, v_item)
+    df = crossed_df(v_seed, v_item, len(deltas), groups, variance)
+    return Estimate(float(np.mean(deltas)), float(np.sqrt(variance)), df)
+
+
+@dataclass(frozen=True)
+class ItemVariance:
+    """v_item: variance over items of the delta averaged over n seeds. v_both: the part that is in s²/n as well."""
+
+    v_item: float
+    v_both: float
+    method: str
+
+    @property
+    def lasting(self) -> float:
+        """What of it no number of seeds takes away."""
+        return max(0.0, self.v_item - self.v_both)
+
+    @staticmethod
+    def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:
+        """From the item variance of the averaged delta and (n,) of every seed's own delta.
+
+        What a cell adds shrinks with n, what an item adds to all seeds does not: a seed's own variance exceeds
+        that of the average by n - 1 times V_both.
+        """
+        n = len(per_seed)
+        both = max(0.0, float(np.mean(per_seed)) - averaged) / (n - 1) if n > 1 else 0.0
+        return ItemVariance(averaged, both, method)
 
 
 @dataclass(frozen=True)
 class ItemView:
     """What the items say: their variance of the seed-averaged delta, and the two-level interval if any."""
 
-    v_item: float
-    method: str
+    variance: ItemVariance
     groups: int
     two_level: tuple[float, float] | None
 
@@ -56,20 +83,32 @@ def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: flo
     interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
     closed = closed_form_variance(items)
     if closed is not None:
-        return ItemView(closed, "analytic", groups, interval)
+        return ItemView(closed, groups, interval)
     if deltas is None:
-        return ItemView(jackknife_item_variance(items), "jackknife", groups, None)
-    return ItemView(float(deltas.mean(0).var(ddof=1)), "bootstrap", groups, interval)
+        return ItemView(ItemVariance(jackknife_item_variance(items), 0.0, "jackknife"), groups, None)
+    return ItemView(resampled_variance(deltas), groups, interval)
 
 
-def closed_form_variance(items: ItemScores) -> float | None:
+def resampled_variance(deltas: np.ndarray) -> ItemVariance:
+    """Item variance from deltas (n, B) under B resamples of items."""
+    return ItemVariance.of(float(deltas.mean(0).var(ddof=1)), deltas.var(1, ddof=1), "bootstrap")
+
+
+def closed_form_variance(items: ItemScores) -> ItemVariance | None:
     """Item variance where a formula exists: means over groups of equal size, balanced accuracy without groups."""
     sizes = np.bincount(items.group_index)
     if items.aggregate == "mean" and sizes.min() == sizes.max():
-        return mean_item_variance(items.treatment - items.control, items.group_index)
-    if items.aggregate == "balanced_accuracy" and sizes.max() == 1:
-        return _balanced_accuracy_variance(items)
-    return None
+        differences = items.treatment - items.control
+        of = partial(mean_item_variance, group_index=items.group_index)
+    elif items.aggregate == "balanced_accuracy" and sizes.max() == 1:
+        assert items.gold is not None
+        positive = items.gold == 1
+        correct = [((rows > 0.5) == positive).astype(float) for rows in (items.treatment, items.control)]
+        differences = correct[0] - correct[1]
+        of = partial(_balanced_accuracy_variance, positive=positive)
+    else:
+        return None
+    return ItemVariance.of(of(differences), np.array([of(row[None]) for row in differences]), "analytic")
 
 
 def mean_item_variance(differences: np.ndarray, group_index: np.ndarray | None = None) -> float:
@@ -80,12 +119,9 @@ def mean_item_variance(differences: np.ndarray, group_index: np.ndarray | None =
     return float(over_seeds.var(ddof=1) / len(over_seeds))
 
 
-def _balanced_accuracy_variance(items: ItemScores) -> float:
-    """¼ Σ_class s²(c)/M_class of the seed-averaged differences in correctness."""
-    assert items.gold is not None
-    positive = items.gold == 1
-    correct = [(rows > 0.5) == positive for rows in (items.treatment, items.control)]
-    over_seeds = (correct[0].astype(float) - correct[1]).mean(0)
+def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -> float:
+    """¼ Σ_class s²(c)/M_class of (n, M) differences in correctness, averaged over seeds."""
+    over_seeds = differences.mean(0)
     return sum(float(part.var(ddof=1)) / len(part) for part in (over_seeds[positive], over_seeds[~positive])) / 4
 
 

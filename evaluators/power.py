@@ -91,9 +91,13 @@ def seeds_required(
     return least_n(lambda n: power_at(dz * math.sqrt(n), n - 1, alpha) >= power, cap=cap)
 
 
-def crossed_df(v_seed: float, v_item: float, n: int, groups: int) -> float:
-    """Satterthwaite degrees of freedom of v_seed + v_item (variances of the mean over n seeds, M groups)."""
-    return (v_seed + v_item) ** 2 / (v_seed**2 / (n - 1) + v_item**2 / (groups - 1))
+def crossed_df(v_seed: float, v_item: float, n: int, groups: int, variance: float | None = None) -> float:
+    """Satterthwaite degrees of freedom of v_seed + v_item (variances of the mean over n seeds, M groups).
+
+    variance: what the two come to when they overlap; None for their sum.
+    """
+    total = v_seed + v_item if variance is None else variance
+    return total**2 / (v_seed**2 / (n - 1) + v_item**2 / (groups - 1))
 
 
 def seeds_required_crossed(

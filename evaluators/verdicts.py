@@ -95,6 +95,7 @@ class Verdict:
     n_groups: int | None
     v_seed: float | None
     v_item: float | None
+    v_both: float | None
     v_item_method: str | None
     df_crossed: float | None
     p_seeds_alone: float | None
@@ -247,8 +248,9 @@ def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
         "n_items": len(pairs.items.item_ids) if pairs.items else None,
         "n_groups": view.groups if view else None,
         "v_seed": float(evidence.deltas.var(ddof=1) / len(evidence.deltas)) if view else None,
-        "v_item": view.v_item if view else None,
-        "v_item_method": view.method if view else None,
+        "v_item": view.variance.v_item if view else None,
+        "v_both": view.variance.v_both if view else None,
+        "v_item_method": view.variance.method if view else None,
         "df_crossed": crossed.df if crossed else None,
         "p_crossed": crossed.p if crossed else None,
         "p_seeds_alone": evidence.p_seeds_alone,

@@ -125,8 +125,8 @@ def _advice(claim: Claim, pairs: PairedSeeds, evidence: Evidence, rules: Rules) 
             return more, f"the declared maximum of {rules.sequential.n_max} seeds may not settle this"
     else:
         items = evidence.items if evidence.estimate is (evidence.items and evidence.items.crossed) else None
-        v_item, groups = (items.view.v_item, items.view.groups) if items else (0.0, 0)
-        more = more_seeds(n, target, sd, aim=aim, alpha=level, v_item=v_item, groups=groups)
+        lasting, groups = (items.view.variance.lasting, items.view.groups) if items else (0.0, 0)
+        more = more_seeds(n, target, sd, aim=aim, alpha=level, v_item=lasting, groups=groups)
     if not more.settles:
         return more, "more seeds cannot settle this: the test set is too small"
     upper = "" if more.k is None else f" (up to {more.k_upper or 'more than 200'})"

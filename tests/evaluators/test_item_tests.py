@@ -14,6 +14,7 @@ from evaluators.item_tests import (
     item_view,
     mcnemar,
     mean_item_variance,
+    resampled_variance,
     single_run,
     steiger,
     williams,
@@ -44,6 +45,27 @@ def test_crossed_t_golden():
     assert [t.df, t.t, t.p] == pytest.approx([4.82512331, 2.39904058, 0.0635255125], abs=1e-8)
 
 
+def test_noise_of_single_cells_counts_once():
+    """V_both is the residual mean square of the two-way table over its n·M cells; V is then what it should be."""
+    rng = np.random.default_rng(0)
+    differences = rng.normal(size=(4, 30)) + rng.normal(size=(4, 1)) + rng.normal(size=(1, 30))
+    items = items_of("mean", differences, np.zeros_like(differences))
+    left = differences - differences.mean(0) - differences.mean(1)[:, None] + differences.mean()
+    variance = item_view(items, 1, np.random.default_rng(1)).variance
+    assert variance.v_both == pytest.approx((left**2).sum() / (3 * 29) / (4 * 30))
+    v_seed = differences.mean(1).var(ddof=1) / 4
+    t = crossed_t(differences.mean(1), variance.v_item, 30, variance.v_both)
+    assert t.se**2 == pytest.approx(v_seed + variance.v_item - variance.v_both)
+    assert variance.lasting == pytest.approx(variance.v_item - variance.v_both)
+
+
+def test_what_items_add_to_every_seed_alike_is_not_noise_of_cells():
+    shared = np.repeat(np.random.default_rng(0).normal(size=(1, 50)), 4, 0)
+    variance = item_view(items_of("mean", shared, np.zeros_like(shared)), 1, np.random.default_rng(1)).variance
+    assert variance.v_both == pytest.approx(0, abs=1e-15)
+    assert variance.lasting == pytest.approx(variance.v_item)
+
+
 def test_crossed_t_without_one_of_the_variances():
     assert crossed_t(np.array([1.0, 2.0, 3.0]), 0.0, 50).df == pytest.approx(2)  # the paired t
     assert crossed_t(np.array([1.0, 1.0, 1.0]), 0.1, 50).df == pytest.approx(49)
@@ -60,15 +82,16 @@ def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
         view = item_view(items, 1, np.random.default_rng(1))
         drawn = resampled_deltas(items, np.random.default_rng(2), 4_000)
         assert drawn is not None
-        assert view.method == "analytic"
-        assert view.v_item == pytest.approx(drawn.mean(0).var(), rel=0.1)
+        assert view.variance.method == "analytic"
+        assert view.variance.v_both == pytest.approx(resampled_variance(drawn).v_both, rel=0.1)
+        assert view.variance.v_item == pytest.approx(drawn.mean(0).var(), rel=0.1)
 
 
 def test_groups_of_unequal_size_and_rank_metrics_are_bootstrapped():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 3, 50))
-    assert item_view(items_of("mean", a, b, groups=3), 1, rng).method == "bootstrap"
-    assert item_view(items_of("spearman", a, b, rng.normal(size=50)), 1, rng).method == "bootstrap"
+    assert item_view(items_of("mean", a, b, groups=3), 1, rng).variance.method == "bootstrap"
+    assert item_view(items_of("spearman", a, b, rng.normal(size=50)), 1, rng).variance.method == "bootstrap"
     assert item_view(items_of("mean", a, b, groups=3), 1, rng).groups == 17
 
 
@@ -77,7 +100,8 @@ def test_few_distinct_predictions_fall_back_to_the_jackknife():
     rare = np.zeros((1, 40))
     rare[0, :2] = 1.0, 2.0
     assert (
-        item_view(items_of("spearman", rare, gold[None], gold), 1, np.random.default_rng(0)).method == "jackknife"
+        item_view(items_of("spearman", rare, gold[None], gold), 1, np.random.default_rng(0)).variance.method
+        == "jackknife"
     )
 
 

@@ -256,11 +256,13 @@ def test_items_widen_the_claim_to_the_task():
     assert pairs.items is not None
     over_seeds = (pairs.items.treatment - pairs.items.control).mean(0)
     v = np.array([d.var(ddof=1) / 5, over_seeds.var(ddof=1) / 400])
-    df = v.sum() ** 2 / (v[0] ** 2 / 4 + v[1] ** 2 / 399)
+    assert found.v_both is not None
+    variance = v.sum() - found.v_both
+    df = variance**2 / (v[0] ** 2 / 4 + v[1] ** 2 / 399)
     assert found.test == "crossed t"
     assert found.scope == "on the task"
     assert (found.v_seed, found.v_item, found.df) == pytest.approx((v[0], v[1], df))
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(d.mean()) / v.sum() ** 0.5, df))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(d.mean()) / variance**0.5, df))
     assert found.two_level_low < found.delta_mean < found.two_level_high  # type: ignore[operator]
 
 
@@ -597,7 +599,8 @@ def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
     crossed, alone = [], []
     for _ in range(500):
         d = rng.normal(0, 0.004, (3, 1)) + rng.normal(0, 0.3, 500) + rng.normal(0, 0.3, (3, 500))
-        crossed.append(crossed_t(d.mean(1), mean_item_variance(d), 500).p)
+        both = (np.mean([mean_item_variance(row[None]) for row in d]) - mean_item_variance(d)) / (len(d) - 1)
+        crossed.append(crossed_t(d.mean(1), mean_item_variance(d), 500, both).p)
         alone.append(paired_t(d.mean(1)).p)
     assert np.mean(np.array(crossed) <= 0.05) < 0.08
     assert np.mean(np.array(alone) <= 0.05) > 0.12
