@@ -1,0 +1,41 @@
+"""The search space of the concept family: the loss's scales, the hard negatives' push, and how fast what learns.
+
+The values beside the ranges are the paper's; the ranges are ours around them. To search by: `dev/t2d/mrr` for
+ranking, and `dev/pair_auc` for calibration, which the hard negatives buy.
+"""
+
+from __future__ import annotations
+
+from search_spaces.space import Dimension, Space
+
+_HARD = {"hard_negatives": (True,)}
+
+SPACE: Space = (
+    Dimension(name="learning_rate", low=5e-6, high=1e-4, log=True, source="ours: 2e-5 is usual for this size"),
+    Dimension(name="layer_decay", low=0.8, high=1.0, source="Concept, appendix E: 0.90"),
+    Dimension(name="temperature", low=0.01, high=0.2, log=True, source="Concept, appendix E: 0.05"),
+    Dimension(name="hn_margin", low=0.05, high=0.5, when=_HARD, source="Concept, appendix E: 0.20"),
+    Dimension(
+        name="hn_coefficient",
+        low=0.05,
+        high=2.0,
+        log=True,
+        when=_HARD,
+        source="Concept, section 3.4: 0.5, not ablated",
+    ),
+    Dimension(
+        name="hn_mode", choices=("absolute", "relative", "both"), when=_HARD, source="the paper's is absolute"
+    ),
+    Dimension(name="batch_size", choices=(16, 32, 64), source="16 in the paper"),
+    Dimension(
+        name="layers", choices=(1, 2, 4, 6), when={"readout": ("weighted",)}, source="Concept, appendix E: 4"
+    ),
+    Dimension(
+        name="pool_lr_multiplier",
+        low=1.0,
+        high=1000.0,
+        log=True,
+        when={"readout": ("weighted",)},
+        source="at 1 a mixing weight moves about 0.08 in 8,000 steps: nearly a fixed mixture",
+    ),
+)

@@ -1,0 +1,147 @@
+"""The form of a search space: settings that may move, as data; and what can be done with them.
+
+SPACE = (
+    Dimension(name="temperature", low=0.01, high=0.2, log=True, source="Concept, appendix E: 0.05"),
+    Dimension(name="hn_margin", low=0.05, high=0.5, when={"hard_negatives": (True,)}, source="0.20"),
+)
+settings_at(SPACE, Settings(hard_negatives=True), {"temperature": 0.1, "hn_margin": 0.3})
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+Point = Mapping[str, Any]  # name of a dimension -> its value; without those that do not move there
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dimension:
+    """One setting that may move: from low to high, or among choices.
+
+    name is a field of the family's Settings, source says where the range is from. Bounds that are whole numbers
+    give whole numbers. log: equally likely in every octave. step: only low, low + step, ... when: the values of
+    other settings with which this one matters; they stand before it in the space or do not move. Where they have
+    other values it does not move, and is `otherwise`, or as in the arm where that is None.
+    """
+
+    name: str
+    source: str
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    step: float | None = None
+    choices: tuple[Any, ...] = ()
+    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    otherwise: Any = None
+
+    def __post_init__(self) -> None:
+        if self.choices:
+            possible = self.low is self.high is self.step is None and not self.log
+        else:
+            possible = self.low is not None and self.high is not None and self.low < self.high
+            possible = possible and not (self.log and (self.low is None or self.low <= 0 or self.step is not None))
+            possible = possible and not (self.step is not None and self.step <= 0)
+        if not possible:
+            raise ValueError(
+                f"{self.name}: {self.words}; accepted: choices, or low below high with a step above 0, or with log"
+                " from above 0"
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers of a range."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def words(self) -> str:
+        """How a person reads it: "0.01 to 0.2 (log)", "mean, cls"."""
+        if self.choices:
+            return ", ".join(map(str, self.choices))
+        scale = " (log)" if self.log else f" by {self.step:g}" if self.step else ""
+        return f"{self.low} to {self.high}{scale}"
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value lies in the range or among the choices. A step is not looked at."""
+        if self.choices:
+            return any(value == choice and type(value) is type(choice) for choice in self.choices)
+        assert self.low is not None
+        assert self.high is not None
+        number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
+        return number and self.low <= value <= self.high
+
+
+Space = tuple[Dimension, ...]
+
+
+def unknown_names(space: Space, kind: type) -> list[str]:
+    """Names in the space, conditions included, that are no field of the settings' class."""
+    known = {one.name for one in fields(kind)}
+    named = [name for dimension in space for name in (dimension.name, *dimension.when)]
+    return [name for name in dict.fromkeys(named) if name not in known]
+
+
+def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
+    """Whether a dimension matters for these settings, as far as the point has moved them."""
+    return all(point.get(name, getattr(settings, name)) in accepted for name, accepted in dimension.when.items())
+
+
+def drawn(space: Space, settings: Any, draw: Callable[[Dimension], Any]) -> dict[str, Any]:
+    """The point that `draw` gives, asked for every dimension that matters, in order."""
+    point: dict[str, Any] = {}
+    for dimension in space:
+        if moves(dimension, settings, point):
+            point[dimension.name] = draw(dimension)
+    return point
+
+
+def settings_at(space: Space, settings: Settings, point: Point) -> Settings:
+    """The settings at a point. ValueError for a name that does not move there, or as the settings' class says."""
+    still = {one.name: one.otherwise for one in space if not moves(one, settings, point)}
+    moving = [dimension.name for dimension in space if dimension.name not in still]
+    wrong = sorted(set(point) - set(moving))
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: accepted with these settings: {', '.join(moving)}")
+    given = {name: value for name, value in still.items() if value is not None}
+    return replace(settings, **given, **point)  # type: ignore[type-var]  # settings are frozen data classes
+
+
+def default_point(space: Space, settings: Any) -> dict[str, Any] | None:
+    """Where the settings themselves lie; None when one of them is outside its dimension."""
+    point = drawn(space, settings, lambda dimension: getattr(settings, dimension.name))
+    inside = all(one.holds(point[one.name]) for one in space if one.name in point)
+    return point if inside else None
+
+
+def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
+    """Every point of a space of choices, each once, the last dimension moving fastest.
+
+    ValueError naming the dimensions that are ranges.
+    """
+    ranges = [dimension.name for dimension in space if not dimension.choices]
+    if ranges:
+        raise ValueError(f"{', '.join(ranges)}: ranges; accepted for a grid: a list of values for each dimension")
+    seen: list[dict[str, Any]] = []
+    for values in itertools.product(*(dimension.choices for dimension in space)):
+        at = dict(zip((dimension.name for dimension in space), values, strict=True))
+        point = drawn(space, settings, lambda dimension, at=at: at[dimension.name])  # type: ignore[misc]
+        if point not in seen:
+            seen.append(point)
+            yield point
+
+
+def narrowed(dimension: Dimension, low: float | None, high: float | None, choices: Sequence[Any]) -> Dimension:
+    """The dimension between other bounds, or among some values. ValueError for what lies outside it."""
+    outside = [
+        value for value in (*(v for v in (low, high) if v is not None), *choices) if not dimension.holds(value)
+    ]
+    if outside:
+        raise ValueError(f"{outside[0]} is outside; accepted: {dimension.words}")
+    if choices:
+        return replace(dimension, choices=tuple(choices), low=None, high=None, log=False, step=None)
+    return replace(
+        dimension, low=dimension.low if low is None else low, high=dimension.high if high is None else high
+    )

@@ -1,0 +1,72 @@
+"""Every family's space: its names are settings, its points are arms that can be built, the defaults among them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import search_spaces
+from search_spaces.space import Dimension, Space, default_point, drawn, moves, settings_at, unknown_names
+
+FAMILIES = [module.name for module in pkgutil.iter_modules(search_spaces.__path__) if module.name != "space"]
+DRAWS = 200
+
+
+def space_of(family: str) -> Space:
+    return importlib.import_module(f"search_spaces.{family}").SPACE
+
+
+def settings_of(family: str) -> type:
+    return importlib.import_module(f"trainers.{family}").Settings
+
+
+def random_value(dimension: Dimension, rng: np.random.Generator) -> Any:
+    if dimension.choices:
+        return dimension.choices[rng.integers(len(dimension.choices))]
+    assert dimension.low is not None
+    assert dimension.high is not None
+    if dimension.log:
+        drawn = float(np.exp(rng.uniform(np.log(dimension.low), np.log(dimension.high))))
+    else:
+        drawn = float(rng.uniform(dimension.low, dimension.high))
+    value = min(max(drawn, dimension.low), dimension.high)
+    return round(value) if dimension.whole else value
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_name_is_a_setting(family: str) -> None:
+    assert unknown_names(space_of(family), settings_of(family)) == []
+    names = [dimension.name for dimension in space_of(family)]
+    assert len(set(names)) == len(names)
+    assert all(dimension.source for dimension in space_of(family))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_conditions_look_at_what_was_drawn_before(family: str) -> None:
+    names = [dimension.name for dimension in space_of(family)]
+    for place, dimension in enumerate(space_of(family)):
+        assert not set(dimension.when) & set(names[place:]), dimension.name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_papers_defaults_lie_inside(family: str) -> None:
+    defaults = settings_of(family)()
+    point = default_point(space_of(family), defaults)
+    assert point is not None
+    assert settings_at(space_of(family), defaults, point) == defaults
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> None:
+    defining = importlib.import_module(f"trainers.{family}").defining
+    space, arm, rng = space_of(family), settings_of(family)(), np.random.default_rng(0)
+    for _ in range(DRAWS):
+        point = drawn(space, arm, lambda dimension: random_value(dimension, rng))
+        made = settings_at(space, arm, point)
+        assert {name: getattr(made, name) for name in point} == point
+        assert set(point) <= set(defining(made))
+        assert all(moves(dimension, arm, point) == (dimension.name in point) for dimension in space)
