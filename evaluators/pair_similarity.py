@@ -55,11 +55,17 @@ class Predicted(Protocol):
 def metric_names(data_sets: Sequence[str], tasks: Sequence[str]) -> dict[str, bool]:
     """Every metric these tasks yield on these data sets; larger is better in all of them."""
     return {
-        f"{'dev/' if task.startswith('dev/') else ''}{data_set}/{figure}": True
-        for data_set in data_sets
-        for task in tasks
-        for figure in TASKS[task]
+        _metric(data_set, task, figure): True for data_set in data_sets for task in tasks for figure in TASKS[task]
     }
+
+
+def headlines(data_sets: Sequence[str], tasks: Sequence[str]) -> tuple[str, ...]:
+    """The metric that decides each task on each data set: the first that `TASKS` lists."""
+    return tuple(_metric(data_set, task, TASKS[task][0]) for data_set in data_sets for task in tasks)
+
+
+def _metric(data_set: str, task: str, figure: str) -> str:
+    return f"{'dev/' if task.startswith('dev/') else ''}{data_set}/{figure}"
 
 
 def pair_metrics(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:

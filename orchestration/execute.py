@@ -12,6 +12,7 @@ from orchestration.run import Job, Result, Run, built
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from evaluators.tasks import Table
     from trainers.world import World
 
 
@@ -23,14 +24,22 @@ def execute(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
 
 
 def train_encoders(
-    trainer: ModuleType, data: type, load: Callable[[Any], Any]
+    trainer: ModuleType, data: type, load: Callable[[Any], Any], tasks: Table
 ) -> Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]:
-    """The body of every family that trains an encoder; `trainer` gives `Settings` and `fit`, `load` its corpus."""
-    return partial(_train_encoders, trainer, data, load)
+    """The body of every family that trains an encoder.
+
+    `trainer` gives `Settings` and `fit`, `load` its corpus, `tasks` what `evaluate:` may name.
+    """
+    return partial(_train_encoders, trainer, data, load, tasks)
 
 
 def _train_encoders(
-    trainer: ModuleType, data: type, load: Callable[[Any], Any], runs: Sequence[Run], world: World
+    trainer: ModuleType,
+    data: type,
+    load: Callable[[Any], Any],
+    tasks: Table,
+    runs: Sequence[Run],
+    world: World,
 ) -> Iterator[tuple[Run, Result]]:
     from evaluators.tasks import evaluate
     from orchestration.sources import check_sources
@@ -43,7 +52,7 @@ def _train_encoders(
         prepared = time.perf_counter()
         encoder, curve = trainer.fit(built(trainer.Settings, run.settings), backbone, corpus, run.seed or 0, world)
         trained, cut = time.perf_counter(), encoder.truncated
-        scores = evaluate(run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
+        scores = evaluate(tasks, run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
         cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed
         seconds = {
             "data": prepared - started,

@@ -22,7 +22,8 @@ class Family:
 
     settings and data are frozen data classes: `train:` and an arm of a study merge into the first, `data:` is
     the second. tasks are the names that `evaluate:` accepts. metrics(data, evaluate) names every figure those
-    tasks will yield, with True where larger is better. defining(settings) keeps what can change the result.
+    tasks will yield, with True where larger is better; headlines(data, evaluate) those that decide, one a task.
+    defining(settings) keeps what can change the result.
     fingerprint(data) names the corpus, cheaply. prepare(study, backbones) builds or opens what every run needs,
     and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
     execute trains and evaluates runs of one job; stacked families take many runs in one job.
@@ -32,6 +33,7 @@ class Family:
     data: type
     tasks: tuple[str, ...]
     metrics: Callable[[Any, Sequence[str]], Mapping[str, bool]]
+    headlines: Callable[[Any, Sequence[str]], tuple[str, ...]]
     defining: Callable[[Any], dict[str, Any]]
     fingerprint: Callable[[Any], str]
     prepare: Callable[[Study, Sequence[Path]], None]
@@ -41,7 +43,8 @@ class Family:
 
 def _concept() -> Family:
     from corpora.concept import ConceptData, fingerprint, load
-    from evaluators.tasks import TASKS, metric_names
+    from evaluators.concept_tasks import TASKS
+    from evaluators.tasks import headlines, metric_names
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_batches, check_layers, check_metrics
     from trainers import concept
@@ -50,23 +53,24 @@ def _concept() -> Family:
         check_layers(study, backbones)
         corpus = load(study.data)
         check_batches(study, corpus)
-        check_metrics(study, corpus)
+        check_metrics(study, corpus, TASKS)
 
     return Family(
         settings=concept.Settings,
         data=ConceptData,
         tasks=tuple(TASKS),
-        metrics=lambda data, evaluate: metric_names(evaluate),
+        metrics=lambda data, evaluate: metric_names(TASKS, evaluate),
+        headlines=lambda data, evaluate: headlines(TASKS, evaluate),
         defining=concept.defining,
         fingerprint=fingerprint,
         prepare=prepare,
-        execute=train_encoders(concept, ConceptData, load),
+        execute=train_encoders(concept, ConceptData, load, TASKS),
     )
 
 
 def _difficulty() -> Family:
     from corpora.pairs import PairData, fingerprint, load_task
-    from evaluators.pair_similarity import TASKS, metric_names
+    from evaluators.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from trainers import difficulty
 
@@ -82,6 +86,7 @@ def _difficulty() -> Family:
         data=PairData,
         tasks=tuple(name for name in TASKS if not name.startswith("dev/")),  # those serve a search
         metrics=lambda data, evaluate: metric_names(data.tasks, evaluate),
+        headlines=lambda data, evaluate: headlines(data.tasks, evaluate),
         defining=difficulty.defining,
         fingerprint=fingerprint,
         prepare=prepare,

@@ -14,6 +14,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from corpora.records import ConceptCorpus
+    from evaluators.tasks import Table
     from orchestration.study import Study
 
 SIZES = ("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts")
@@ -43,12 +44,12 @@ def check_batches(study: Study, corpus: ConceptCorpus) -> None:
             raise ValueError(f"arms.{name}: {error}") from None
 
 
-def check_metrics(study: Study, corpus: ConceptCorpus) -> None:
+def check_metrics(study: Study, corpus: ConceptCorpus, tasks: Table) -> None:
     """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
-    from evaluators.tasks import TASKS, evaluate
+    from evaluators.tasks import evaluate
 
     for name in study.evaluate:
-        if len(set(TASKS[name].texts(corpus))) < 2:
+        if len(set(tasks[name].texts(corpus))) < 2:
             sizes = ", ".join(f"{field} = {getattr(study.data, field)}" for field in SIZES)
             raise ValueError(
                 f"evaluate: {name}: the corpus holds no two texts for it\n"
@@ -56,7 +57,10 @@ def check_metrics(study: Study, corpus: ConceptCorpus) -> None:
             )
     vectors = np.random.default_rng(0)
     scores = evaluate(
-        study.evaluate, corpus, lambda texts: vectors.standard_normal((len(texts), WIDTH), np.float32)
+        tasks,
+        study.evaluate,
+        corpus,
+        lambda texts: vectors.standard_normal((len(texts), WIDTH), np.float32),
     )
     found = [score.metric for score in scores]
     missing = [comparison for comparison in study.compare if comparison.metric not in found]

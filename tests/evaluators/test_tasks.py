@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from corpora.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
+from evaluators.concept_tasks import TASKS
 from evaluators.metrics import aggregate
-from evaluators.tasks import TASKS, evaluate, metric_names
+from evaluators.tasks import evaluate, headlines, metric_names
 
 NOTHING = np.zeros(0, np.int32)
 EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))
@@ -58,8 +59,8 @@ def triples(texts):
 
 
 def test_every_score_is_declared_and_made_of_its_items(corpus):
-    scores = evaluate(list(TASKS), corpus, triples)
-    names = metric_names(list(TASKS))
+    scores = evaluate(TASKS, list(TASKS), corpus, triples)
+    names = metric_names(TASKS, list(TASKS))
     assert len({score.metric for score in scores}) == len(scores)
     for score in scores:
         assert names[score.metric] == score.larger_is_better
@@ -71,10 +72,11 @@ def test_every_score_is_declared_and_made_of_its_items(corpus):
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_headlines_are_among_the_metrics(task):
     assert task.headline in task.metrics
+    assert headlines(TASKS, [task.name]) == (task.headline,)
 
 
 def test_items_are_named_by_what_they_are(corpus):
-    figures = {score.metric: score for score in evaluate(["t2d", "d2t"], corpus, triples)}
+    figures = {score.metric: score for score in evaluate(TASKS, ["t2d", "d2t"], corpus, triples)}
     assert list(figures["t2d/mrr"].item_ids) == ["bank", "shore of a river", "moth"]
     assert list(figures["t2d/mrr"].group_ids) == ["river-n", "river-n", "moth-n"]
     assert list(figures["d2t/mrr"].item_ids) == ["river-n", "money-n", "moth-n"]
@@ -90,7 +92,7 @@ def test_both_directions_by_hand(corpus):
         radians = np.radians([angles[text] for text in texts])
         return np.stack([np.cos(radians), np.sin(radians)], axis=1)
 
-    figures = {score.metric: score for score in evaluate(["t2d", "d2t"], corpus, encode)}
+    figures = {score.metric: score for score in evaluate(TASKS, ["t2d", "d2t"], corpus, encode)}
     assert figures["t2d/mrr"].values.tolist() == [1 / 2, 1, 1 / 3]  # moth: 100° and 120° before its own 170°
     assert figures["d2t/mrr"].values.tolist() == [1, 1 / 2, 1 / 3]  # money: shore at 15°, then bank at 80°
     assert figures["t2d/recall@1"].value == pytest.approx(1 / 3)
@@ -103,16 +105,16 @@ def test_every_text_is_encoded_once(corpus):
         seen.update(texts)
         return triples(texts)
 
-    evaluate(["t2d", "stress", "geometry", "pair_auc"], corpus, counting)
+    evaluate(TASKS, ["t2d", "stress", "geometry", "pair_auc"], corpus, counting)
     part = corpus.splits["id"]
     assert set(seen.values()) == {1}
     assert set(seen) == {*part.terms, *part.definitions, *(row.negative for row in part.stress)}
 
 
 def test_the_company_of_other_tasks_changes_nothing(corpus):
-    together = {score.metric: score.value for score in evaluate(list(TASKS), corpus, triples)}
+    together = {score.metric: score.value for score in evaluate(TASKS, list(TASKS), corpus, triples)}
     for name in TASKS:
-        for score in evaluate([name], corpus, triples):
+        for score in evaluate(TASKS, [name], corpus, triples):
             assert together[score.metric] == score.value
 
 
@@ -127,11 +129,11 @@ def test_an_encoding_that_is_not_usable_is_named(corpus):
 
     for value in (np.nan, np.inf, 0):
         with pytest.raises(ValueError, match="t2d: the encoding of 'moth'"):
-            evaluate(["t2d"], corpus, spoiled(value))
+            evaluate(TASKS, ["t2d"], corpus, spoiled(value))
     with pytest.raises(ValueError, match=r"t2d: 6 texts, the first 'bank'.* shape \(5, 64\)"):
-        evaluate(["t2d"], corpus, lambda texts: triples(texts)[:-1])
+        evaluate(TASKS, ["t2d"], corpus, lambda texts: triples(texts)[:-1])
 
 
 def test_an_unknown_task_is_named_with_those_that_exist(corpus):
     with pytest.raises(ValueError, match="no task 't2e'; accepted: t2d, d2t"):
-        metric_names(["t2d", "t2e"])
+        metric_names(TASKS, ["t2d", "t2e"])
