@@ -21,7 +21,7 @@ SPACE: Space = (
         high=2.0,
         log=True,
         when=_HARD,
-        source="Concept, section 3.4: 0.5, not ablated",
+        source="Concept, section 4.3: 0.5, not ablated",
     ),
     Dimension(
         name="hn_mode", choices=("absolute", "relative", "both"), when=_HARD, source="the paper's is absolute"
