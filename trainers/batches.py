@@ -19,11 +19,13 @@ class Tokens:
     """N texts as token ids, one after another: text i is `ids[starts[i]:starts[i] + lengths[i]]`.
 
     ids (M,) int64, lengths (N,) int64, each at least 1. truncated: how many texts were cut at the longest length.
+    read (M,) bool: the tokens that a readout averages over, at least one a text; None for all.
     """
 
     ids: np.ndarray
     lengths: np.ndarray
     truncated: int = 0
+    read: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -34,7 +36,9 @@ class Tokens:
         lengths = self.lengths[order]
         starts = (np.cumsum(self.lengths) - self.lengths)[order]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Tokens(self.ids[np.repeat(starts, lengths) + within], lengths, self.truncated), order
+        places = np.repeat(starts, lengths) + within
+        read = None if self.read is None else self.read[places]
+        return Tokens(self.ids[places], lengths, self.truncated, read), order
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ encoder.encode(["a vessel for hot drinks"])                              # (1, 3
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,10 @@ class Encoder(nn.Module):
         pooled = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
         return unit(torch.cat(pooled)[torch.from_numpy(np.argsort(order)).to(self.device)])
 
-    def hidden_layers(self, texts: Sequence[str]) -> np.ndarray:
+    def hidden_layers(self, tokens: Tokens) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
         with self._evaluating():
-            ordered, order = self.tokenise(texts).longest_first()
+            ordered, order = tokens.longest_first()
             means = [
                 torch.stack([readouts.mean(layer.float(), mask) for layer in layers])
                 for mask, layers in self._rectangles(ordered, True)
@@ -112,31 +112,37 @@ class Encoder(nn.Module):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
-        if not len(texts):
-            return np.zeros((0, self.width), np.float32)
+        return self.embed(self.tokenise(texts)) if len(texts) else np.zeros((0, self.width), np.float32)
+
+    def embed(self, tokens: Tokens) -> np.ndarray:
+        """`encode` for texts that are tokens already, at least one."""
         with self._evaluating():
-            return self(self.tokenise(texts)).cpu().numpy()
+            return self(tokens).cpu().numpy()
 
     def layer_weights(self) -> list[float]:
         """The mixture of a weighted readout, deepest layer last; empty for the others."""
         return [] if self.layer_logits is None else readouts.layer_mixture(self.layer_logits.detach()).tolist()
 
     def _rectangles(self, tokens: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        """Mask (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last alone.
+        """What is read (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last.
 
         Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
         words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(self.device))  # (M, E)
-        cut = groups(tokens, slack=SLACK)
-        return self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
+        cut = list(groups(tokens, slack=SLACK))
+        run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
+        if tokens.read is None:
+            return run
+        masks = (torch.from_numpy(group.mask & tokens.read[group.places]).to(self.device) for group in cut)
+        return ((mask, layers) for mask, (_, layers) in zip(masks, run, strict=True))
 
     def _packed(
-        self, words: Tensor, cut: Iterable[Group], every: bool
+        self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         begin, config = 0, self.backbone.config
         first = config.pad_token_id + 1 if config.model_type in packing.FROM_PADDING else 0
-        for part in passes(list(cut)):
+        for part in passes(cut):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
             out = self.backbone(
@@ -150,7 +156,7 @@ class Encoder(nn.Module):
             begin = end
 
     def _padded(
-        self, words: Tensor, cut: Iterable[Group], every: bool
+        self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         for group in cut:
             mask = torch.from_numpy(group.mask).to(self.device)

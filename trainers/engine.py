@@ -85,9 +85,10 @@ def fit(
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step.
 
-    loss(encode, batch) names every weighted term of the sum that is minimised; it runs outside of autocast, so
-    in float32 when the model returns float32. batches(step) is asked for steps counted from 0. With
-    world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest one.
+    loss(encode, batch) names every weighted term of the sum that is minimised; a figure without gradient is only
+    reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
+    steps counted from 0. With world.scratch and world.checkpoint_every the run leaves checkpoints there and
+    continues from the newest one.
     Raises Diverged at the first loss that is not finite.
     """
     from trainers import checkpoints
@@ -116,7 +117,7 @@ def _step(
     began = time.perf_counter()
     batch = batches(step)
     terms = loss(engine, batch)
-    total = torch.stack(list(terms.values())).sum()
+    total = torch.stack([term for term in terms.values() if term.requires_grad]).sum()
     values = _values(terms, total, world)
     if not math.isfinite(values["loss"]):
         raise Diverged(step + 1, {name: values[name] for name in terms})

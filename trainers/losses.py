@@ -144,6 +144,32 @@ def positive_bce(
     return _reduced(F.softplus(-(positives - margin) / temperature), reduction, count)
 
 
+def contrastive_distance(cosines: Tensor, same: Tensor, *, margin: float, count: int | None = None) -> Tensor:
+    """Draw pairs of one concept together, and others apart until their distance is the margin.
+
+        d = 1 - cos
+        loss = mean of  ½ d²                    where the pair is the same
+                        ½ max(0, margin - d)²   where it is not
+
+    cosines, same (N,). count replaces N in the mean (the number over all workers). Returns a scalar.
+    Source: CALE, section 3; Hadsell et al. 2006.
+    Departure: the paper prints cos where this has d (`contrastive_printed`). As printed, pairs of one concept are
+    driven to cos = 0 and others up to cos = margin, against its own words ("minimum distance", "maximise
+    similarity"), against Hadsell's loss and against that of sentence-transformers, which are on distances.
+    """
+    distances = 1 - cosines
+    return _reduced(_contrastive(distances, same, margin), "mean", count)
+
+
+def contrastive_printed(cosines: Tensor, same: Tensor, *, margin: float, count: int | None = None) -> Tensor:
+    """`contrastive_distance` as CALE prints it, with cos in the place of the distance: to show what that does."""
+    return _reduced(_contrastive(cosines, same, margin), "mean", count)
+
+
+def _contrastive(values: Tensor, same: Tensor, margin: float) -> Tensor:
+    return torch.where(same, values, F.relu(margin - values)).square() / 2
+
+
 def _reduced(losses: Tensor, reduction: Reduction, count: int | None) -> Tensor:
     if reduction == "sum":
         return losses.sum()

@@ -12,7 +12,7 @@ Precision = Literal["fp32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run is. `terms` are the weighted loss terms of the step; rates are per second of training."""
+    """Where a run is. `terms`: weighted loss terms of the step and figures beside them; rates are per second."""
 
     step: int
     steps: int

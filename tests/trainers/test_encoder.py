@@ -268,7 +268,7 @@ def test_more_layers_than_there_are_is_refused(backbone: Path):
 
 def test_the_weighted_readout_begins_uniform_over_the_last_layers(backbone: Path):
     encoder = Encoder.load(backbone, readout="weighted", layers=2)
-    layers = encoder.hidden_layers(TEXTS)  # (L + 1, N, D)
+    layers = encoder.hidden_layers(encoder.tokenise(TEXTS))  # (L + 1, N, D)
     assert layers.shape == (4, len(TEXTS), 32)
     uniform = layers[-2:].mean(0)
     uniform /= np.linalg.norm(uniform, axis=1, keepdims=True)

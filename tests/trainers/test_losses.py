@@ -140,3 +140,38 @@ def test_half_precision_rows_are_scored_in_float32():
     rows = torch.randn(4, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
     assert losses.info_nce(rows, rows, temperature=0.01).dtype == torch.float32
     assert losses.paired_cosines(rows, rows).dtype == torch.float32
+
+
+COSINES = torch.tensor([0.9, 0.2, 0.5, 0.1], dtype=torch.float64)
+SAME = torch.tensor([True, True, False, False])
+
+
+def test_contrastive_by_hand():
+    """Distances .1 and .8 of one concept, .5 (.2 inside the margin .7) and .9 of others: ½(.01 + .64 + .04) / 4.
+
+    As printed the cosines stand in their place: ½(.81 + .04 + .04 + .36) / 4.
+    """
+    assert losses.contrastive_distance(COSINES, SAME, margin=0.7).item() == pytest.approx(0.08625, abs=1e-9)
+    assert losses.contrastive_printed(COSINES, SAME, margin=0.7).item() == pytest.approx(0.15625, abs=1e-9)
+    whole = losses.contrastive_distance(COSINES, SAME, margin=0.7, count=8).item()
+    assert whole == pytest.approx(0.08625 / 2, abs=1e-9)
+
+
+@pytest.mark.parametrize(("printed", "same_rises", "other_falls"), [(False, True, True), (True, False, False)])
+def test_where_the_contrastive_losses_drive_pairs(printed: bool, same_rises: bool, other_falls: bool):
+    """On distances pairs of one concept close up and near others part; the print does the opposite of both."""
+    cosines = COSINES[[0, 2]].clone().requires_grad_()
+    formula = losses.contrastive_printed if printed else losses.contrastive_distance
+    formula(cosines, SAME[[0, 2]], margin=0.7).backward()
+    assert cosines.grad is not None
+    same, other = (-cosines.grad).tolist()  # where a step of descent moves each cosine
+    assert (same > 0, other < 0) == (same_rises, other_falls)
+
+
+def test_pairs_beyond_the_margin_cost_nothing():
+    far = torch.tensor([0.3, -0.5], dtype=torch.float64, requires_grad=True)  # distances .7 and 1.5
+    loss = losses.contrastive_distance(far, torch.tensor([False, False]), margin=0.7)
+    loss.backward()
+    assert loss.item() == pytest.approx(0, abs=1e-12)
+    assert far.grad is not None
+    assert far.grad.abs().max().item() == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,125 @@
+"""Words in their sentences to vectors: an Encoder behind a front end that marks, cuts and finds the word.
+
+encoder = OccurrenceEncoder.load(resolve_backbone("all-MiniLM-L6-v2"))
+encoder.encode([Occurrence("He sat on the bank .", 14, 18, "bank")])     # (1, 384) float32
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from trainers.backbones import BackboneError
+from trainers.encoder import Encoder
+from trainers.losses import unit
+from trainers.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
+
+if TYPE_CHECKING:
+    from corpora.occurrences import Occurrence
+    from trainers.batches import Tokens
+
+OccurrenceReadout = Literal["mean", "target"]
+RECORD = "semray_occurrences.json"  # what `save` adds to an encoder's folder
+CHUNK = 1024  # occurrences in memory at a time: their token states, and every layer's means for "target"
+
+
+@dataclass(frozen=True, eq=False)
+class OccurrenceEncoder:
+    """An encoder of occurrences. readout "mean": of the last layer over all tokens of the marked sentence.
+
+    "target": of the bare sentence, hidden states of `layers` averaged (1 is the first layer, 0 would be the
+    embeddings), then over the pieces of the target alone. markers as `trainers.marking` explains.
+    """
+
+    encoder: Encoder
+    readout: OccurrenceReadout = "mean"
+    layers: tuple[int, ...] = ()
+    markers: Markers = "plain"
+
+    @staticmethod
+    def load(
+        path: Path,
+        *,
+        readout: OccurrenceReadout = "mean",
+        layers: tuple[int, ...] = (),
+        markers: Markers = "plain",
+        **options: Any,
+    ) -> OccurrenceEncoder:
+        """An encoder from a backbone's folder, or one that `save` wrote. options: max_length, precision.
+
+        ValueError when the backbone has not all of these layers, BackboneError when its tokenizer cannot be used.
+        """
+        encoder = Encoder.load(path, readout="mean", **options)
+        depth = encoder.backbone.config.num_hidden_layers
+        if layers and max(layers) > depth:
+            raise ValueError(f"train.layers = {list(layers)}\n  accepted: 1 to {depth}, the layers of {path.name}")
+        if not encoder.tokenizer.is_fast:
+            raise BackboneError(
+                f"backbones: the tokenizer of {path} does not say where its pieces lie\n  accepted: a fast tokenizer"
+            )
+        if markers == "added":
+            add_tags(encoder.backbone, encoder.tokenizer)
+        return OccurrenceEncoder(encoder, readout, layers, markers)
+
+    @property
+    def truncated(self) -> int:
+        """How many sentences had to be cut so far."""
+        return self.encoder.truncated
+
+    def tokenise(self, occurrences: Sequence[Occurrence]) -> Tokens:
+        """Token ids of the marked, or bare, sentences; what is cut adds to `truncated`."""
+        encoder, spanned = self.encoder, bare if self.readout == "target" else mark
+        texts = [spanned(occurrence) for occurrence in occurrences]
+        tokens = tokens_around(encoder.tokenizer, texts, max_length=encoder.max_length, prefix=encoder.prefix)
+        encoder.truncated += tokens.truncated
+        return tokens if self.readout == "target" else replace(tokens, read=None)
+
+    def encode(self, occurrences: Sequence[Occurrence]) -> np.ndarray:
+        """Unit vectors of occurrences, without dropout. N occurrences -> (N, D) float32."""
+        parts = [
+            self._rows(self.tokenise(occurrences[begin : begin + CHUNK]))
+            for begin in range(0, len(occurrences), CHUNK)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.encoder.width), np.float32)
+
+    def save(self, path: Path) -> None:
+        """Write a folder that `OccurrenceEncoder.load` reads with the same options.
+
+        With readout "mean" SentenceTransformer(path) gives the same vectors for sentences marked as `mark` does.
+        """
+        self.encoder.save(path)
+        record = {"readout": self.readout, "layers": self.layers, "markers": self.markers, "tags": TAGS}
+        (path / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+
+    def _rows(self, tokens: Tokens) -> np.ndarray:
+        if self.readout == "mean":
+            return self.encoder.embed(tokens)
+        layers = self.encoder.hidden_layers(tokens)[list(self.layers)]  # (K, n, D)
+        return unit(torch.from_numpy(layers.mean(0))).numpy()
+
+
+@dataclass(frozen=True)
+class LemmaPoints:
+    """One lemma, one concept (1L1C): every occurrence of a lemma is one point, all lemmas are equally far apart.
+
+    Source: CALE, section 5.1. Vectors are those of one call: a base vector for each lemma it has.
+    """
+
+    truncated: ClassVar[int] = 0
+
+    def encode(self, occurrences: Sequence[Occurrence]) -> np.ndarray:
+        """N occurrences of L lemmas -> (N, L) float32."""
+        places = {lemma: at for at, lemma in enumerate(sorted({occurrence.lemma for occurrence in occurrences}))}
+        rows = np.zeros((len(occurrences), len(places)), np.float32)
+        rows[np.arange(len(rows)), [places[occurrence.lemma] for occurrence in occurrences]] = 1
+        return rows
+
+    def save(self, path: Path) -> None:
+        """Nothing was learned: the record alone."""
+        (path / RECORD).write_text(json.dumps({"readout": "lemma"}) + "\n")
