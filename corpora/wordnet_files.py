@@ -58,7 +58,7 @@ def locate(path: str | None = None) -> WordnetFiles:
                 )
             return WordnetFiles(found)
     looked = [
-        *(folder / "corpora" / name for folder in _nltk_folders() for name in ("wordnet", "wordnet.zip")),
+        *(folder / "corpora" / name for folder in nltk_folders() for name in ("wordnet", "wordnet.zip")),
         DEBIAN,
     ]
     for place in looked:
@@ -80,7 +80,7 @@ def _holds_wordnet(place: Path) -> bool:
     return place.is_file() if place.suffix == ".zip" else (place / "data.noun").is_file()
 
 
-def _nltk_folders() -> list[Path]:
+def nltk_folders() -> list[Path]:
     """Where NLTK looks, in its order (nltk.data.path), without the cost of importing it."""
     listed = [Path(part) for part in os.environ.get("NLTK_DATA", "").split(os.pathsep) if part]
     prefixed = [Path(sys.prefix) / part / "nltk_data" for part in ("", "share", "lib")]
