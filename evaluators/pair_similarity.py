@@ -20,8 +20,10 @@ _CORRELATIONS = ("spearman", "pearson")
 TASKS = {
     "similarity": _CORRELATIONS,
     "retrieval": ("recall@1", "mrr", "recall@1_restricted", "mrr_restricted"),
+    "isolation": ("isolated_gain",),
     "dev/similarity": (*_CORRELATIONS, "isolated_gain"),
 }  # what `evaluate:` may name; dev/ is measured on a part of the training pairs, for choosing settings
+ISOLATING = tuple(task for task, figures in TASKS.items() if "isolated_gain" in figures)
 
 ScorePairs = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

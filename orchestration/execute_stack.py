@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
     """Embed and judge once, train every run of the job together, yield each result."""
     from corpora.pairs import PairData, fingerprint
-    from evaluators.pair_similarity import pair_metrics
+    from evaluators.pair_similarity import ISOLATING, pair_metrics
     from orchestration.headrooms import look
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
     from trainers.difficulty import Settings
+    from trainers.difficulty_data import for_selection
     from trainers.difficulty_fit import fit_portions
     from trainers.world import Progress
 
@@ -33,12 +34,15 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     first = runs[0]  # a job's runs share backbone and data
     check_sources(first, resolve_backbone(first.backbone), fingerprint(built(PairData, first.data)))
     data, tasks, judge = prepared(first.data, first.backbone, device=world.device)
+    if all(task.startswith("dev/") for task in first.evaluate):  # a run that serves a search
+        tasks = [for_selection(task) for task in tasks]
     share = (time.perf_counter() - started) / len(runs)
     results = fit_portions(
         [(built(Settings, run.settings), run.seed) for run in runs],
         tasks,
         evaluate=pair_metrics,
         retrieval="retrieval" in first.evaluate,
+        isolate=any(task in ISOLATING for task in first.evaluate),
         threads=world.threads,
         device=world.device,
         report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),

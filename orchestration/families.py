@@ -27,6 +27,7 @@ class Family:
     fingerprint(data) names the corpus, cheaply. prepare(study, backbones) builds or opens what every run needs,
     and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
     execute trains and evaluates runs of one job; stacked families take many runs in one job.
+    selection: tasks on development data (dev/...) that only a search may name; other such stand in `tasks`.
     """
 
     settings: type
@@ -39,6 +40,12 @@ class Family:
     prepare: Callable[[Study, Sequence[Path]], None]
     execute: Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]
     stacked: bool = False
+    selection: tuple[str, ...] = ()
+
+    @property
+    def dev_tasks(self) -> tuple[str, ...]:
+        """The tasks on development data: what a search may choose by."""
+        return (*(task for task in self.tasks if task.startswith("dev/")), *self.selection)
 
 
 def _concept() -> Family:
@@ -84,7 +91,8 @@ def _difficulty() -> Family:
     return Family(
         settings=difficulty.Settings,
         data=PairData,
-        tasks=tuple(name for name in TASKS if not name.startswith("dev/")),  # those serve a search
+        tasks=tuple(name for name in TASKS if not name.startswith("dev/")),
+        selection=tuple(name for name in TASKS if name.startswith("dev/")),  # they train on other pairs
         metrics=lambda data, evaluate: metric_names(data.tasks, evaluate),
         headlines=lambda data, evaluate: headlines(data.tasks, evaluate),
         defining=difficulty.defining,

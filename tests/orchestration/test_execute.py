@@ -95,3 +95,28 @@ def test_a_stack_runs_on_what_was_planned_or_not_at_all(place: Path, monkeypatch
         file.write(line.format(5, "a cup", "a cup"))
     with pytest.raises(StudyError, match="corpus of the difficulty family"):
         next(execute(Job(runs=(run,)), World()))
+
+
+def test_a_run_of_a_search_sees_training_pairs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The validation file decides nothing: with any other rows in it the dev figures stay, to the last digit."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    line = "main\tMSRvid\t2012\t0001\t{}\t{}\t{}\n"
+    backbone = tiny_backbone(tmp_path / "tiny")
+    text = PAIRS.format(backbone=backbone, folder=tmp_path).replace("[similarity]", "[similarity, isolation]")
+    text = text.replace("frozen: {form: baseline}", "gated: {form: pair_lex, steps: 5, batch_size: 32}")
+    (tmp_path / "pairs.yaml").write_text(text)
+    told = []
+    for first in (0, 20):
+        for split in ("train", "dev", "test"):
+            rows = [(gold % 6, a, b) for gold, (a, b) in enumerate(pairwise(WORDS))]
+            (tmp_path / f"sts-{split}.csv").write_text(
+                "".join(line.format(*row) for row in (rows if split == "train" else rows[first : first + 30]))
+            )
+        study = Study.load(tmp_path / "pairs.yaml")
+        (run, *_) = plan(study, gather_facts(study)).runs
+        ((_, chosen),) = execute(Job(runs=(replace(run, evaluate=("dev/similarity",)),)), World())
+        ((_, tested),) = execute(Job(runs=(run,)), World())
+        told.append({score.metric: score.value for score in chosen.scores if "/diag/" not in score.metric})
+        assert {score.metric for score in tested.scores} >= {"stsb/spearman", "stsb/isolated_gain"}
+    assert told[0].keys() == {"dev/stsb/spearman", "dev/stsb/pearson", "dev/stsb/isolated_gain"}
+    assert told[0] == told[1]
