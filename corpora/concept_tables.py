@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from corpora.arrow_files import mapped_columns, write_columns
 from corpora.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
 
 SPLITS = ("dev", "id", "hh")
@@ -28,22 +29,22 @@ class BuiltCorpus:
 
 def write_corpus(folder: Path, built: BuiltCorpus) -> None:
     """texts.arrow, syn.arrow, t2d.arrow, negatives.arrow and <split>.json under `folder`."""
-    _write(folder / "texts.arrow", {"text": pa.array(built.texts, pa.large_string())})
+    write_columns(folder / "texts.arrow", {"text": pa.array(built.texts, pa.large_string())})
     for rows in (built.syn, built.t2d):
         columns = {"left": pa.array(rows.left), "right": pa.array(rows.right), "ids": _lists(rows.concept_ids)}
-        _write(folder / f"{rows.view}.arrow", columns)
+        write_columns(folder / f"{rows.view}.arrow", columns)
     lists = {"text": built.negatives.texts}
     lists |= {name: Ragged(getattr(built.negatives, name), lists["text"].offsets) for name in ("rule", "kind")}
-    _write(folder / "negatives.arrow", {name: _lists(ragged) for name, ragged in lists.items()})
+    write_columns(folder / "negatives.arrow", {name: _lists(ragged) for name, ragged in lists.items()})
     for name, split in built.splits.items():
         (folder / f"{name}.json").write_text(json.dumps(asdict(split), ensure_ascii=False, indent=0))
 
 
 def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> ConceptCorpus:
     """The corpus written there; its arrays are views of the mapped files."""
-    negatives = _read(folder / "negatives.arrow")
+    negatives = mapped_columns(folder / "negatives.arrow")
     return ConceptCorpus(
-        texts=Texts(_read(folder / "texts.arrow")["text"]),
+        texts=Texts(mapped_columns(folder / "texts.arrow")["text"]),
         syn=_pairs(folder, "syn"),
         t2d=_pairs(folder, "t2d"),
         negatives=Negatives(
@@ -56,7 +57,7 @@ def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> C
 
 
 def _pairs(folder: Path, view: str) -> PairRows:
-    columns = _read(folder / f"{view}.arrow")
+    columns = mapped_columns(folder / f"{view}.arrow")
     return PairRows(view, columns["left"].to_numpy(), columns["right"].to_numpy(), _ragged(columns["ids"]))
 
 
@@ -79,16 +80,3 @@ def _lists(ragged: Ragged) -> pa.LargeListArray:
 def _ragged(lists: pa.LargeListArray) -> Ragged:
     values: np.ndarray = lists.values.to_numpy()
     return Ragged(values, lists.offsets.to_numpy())
-
-
-def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
-    batch = pa.record_batch(list(columns.values()), names=list(columns))
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
-        writer.write_batch(batch)
-
-
-def _read(path: Path) -> dict[str, pa.Array]:
-    """Columns of the file's one batch, still in the mapped file."""
-    with pa.memory_map(str(path)) as file:
-        batch = pa.ipc.open_file(file).get_batch(0)
-    return dict(zip(batch.schema.names, batch.columns, strict=True))
