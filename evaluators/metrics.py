@@ -110,8 +110,10 @@ def score_of_items(
     group_ids: Sequence[str],
     values: np.ndarray,
     gold: np.ndarray | None = None,
+    *,
+    larger_is_better: bool = True,
 ) -> Score:
-    """A `Score`, larger being better, whose value is by construction the aggregate of its items.
+    """A `Score` whose value is by construction the aggregate of its items.
 
     values, gold (N,) are kept in float64, the precision in which they are stored.
     """
@@ -120,6 +122,7 @@ def score_of_items(
     return Score(
         metric=metric,
         value=aggregate(kind, values, gold),
+        larger_is_better=larger_is_better,
         aggregate=kind,
         item_ids=item_ids,
         group_ids=group_ids,

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 Aggregate = Literal["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1"]
+
+
+class Items(NamedTuple):
+    """What N items are called, and what is resampled together."""
+
+    ids: Sequence[str]
+    groups: Sequence[str]
+
+    def take(self, rows: np.ndarray) -> Items:
+        """The items at these places. (M,) integers -> M items."""
+        return Items([self.ids[row] for row in rows.tolist()], [self.groups[row] for row in rows.tolist()])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

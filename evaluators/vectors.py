@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 4096  # pairs whose vectors are in memory twice
+
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """Rows of length 1, in the precision given. (N, D) -> (N, D). ValueError when a row is all zeros."""
@@ -16,3 +18,14 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def aligned_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Cosine of row i of left with row i of right, in float64. (N, D), (N, D) -> (N,)."""
     return np.einsum("nd,nd->n", unit(left.astype(np.float64)), unit(right.astype(np.float64)))
+
+
+def cosine_distances(vectors: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """1 - cosine of row left[i] with row right[i]. (N, D), (M,), (M,) -> (M,) float32.
+
+    In float32, which holds all that an encoder says: equal rows are at 0 exactly, not at 0 within rounding.
+    """
+    starts = range(0, max(1, len(left)), BLOCK)
+    blocks = [(left[start : start + BLOCK], right[start : start + BLOCK]) for start in starts]
+    cosines = np.concatenate([aligned_cosines(vectors[a], vectors[b]) for a, b in blocks])
+    return np.float32(1) - cosines.astype(np.float32)

@@ -1,0 +1,226 @@
+"""What is measured of an encoder of words in context. Source: CALE, sections 5 and 6, appendices C and D."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.cale_records import POS, CaleCorpus, Pairs, WicPair
+from corpora.occurrences import Occurrence
+from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
+from evaluators.concept_differentiation import best_threshold
+from evaluators.metrics import score_of_items
+from evaluators.scores import Items, Score
+from evaluators.tasks import Task
+from evaluators.vectors import aligned_cosines, cosine_distances
+
+CHANGE_LANGUAGES = ("en", "de", "es", "it", "la", "sv")  # of the DWUG data sets
+SIMILARITY_LANGUAGES = ("en", "fi", "hr", "sl")  # of CoSimLex
+
+Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
+CaleTask = Task[CaleCorpus, Occurrence]
+
+
+def _threshold(corpus: CaleCorpus, encode: Encode) -> float:
+    """The run's own threshold: from all validation pairs and the fixed sample of train pairs, never from test."""
+    pairs = (corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold))
+    distances = np.concatenate([_distances(corpus, part, encode) for part in pairs])
+    return best_threshold(distances, np.concatenate([part.label for part in pairs]))
+
+
+def _distances(corpus: CaleCorpus, pairs: Pairs, encode: Encode) -> np.ndarray:
+    """Cosine distance of each pair, (N,) float32."""
+    rows, place = np.unique(np.concatenate([pairs.anchor, pairs.partner]), return_inverse=True)
+    return cosine_distances(encode(corpus.occurrences.take(rows)), place[: len(pairs)], place[len(pairs) :])
+
+
+def _occurrences(corpus: CaleCorpus, *parts: Pairs) -> list[Occurrence]:
+    """Everything that stands in these pairs, once."""
+    rows = np.unique(np.concatenate([side for pairs in parts for side in (pairs.anchor, pairs.partner)]))
+    return corpus.occurrences.take(rows)
+
+
+def _items(corpus: CaleCorpus, pairs: Pairs) -> Items:
+    """Pairs as "say br-a01:1:2 | tell br-b03:4:5", grouped by the anchor's concept.
+
+    Whole concepts and lemmas were drawn for the test split, not pairs, and the up to four pairs of an anchor share
+    its vector: pairs are no independent sample, concepts nearly are.
+    """
+    table = corpus.occurrences
+
+    def names(rows: np.ndarray) -> list[str]:
+        ids = table.ids.take(pa.array(rows)).to_pylist()
+        return [f"{table.lemmas[lemma]} {place}" for lemma, place in zip(table.lemma[rows], ids, strict=True)]
+
+    sides = zip(names(pairs.anchor), names(pairs.partner), strict=True)
+    concepts = [table.concepts[concept] for concept in table.concept[pairs.anchor]]
+    return Items([f"{anchor} | {partner}" for anchor, partner in sides], concepts)
+
+
+def _score_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    pairs, threshold = corpus.pairs["test"], _threshold(corpus, encode)
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    return [
+        *concept_differentiation.pair_scores("spcd/test", items, distances, pairs.category, threshold),
+        Score(metric="spcd/threshold", value=threshold),
+        *concept_differentiation.distance_scores("spcd", items, distances, pairs.category),
+        *concept_differentiation.baseline_scores("spcd/1l1c", pairs.category),
+    ]
+
+
+def _score_dev_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    pairs, threshold = corpus.pairs["val"], _threshold(corpus, encode)
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    return concept_differentiation.pair_scores("dev/spcd", items, distances, pairs.category, threshold)
+
+
+def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    table, pairs = corpus.occurrences, corpus.pairs["test"]
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    one_pos = table.pos[pairs.anchor] == table.pos[pairs.partner]
+    same_pos = np.flatnonzero(one_pos & _noun_or_verb(corpus, pairs.anchor))
+    anchors = np.unique(pairs.anchor)
+    repeated = anchors[np.bincount(table.concept[anchors])[table.concept[anchors]] > 1]
+    rooted = anchors[_noun_or_verb(corpus, anchors)]
+    scores = [Score(metric="space/gap", value=concept_space.gap(distances, pairs.category))]
+    for metric, rows, labels in (
+        ("space/silhouette_concept", repeated, table.concept),
+        ("space/silhouette_ub", rooted, table.lexname),
+    ):
+        value = concept_space.silhouette(encode(table.take(rows)), labels[rows])
+        scores.append(Score(metric=metric, value=value))
+    for metric, rows in (("space/wup_all", np.arange(len(pairs))), ("space/wup_same_pos", same_pos)):
+        if len(rows):
+            near = (*items.take(rows), 1 - distances[rows], corpus.wu_palmer[rows])
+            scores.append(score_of_items(metric, "spearman", *near))
+    return scores
+
+
+def _noun_or_verb(corpus: CaleCorpus, rows: np.ndarray) -> np.ndarray:
+    """Whether the synset of each occurrence stands in a hierarchy. (N,) -> (N,) bool."""
+    return np.isin(corpus.occurrences.pos[rows], (POS.index("n"), POS.index("v")))
+
+
+def _change(language: str) -> CaleTask:
+    name = f"lscd/{language}"
+
+    def score(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+        targets = corpus.lscd[language]
+        uses = [(encode(target.first), encode(target.second)) for target in targets]
+        gold = np.array([target.change for target in targets])
+        return semantic_change.change_scores(name, [target.lemma for target in targets], uses, gold)
+
+    return CaleTask(
+        name=name,
+        metrics=semantic_change.metric_names(name),
+        headline=f"{name}/apd_spearman",
+        texts=lambda corpus: [
+            use for target in corpus.lscd.get(language, ()) for use in (*target.first, *target.second)
+        ],
+        score=score,
+        source="CALE, tables 2 and 10; DWUG",
+    )
+
+
+def _similarity(language: str) -> CaleTask:
+    name = f"cosimlex/{language}"
+
+    def score(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+        pairs = corpus.cosimlex[language]
+        contexts = [context for pair in pairs for context in (pair.context1, pair.context2)]
+        sides = [encode([context[side] for context in contexts]) for side in (0, 1)]
+        return contextual_similarity.context_scores(
+            name,
+            [f"{number}: {pair.word1}, {pair.word2}" for number, pair in enumerate(pairs, start=1)],
+            np.array([(pair.sim1, pair.sim2) for pair in pairs]),
+            aligned_cosines(*sides).reshape(-1, 2),
+        )
+
+    return CaleTask(
+        name=name,
+        metrics=contextual_similarity.metric_names(name),
+        headline=f"{name}/st1_pearson",
+        texts=lambda corpus: [
+            word
+            for pair in corpus.cosimlex.get(language, ())
+            for context in (pair.context1, pair.context2)
+            for word in context
+        ],
+        score=score,
+        source="CALE, table 4; CoSimLex",
+    )
+
+
+def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    """Accuracy on test of the threshold that fits train and dev best."""
+
+    def distances(pairs: Sequence[WicPair]) -> np.ndarray:
+        vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
+        rows = np.arange(len(vectors))
+        return cosine_distances(vectors, rows[::2], rows[1::2])
+
+    def same(pairs: Sequence[WicPair]) -> np.ndarray:
+        return np.array([pair.same for pair in pairs])
+
+    known, test = (*corpus.wic["train"], *corpus.wic["dev"]), corpus.wic["test"]
+    threshold = best_threshold(distances(known), same(known))
+    right = (distances(test) < threshold) == same(test)
+    ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
+    return [
+        score_of_items("wic/accuracy", "mean", ids, words, right),
+        Score(metric="wic/threshold", value=threshold),
+    ]
+
+
+SPCD = CaleTask(
+    name="spcd",
+    metrics=concept_differentiation.metric_names("spcd/test")
+    | {"spcd/threshold": True}
+    | concept_differentiation.distance_names("spcd")
+    | concept_differentiation.baseline_names("spcd/1l1c"),
+    headline="spcd/test/ba_all",
+    texts=lambda corpus: _occurrences(
+        corpus, corpus.pairs["test"], corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
+    ),
+    score=_score_spcd,
+    source="CALE, table 1, appendix C and figure 1",
+)
+DEV_SPCD = CaleTask(
+    name="dev/spcd",
+    metrics=concept_differentiation.metric_names("dev/spcd"),
+    headline="dev/spcd/ba_all",
+    texts=lambda corpus: _occurrences(corpus, corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)),
+    score=_score_dev_spcd,
+    source="CALE, section 4: what hyper-parameters are chosen by",
+)
+SPACE = CaleTask(
+    name="space",
+    metrics=concept_space.METRICS,
+    headline="space/wup_all",
+    texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
+    score=_score_space,
+    source="CALE, section 6, table 5",
+)
+WIC = CaleTask(
+    name="wic",
+    metrics={"wic/accuracy": True, "wic/threshold": True},
+    headline="wic/accuracy",
+    texts=lambda corpus: [
+        side for pairs in corpus.wic.values() for pair in pairs for side in (pair.first, pair.second)
+    ],
+    score=_score_wic,
+    source="Pilehvar and Camacho-Collados 2019",
+)
+TASKS = {
+    task.name: task
+    for task in (
+        SPCD,
+        DEV_SPCD,
+        SPACE,
+        *map(_change, CHANGE_LANGUAGES),
+        *map(_similarity, SIMILARITY_LANGUAGES),
+        WIC,
+    )
+}

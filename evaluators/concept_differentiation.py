@@ -1,0 +1,123 @@
+"""Do two occurrences of words carry one concept? Told by a threshold on their cosine distance.
+
+Source: CALE, section 3. "all", "sl" and "dl" are all pairs, pairs of one lemma and pairs of two lemmas; the four
+categories, such as "sc_dl", say whether concept and lemma are the same or different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from corpora.cale_records import CATEGORIES
+from evaluators.metrics import score_of_items
+from evaluators.scores import Items, Score
+
+COLUMNS = ("all", "sl", "dl")
+SHORT = tuple(category.lower().replace("/", "_") for category in CATEGORIES)  # in metric names
+QUANTILES = (5, 25, 50, 75, 95)
+
+
+def metric_names(place: str) -> dict[str, bool]:
+    """What `pair_scores` can yield, True where larger is better."""
+    figures = [f"{figure}_{column}" for column in COLUMNS for figure in ("ba", "f1")]
+    figures += [f"acc_{short}" for short in SHORT] + ["recall_pos", "recall_neg"]
+    return {f"{place}/{figure}": True for figure in figures}
+
+
+def distance_names(place: str) -> dict[str, bool]:
+    """What `distance_scores` can yield: pairs of one concept should be near, others far."""
+    figures = ["dist_mean", *(f"dist_q{percent:02d}" for percent in QUANTILES)]
+    return {f"{place}/{figure}_{short}": short.startswith("dc") for figure in figures for short in SHORT}
+
+
+def baseline_names(place: str) -> dict[str, bool]:
+    """What `baseline_scores` can yield."""
+    return {f"{place}/{figure}_{column}": True for column in ("all", "sl") for figure in ("ba", "f1")}
+
+
+def best_threshold(distances: np.ndarray, labels: np.ndarray) -> float:
+    """The t whose rule "one concept where distance < t" is right most often; of equals the smallest.
+
+    distances, labels (N,) -> scalar. Candidates: the mid-points between consecutive distinct distances, one value
+    below and one above all. O(N log N). ValueError without pairs.
+    """
+    if len(distances) == 0:
+        raise ValueError("no pairs to choose a threshold from")
+    values, place = np.unique(np.asarray(distances, np.float64), return_inverse=True)
+    gain = np.bincount(place, np.where(labels, 1.0, -1.0))  # right answers won by moving t above each value
+    candidates = np.concatenate([[values[0] - 1], (values[1:] + values[:-1]) / 2, [values[-1] + 1]])
+    return float(candidates[np.argmax(np.append(0.0, np.cumsum(gain)))])
+
+
+def pair_scores(
+    place: str, items: Items, distances: np.ndarray, category: np.ndarray, threshold: float
+) -> list[Score]:
+    """Balanced accuracy and F1 in three columns, accuracy in each category, recall of both classes.
+
+    distances, category (N,). The items of the first two are decisions, 1 for "one concept"; of the others, whether
+    the decision is right. A column without both classes, and a category without pairs, yields nothing.
+    """
+    decided, label = distances < threshold, category < 2
+    scores = []
+    for column, rows in _columns(category):
+        if len(np.unique(label[rows])) == 2:
+            chosen = (*items.take(rows), decided[rows], label[rows])
+            scores.append(score_of_items(f"{place}/ba_{column}", "balanced_accuracy", *chosen))
+            scores.append(score_of_items(f"{place}/f1_{column}", "f1", *chosen))
+    parts = [(f"acc_{short}", category == number) for number, short in enumerate(SHORT)]
+    for figure, part in (*parts, ("recall_pos", label), ("recall_neg", ~label)):
+        rows = np.flatnonzero(part)
+        if len(rows):
+            right = decided[rows] == label[rows]
+            scores.append(score_of_items(f"{place}/{figure}", "mean", *items.take(rows), right))
+    return scores
+
+
+def distance_scores(place: str, items: Items, distances: np.ndarray, category: np.ndarray) -> list[Score]:
+    """Mean and quantiles of the distance by category (CALE, figure 1); the items of a mean are the distances.
+
+    distances, category (N,). A category without pairs yields nothing.
+    """
+    scores = []
+    for number, short in enumerate(SHORT):
+        rows = np.flatnonzero(category == number)
+        if not len(rows):
+            continue
+        values, better = distances[rows].astype(np.float64), short.startswith("dc")
+        metric = f"{place}/dist_mean_{short}"
+        scores.append(score_of_items(metric, "mean", *items.take(rows), values, larger_is_better=better))
+        for percent, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True):
+            metric = f"{place}/dist_q{percent:02d}_{short}"
+            scores.append(Score(metric=metric, value=float(value), larger_is_better=better))
+    return scores
+
+
+def one_lemma_one_concept(sc_sl: int, sc_dl: int, dc_sl: int, dc_dl: int) -> Mapping[str, float]:
+    """What "one concept where the lemma is the same" scores on so many pairs of each category: ba_all, f1_all, ...
+
+    Source: CALE, section 3.3, the 1L1C baseline. On pairs of one lemma it always says yes.
+    """
+    return {
+        "ba_all": (sc_sl / (sc_sl + sc_dl) + dc_dl / (dc_sl + dc_dl)) / 2,
+        "f1_all": 2 * sc_sl / (2 * sc_sl + sc_dl + dc_sl),
+        "ba_sl": 0.5,
+        "f1_sl": 2 * sc_sl / (2 * sc_sl + dc_sl),
+    }
+
+
+def baseline_scores(place: str, category: np.ndarray) -> list[Score]:
+    """`one_lemma_one_concept` on these pairs, nothing when a category is empty. category (N,)."""
+    counts = np.bincount(category, minlength=len(CATEGORIES)).tolist()
+    if 0 in counts:
+        return []
+    return [Score(metric=f"{place}/{name}", value=value) for name, value in one_lemma_one_concept(*counts).items()]
+
+
+def _columns(category: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Each column's name and rows."""
+    same_lemma = category % 2 == 0
+    yield from zip(
+        COLUMNS, (np.arange(len(category)), *map(np.flatnonzero, (same_lemma, ~same_lemma))), strict=True
+    )

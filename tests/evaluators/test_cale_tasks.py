@@ -1,0 +1,257 @@
+"""Tasks on a corpus small enough to read, with an encoder that counts the letters around a word."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from corpora.cale_records import (
+    CATEGORIES,
+    CaleCorpus,
+    ChangeTarget,
+    Occurrences,
+    Pairs,
+    SimilarityPair,
+    Tagged,
+    WicPair,
+)
+from corpora.occurrences import Occurrence
+from evaluators.cale_tasks import TASKS
+from evaluators.metrics import aggregate
+from evaluators.tasks import evaluate, metric_names
+
+CONTEXTS = ("a {} by the water", "they went to the {} twice", "no {} here", "that old {} of hers", "the {} it was")
+WORDS = (  # lemma, concept, part of speech, lexicographer file
+    *(("bank", "n1", "n", "noun.group"), ("bank", "n2", "n", "noun.object"), ("shore", "n2", "n", "noun.object")),
+    *(
+        ("walk", "v1", "v", "verb.motion"),
+        ("walk", "v2", "v", "verb.social"),
+        ("stroll", "v1", "v", "verb.motion"),
+    ),
+    *(("calm", "a1", "a", "adj.all"), ("quiet", "a1", "a", "adj.all"), ("calm", "a2", "a", "adj.all")),
+)
+
+
+def used(word, number=0, end=""):
+    before, after = CONTEXTS[number].split("{}")
+    return Occurrence(before + word + after + end, len(before), len(before) + len(word), word)
+
+
+def all_pairs(table, rows):
+    """Every ordered pair of these occurrences, with its category."""
+    anchor, partner = (side.ravel() for side in np.meshgrid(rows, rows, indexing="ij"))
+    different = anchor != partner
+    anchor, partner = anchor[different].astype(np.int32), partner[different].astype(np.int32)
+    same_concept = table.concept[anchor] == table.concept[partner]
+    same_lemma = table.lemma[anchor] == table.lemma[partner]
+    return Pairs(anchor, partner, (2 * ~same_concept + ~same_lemma).astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    table = Occurrences.of(
+        Tagged(f"br-a01:{row}:{number}", used(lemma, number, f" {row}"), concept, pos, lexname)
+        for row, (lemma, concept, pos, lexname) in enumerate(WORDS)
+        for number in range(4)
+    )
+    rows = np.arange(len(table))
+    pairs = {split: all_pairs(table, rows[start::3]) for start, split in enumerate(("train", "val", "test"))}
+    test = pairs["test"]
+    return CaleCorpus(
+        occurrences=table,
+        pairs=pairs,
+        wu_palmer=np.where(test.label, 1.0, (1 + table.concept[test.anchor] % 3) / 5),
+        threshold=np.arange(0, len(pairs["train"]), 2),
+        lscd={
+            "en": tuple(
+                ChangeTarget(word, (used(word, 0), used(word, 1)), (used(word, 2), used(word, 3)), change)
+                for word, change in (("lane", 0.0), ("plane", 0.9), ("tree", 0.2), ("gas", 0.4))
+            )
+        },
+        cosimlex={
+            "en": tuple(
+                SimilarityPair(a, b, (used(a, 0), used(b, 1)), (used(a, 2), used(b, 3)), first, second)
+                for a, b, first, second in (("cup", "mug", 7, 8), ("dog", "cat", 3, 6), ("sun", "sea", 2, 1))
+            )
+        },
+        wic={
+            split: tuple(
+                WicPair(f"{split}:{number}", used(word, number), used(word, number + 1), bool(number % 2))
+                for number, word in enumerate(words)
+            )
+            for split, words in (
+                ("train", ("set", "go", "run")),
+                ("dev", ("lie", "turn")),
+                ("test", ("put", "cut", "let", "hit")),
+            )
+        },
+        fingerprint="hand-made",
+        digests={},
+    )
+
+
+def letters(occurrences):
+    """Letters of the text and, three times over, of the target: longer texts give longer vectors."""
+    vectors = np.zeros((len(occurrences), 26), np.float32)
+    for row, occurrence in enumerate(occurrences):
+        for letter in occurrence.text + 3 * occurrence.target:
+            if letter.isalpha():
+                vectors[row, ord(letter) - ord("a")] += 1
+    return vectors
+
+
+def figures(corpus, names, encode=letters):
+    return {score.metric: score for score in evaluate(TASKS, names, corpus, encode)}
+
+
+HELD = [name for name in TASKS if name.partition("/")[2] in ("", "en", "spcd")]  # what this corpus has data for
+
+
+def test_every_score_is_declared_and_made_of_its_items(corpus):
+    scores = evaluate(TASKS, HELD, corpus, letters)
+    declared = metric_names(TASKS, HELD)
+    assert {score.metric: score.larger_is_better for score in scores} == declared
+    for score in scores:
+        assert np.isfinite(score.value), score.metric
+        if score.aggregate is not None:
+            assert score.value == aggregate(score.aggregate, score.values, score.gold)
+            assert len(set(score.item_ids)) == len(score.item_ids) == len(score.group_ids) == len(score.values)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_headlines_are_among_the_metrics(task):
+    assert task.headline in task.metrics
+    assert all(metric.startswith((task.name, "spcd/")) for metric in task.metrics)
+
+
+def test_every_occurrence_is_encoded_once(corpus):
+    seen = Counter()
+
+    def counting(occurrences):
+        seen.update(occurrences)
+        return letters(occurrences)
+
+    evaluate(TASKS, HELD, corpus, counting)
+    assert set(seen.values()) == {1}
+
+
+def test_one_sentence_with_two_targets_is_two_inputs(corpus):
+    text = "the bank by the shore"
+    twice = (Occurrence(text, 4, 8, "bank"), Occurrence(text, 16, 21, "shore"))
+    pair = SimilarityPair("bank", "shore", twice, twice, 1.0, 2.0)
+    other = SimilarityPair("cup", "mug", (used("cup"), used("mug")), (used("cup", 1), used("mug", 1)), 3.0, 2.0)
+    seen = []
+
+    def encode(occurrences):
+        seen.extend(occurrences)
+        return letters(occurrences)
+
+    evaluate(TASKS, ["cosimlex/en"], replace(corpus, cosimlex={"en": (pair, other)}), encode)
+    assert len(seen) == 6
+
+
+def test_test_labels_never_touch_the_threshold(corpus):
+    """Every test label turned round: the figures change, the threshold does not."""
+    test = corpus.pairs["test"]
+    turned = replace(test, category=(test.category + 2) % len(CATEGORIES))
+    corrupted = replace(corpus, pairs={**corpus.pairs, "test": turned})
+    before, after = (figures(data, ["spcd", "dev/spcd"]) for data in (corpus, corrupted))
+    assert before["spcd/threshold"].value == after["spcd/threshold"].value
+    assert after["spcd/test/ba_all"].value == pytest.approx(1 - before["spcd/test/ba_all"].value)
+    assert before["spcd/test/ba_all"].value != 0.5
+    for metric, score in before.items():
+        if metric.startswith("dev/"):
+            assert after[metric].value == score.value
+
+
+def test_test_vectors_never_touch_the_threshold(corpus):
+    """Test occurrences of their own, encoded as noise."""
+    alone = set(corpus.occurrences.take(np.unique(corpus.pairs["test"].anchor)))
+    rng = np.random.default_rng(0)
+
+    def noisy(occurrences):
+        vectors = letters(occurrences)
+        for row, occurrence in enumerate(occurrences):
+            if occurrence in alone:
+                vectors[row] = rng.normal(size=26)
+        return vectors
+
+    before, after = figures(corpus, ["spcd"]), figures(corpus, ["spcd"], noisy)
+    assert before["spcd/threshold"].value == after["spcd/threshold"].value
+    assert before["spcd/test/ba_all"].value != after["spcd/test/ba_all"].value
+
+
+@pytest.mark.parametrize("part", ["val", "train"])
+def test_the_other_labels_do_touch_it(corpus, part):
+    pairs = {
+        **corpus.pairs,
+        part: replace(corpus.pairs[part], category=np.full_like(corpus.pairs[part].category, 3)),
+    }
+    assert (
+        figures(replace(corpus, pairs=pairs), ["spcd"])["spcd/threshold"].value
+        != figures(corpus, ["spcd"])["spcd/threshold"].value
+    )
+
+
+def test_points_of_lemmas_are_one_lemma_one_concept(corpus):
+    """An encoder that knows only the lemma: its own threshold finds the rule, and rounding splits no lemma."""
+
+    def points(occurrences):
+        return np.stack([
+            np.random.default_rng(list(occurrence.lemma.encode())).normal(size=50) for occurrence in occurrences
+        ])  # fmt: skip
+
+    pairs = dict(corpus.pairs)
+    for split in ("train", "val"):  # mostly one concept where the lemma is the same, as in any corpus of senses
+        kept = np.flatnonzero((pairs[split].category != 2) | (np.arange(len(pairs[split])) % 9 == 0))
+        pairs[split] = pairs[split].take(kept)
+    spread = replace(corpus, pairs=pairs, threshold=np.arange(len(pairs["train"])))
+    found = figures(spread, ["spcd", "space"], points)
+    for figure in ("ba_all", "f1_all", "ba_sl", "f1_sl"):
+        assert found[f"spcd/test/{figure}"].value == found[f"spcd/1l1c/{figure}"].value
+    assert found["spcd/dist_q95_sc_sl"].value == 0
+    assert found["space/gap"].value < -0.5
+
+
+def test_items_are_pairs_grouped_by_the_anchors_concept(corpus):
+    score = figures(corpus, ["spcd"])["spcd/test/ba_all"]
+    anchor, partner = score.item_ids[0].split(" | ")
+    assert (anchor, partner) == ("bank br-a01:0:2", "bank br-a01:1:1")
+    assert score.group_ids[0] == "n1"
+    assert set(score.group_ids) == {"n1", "n2", "v1", "v2", "a1", "a2"}
+    assert set(score.values) == {0.0, 1.0}
+
+
+def test_agreement_with_the_taxonomy(corpus):
+    """`all` holds every test pair, `same_pos` pairs of two nouns or two verbs: adjectives have no hierarchy."""
+    found = figures(corpus, ["space"])
+    test, pos = corpus.pairs["test"], corpus.occurrences.pos
+    assert found["space/wup_all"].gold.tolist() == corpus.wu_palmer.tolist()
+    rooted = (pos[test.anchor] == pos[test.partner]) & (pos[test.anchor] < 2)
+    assert 0 < rooted.sum() < len(test)
+    assert found["space/wup_same_pos"].gold.tolist() == corpus.wu_palmer[rooted].tolist()
+
+
+def test_word_in_context_takes_its_threshold_from_train_and_dev(corpus):
+    before = figures(corpus, ["wic"])
+    turned = {**corpus.wic, "test": tuple(replace(pair, same=not pair.same) for pair in corpus.wic["test"])}
+    after = figures(replace(corpus, wic=turned), ["wic"])
+    assert after["wic/threshold"].value == before["wic/threshold"].value
+    assert after["wic/accuracy"].value == pytest.approx(1 - before["wic/accuracy"].value)
+    assert list(before["wic/accuracy"].group_ids) == ["put", "cut", "let", "hit"]
+
+
+def test_change_and_similarity_hand_on_what_they_are_given(corpus):
+    found = figures(corpus, ["lscd/en", "cosimlex/en"])
+    assert list(found["lscd/en/apd_spearman"].item_ids) == ["lane", "plane", "tree", "gas"]
+    assert found["lscd/en/prt_spearman"].gold.tolist() == [0.0, 0.9, 0.2, 0.4]
+    assert found["cosimlex/en/st1_pearson"].gold.tolist() == [1.0, 3.0, -1.0]
+    a, b = letters([used("dog", 2), used("cat", 3)])
+    cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert found["cosimlex/en/st2_spearman"].values[3] == pytest.approx(cosine)
+
+
+def test_a_language_that_the_corpus_lacks_has_no_texts(corpus):
+    assert list(TASKS["lscd/sv"].texts(corpus)) == []
+    assert list(TASKS["cosimlex/fi"].texts(corpus)) == []
