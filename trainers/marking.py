@@ -112,7 +112,7 @@ def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     means = []
     for tag, encoded in pieces.items():
         offsets = encoded["offset_mapping"]
-        places = [at for at, (begin, end) in enumerate(offsets) if end > 2 and begin < 2 + len(tag)]
+        places = [at for at, (begin, end) in enumerate(offsets) if end > 1 and begin < 2 + len(tag)]
         means.append(table[[encoded["input_ids"][at] for at in places]].mean(0))
     # Blanks before a tag belong to it: a lone blank would be a piece of its own in byte-level vocabularies.
     tokenizer.add_tokens([AddedToken(tag, lstrip=True, rstrip=False, normalized=False) for tag in pieces])

@@ -61,7 +61,7 @@ class OccurrenceEncoder:
             raise ValueError(f"train.layers = {list(layers)}\n  accepted: 1 to {depth}, the layers of {path.name}")
         if not encoder.tokenizer.is_fast:
             raise BackboneError(
-                f"backbones: the tokenizer of {path} does not say where its pieces lie\n  accepted: a fast tokenizer"
+                f"backbones: {path}: its tokenizer does not say where pieces lie\n  accepted: a fast tokenizer"
             )
         if markers == "added":
             add_tags(encoder.backbone, encoder.tokenizer)
