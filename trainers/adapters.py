@@ -80,10 +80,9 @@ def working(p: Parameters, x: Tensor) -> Tensor:
 def pair_heads(p: Parameters, h_a: Tensor, h_b: Tensor) -> tuple[Tensor, Tensor]:
     """Raw residual in (-1, 1), equation 4, and predicted hardness in (0, 1). (M, R, d_h) twice -> (M, R) twice."""
     features = torch.cat([(h_a - h_b).abs(), h_a * h_b], -1)  # (M, R, 2 d_h)
-    hidden = F.gelu(affine(features, p["heads.w1"], p["heads.b1"]))  # (M, R, 2 m)
-    m = p["residual.w2"].shape[-1]
-    residual = torch.tanh(one_output(hidden[..., :m], p["residual.w2"], p["residual.b2"]))
-    hardness = torch.sigmoid(one_output(hidden[..., m:], p["hardness.w2"], p["hardness.b2"]))
+    of_residual, of_hardness = F.gelu(affine(features, p["heads.w1"], p["heads.b1"])).chunk(2, -1)  # (M, R, m)
+    residual = torch.tanh(one_output(of_residual, p["residual.w2"], p["residual.b2"]))
+    hardness = torch.sigmoid(one_output(of_hardness, p["hardness.w2"], p["hardness.b2"]))
     return residual, hardness
 
 

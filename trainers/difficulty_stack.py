@@ -143,6 +143,10 @@ class _Batches:
         rows = self.order[step]
         return torch.cat([self.a[rows], self.b[rows]], 1)
 
+    def row_each(self, of_seeds: Tensor) -> Tensor:
+        """(S, ...) -> (M, ...), or as it is where there is one seed: for sums that take one row for all."""
+        return of_seeds if len(of_seeds) == 1 else of_seeds[self.seed_of]
+
     def per_model(self, of_seeds: Tensor) -> Tensor:
         """(S, ...) -> (M, ...): a view where there is one seed."""
         if len(of_seeds) == 1:
@@ -186,9 +190,9 @@ def _pair_terms(models: Sequence[Model], data: TaskData, device: str) -> Callabl
     def terms(step: int, p: dict[str, Tensor]) -> Terms:
         rows = batches.order[step]  # (S, B)
         h = working(p, batches.per_model(batches.x[batches.sentences(step)]))  # (M, 2 B, d_h)
-        residual, hardness = pair_heads(p, h[:, :size], h[:, size:])
+        residual, hardness = pair_heads(p, *h.chunk(2, 1))
         scores = pair_scores(batches.per_model(batches.anchor[rows]), residual, hardness, gamma, gated)
-        gold = batches.per_model(batches.gold[rows])
+        gold = batches.row_each(batches.gold[rows])
         return {
             "mse": squared_error(scores, gold),
             "rank": rank * rank_loss(scores, gold, tau),
@@ -230,7 +234,7 @@ def _sentence_terms(
         x, x_hat = (batches.per_model(table[sentences]) for table in (batches.x, hats))  # (M, 2 B, d or d_h)
         u, c = sentence_vectors(p, x, x_hat, permuted[step], mix)
         scores = (u[:, :size] * u[:, size:]).sum(-1)
-        gold = batches.per_model(batches.gold[batches.order[step]])
+        gold = batches.row_each(batches.gold[batches.order[step]])
         return {
             "mse": squared_error(scores, gold),
             "rank": rank * rank_loss(scores, gold, tau),

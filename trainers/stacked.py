@@ -72,20 +72,20 @@ def one_output(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def layer_norm(z: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
     """LayerNorm over the last axis, rule 3. (M, R, D), (M, D), (M, D) -> (M, R, D)."""
-    return F.layer_norm(z, z.shape[-1:], eps=LAYER_NORM_EPS) * gain[:, None] + bias[:, None]
+    return torch.addcmul(bias[:, None], F.layer_norm(z, z.shape[-1:], eps=LAYER_NORM_EPS), gain[:, None])
 
 
 def squared_error(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean squared error per model. (M, B), (M, B) -> (M,)."""
+    """Mean squared error per model. (M, B), (M, B) or one row for all -> (M,)."""
     return (predicted - target).square().mean(-1)
 
 
 def rank_loss(scores: Tensor, gold: Tensor, tau: float) -> Tensor:
     """softplus(-(s_i - s_j) / tau), mean over the ordered pairs of a batch with gold_i > gold_j strictly.
 
-    (M, B), (M, B) -> (M,); 0 where a batch has no such pair. Source: Hwang 2026, section 3.6.
+    (M, B), gold (M, B) or one row for all -> (M,); 0 where a batch has no such pair. Source: Hwang 2026, section 3.6.
     """
-    above = gold[:, :, None] > gold[:, None, :]  # (M, B, B)
+    above = (gold[:, :, None] > gold[:, None, :]).to(scores.dtype)  # (M, B, B) or (1, B, B)
     scaled = scores / tau
     behind = scaled[:, None, :] - scaled[:, :, None]  # (M, B, B), s_j - s_i
     total = (F.softplus(behind) * above).sum((1, 2))
