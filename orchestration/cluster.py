@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import secrets
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestration.errors import StudyError
@@ -75,6 +77,7 @@ def _start(cpus: int) -> None:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray_constants.ENABLE_RAY_CLUSTER = False
+    private_token()
     ray.init(
         address="local",
         num_cpus=cpus,
@@ -84,6 +87,25 @@ def _start(cpus: int) -> None:
         object_store_memory=OBJECT_STORE_BYTES,
         _node_ip_address="127.0.0.1",
     )
+
+
+def private_token() -> Path:
+    """The file with this person's token for Ray, readable for nobody else; made when there is none.
+
+    Ray 2.60 makes it too, but readable for all users of the machine, any of whom might then run code as this one.
+    """
+    place = Path.home() / ".ray" / "auth_token"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists():
+        handle, draft = tempfile.mkstemp(dir=place.parent)  # mode 600
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_hex(32))
+        with suppress(FileExistsError):
+            os.link(draft, place)  # whole, and the first of several
+        os.unlink(draft)
+    if place.stat().st_mode & 0o077:
+        place.chmod(0o600)
+    return place
 
 
 def _keep_stdout_clean() -> None:

@@ -1,0 +1,126 @@
+"""A day on a cluster of three hosts, by the commands of docs/cluster.md: from `ray up` to `ray down`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestration.ledger import Ledger
+from tests.cluster_day import Laptop, laptop
+from tests.hosts import Host, hosts, missing
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
+
+SUBMIT = ["job", "submit", "--working-dir", "."]
+RUN = ["--", "python", "-m", "orchestration", "run"]
+RUNS = 1 + 2 * 3  # B0 has no seeds
+ENTRIES = RUNS + 1 + 1  # in MLflow: the comparison and the study too
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("day")
+
+
+@pytest.fixture(scope="module")
+def machines(folder: Path) -> Iterator[list[Host]]:
+    if why := missing():
+        pytest.skip(why)
+    with hosts(3, folder) as machines:
+        yield machines
+
+
+@pytest.fixture(scope="module")
+def here(folder: Path, machines: list[Host]) -> Laptop:
+    """The laptop, once the cluster is up."""
+    here = laptop(folder, machines)
+    here.ray("up", "-y", "--no-config-cache", "cluster.yaml")
+    return here
+
+
+@pytest.fixture(scope="module")
+def jobs(here: Laptop) -> Iterator[str]:
+    """The address that takes jobs."""
+    with here.forwarded(8265) as address:
+        yield address
+
+
+def raylets(machine: Host) -> list[str]:
+    return [title for title in machine.processes().values() if "/raylet/raylet " in title]
+
+
+def until(what: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        threading.Event().wait(0.5)
+
+
+def test_every_node_comes_up_with_the_token(here: Laptop, machines: list[Host]) -> None:
+    until(lambda: all(raylets(machine) for machine in machines), 120)
+    for machine in machines:
+        assert (machine.home / ".ray/auth_token").stat().st_mode & 0o777 == 0o600
+        assert "RAY_AUTH_MODE=token" in (machine.home / ".semray").read_text()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"RAY_AUTH_MODE": "disabled"}, "Missing authentication token"),
+        ({"RAY_AUTH_TOKEN": "0" * 48}, "Invalid authentication token"),
+    ],
+)
+def test_a_job_without_the_token_is_refused(here: Laptop, jobs: str, setting: dict[str, str], said: str) -> None:
+    refused = here.ray(*SUBMIT, "--address", jobs, "--", "touch", "/mnt/semray/intruder", check=False, **setting)
+    assert refused.returncode != 0
+    assert said in refused.stderr
+    assert not (here.folder / "shared/intruder").exists()
+
+
+def test_a_study_runs_on_all_hosts_to_its_verdict(here: Laptop, jobs: str, machines: list[Host]) -> None:
+    at_work: set[str] = set()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            at_work.update(m.name for m in machines if any("ray::Lane" in t for t in m.processes().values()))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        job = here.ray(*SUBMIT, "--address", jobs, *RUN, "studies/day.yaml")
+    finally:
+        done.set()
+        watching.join()
+    assert "7/7 runs" in job.stdout
+    assert "H1      B1 - B0" in job.stdout
+    assert at_work == {machine.name for machine in machines}
+    ledger = Ledger(here.folder / "shared/ledger")
+    assert len(ledger.ids()) == RUNS
+    assert ledger.failed() == {}
+
+
+def test_mlflow_shows_it(here: Laptop) -> None:
+    from mlflow import MlflowClient
+
+    with here.forwarded(5000) as address:
+        client = MlflowClient(tracking_uri=address)
+        (experiment,) = (e for e in client.search_experiments() if e.name == "day")
+        assert len(client.search_runs([experiment.experiment_id])) == ENTRIES
+
+
+def test_a_finished_study_computes_nothing(here: Laptop, jobs: str) -> None:
+    job = here.ray(*SUBMIT, "--address", jobs, *RUN, "studies/day.yaml")
+    assert "done 7 " in job.stdout
+    assert "done in" not in job.stdout
+
+
+def test_the_cluster_ends(here: Laptop, machines: list[Host]) -> None:
+    """Of machines that are yours `ray down` ends the head's Ray; the others' end when they miss it for a minute."""
+    here.ray("down", "-y", "cluster.yaml")
+    assert raylets(machines[0]) == []
+    until(lambda: not any(map(raylets, machines)), 150)

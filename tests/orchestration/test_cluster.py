@@ -1,0 +1,41 @@
+"""The token of a person's Ray: there before Ray starts, whole, and for nobody else."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from orchestration.cluster import private_token
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_the_token_is_private_and_stays() -> None:
+    place = private_token()
+    assert place.stat().st_mode & 0o777 == 0o600
+    token = place.read_text()
+    assert len(token) == 64
+    assert private_token().read_text() == token
+    assert [file.name for file in place.parent.iterdir()] == ["auth_token"]
+
+
+def test_a_token_that_others_may_read_is_closed() -> None:
+    place = private_token()
+    place.chmod(0o644)
+    assert private_token().stat().st_mode & 0o777 == 0o600
+
+
+def test_of_several_that_make_one_all_get_the_same() -> None:
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(private_token().read_text())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert len(found[0]) == 64
