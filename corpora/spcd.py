@@ -63,6 +63,11 @@ def concept_of(synset: Synset) -> str:
     return pos + offset
 
 
+def synset_id(concept: str) -> str:
+    """The id of a concept's synset: 01009258-v."""
+    return f"{concept[1:]}-{concept[0]}"
+
+
 def _sense(word: Word, lexicon: Wordnet, data: CaleData) -> Synset | None:
     """The first sense that WordNet 3.0 has; none where several were given and `multi_sense` drops them."""
     if len(word.keys) > 1 and data.multi_sense == "drop":

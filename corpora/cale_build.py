@@ -1,0 +1,43 @@
+"""Builds SPCD: SemCor or the published pairs -> occurrences, pairs, Wu-Palmer similarities and digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corpora import semcor, spcd_published
+from corpora.cale_records import Occurrences, Pairs, Tagged
+from corpora.cale_tables import Spcd
+from corpora.semcor_files import SemcorFiles
+from corpora.spcd import synset_id, tagged
+from corpora.spcd_pairs import digests_of, pairs_of
+from corpora.wordnet import Wordnet
+from corpora.wu_palmer import WuPalmer
+
+if TYPE_CHECKING:
+    from corpora.cale import CaleData
+
+
+def from_semcor(data: CaleData, files: SemcorFiles, lexicon: Wordnet) -> Spcd:
+    """SPCD by the rules of the data block; the same files and rules give the same bytes."""
+    rows = tagged(semcor.read(files.texts), lexicon, data)
+    return _spcd(rows, pairs_of(rows, seed=data.seed, partner_pool=data.partner_pool), lexicon)
+
+
+def from_published(published: Mapping[str, Iterable[spcd_published.Row]], lexicon: Wordnet) -> Spcd:
+    """SPCD as its authors paired it."""
+    return _spcd(*spcd_published.spcd_of(published, lexicon), lexicon)
+
+
+def _spcd(rows: Sequence[Tagged], pairs: Mapping[str, Pairs], lexicon: Wordnet) -> Spcd:
+    similarity = WuPalmer(lexicon)
+    synsets = [synset_id(row.concept) for row in rows]
+    test = zip(pairs["test"].anchor.tolist(), pairs["test"].partner.tolist(), strict=True)
+    return Spcd(
+        occurrences=Occurrences.of(rows),
+        pairs=pairs,
+        wu_palmer=np.array([similarity(synsets[a], synsets[b]) for a, b in test], np.float64),
+        digests=digests_of(rows, pairs),
+    )
