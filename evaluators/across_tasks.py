@@ -6,13 +6,14 @@ none of them decides. Scores must have been normalised per task by a rule declar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
 
 from evaluators.comparisons import PairedSeeds
+from evaluators.evidence import stream
 
 ASO_THRESHOLD = 0.2
 RESAMPLES = 10_000
@@ -21,31 +22,37 @@ RESAMPLES = 10_000
 def over_tasks(pairs: Mapping[str, PairedSeeds]) -> PairedSeeds:
     """The mean over tasks of each arm's score, for the seeds complete in every task; larger is better."""
     parts = list(pairs.values())
-    seeds = [seed for seed in parts[0].seeds if all(seed in part.seeds for part in parts)]
+    seeds, treatment, control = _complete(parts)
     reasons = {seed: reason for part in parts for seed, reason in part.dropped}
-
-    def mean(arm: str) -> tuple[float, ...]:
-        rows = [[part.sign * getattr(part, arm)[part.seeds.index(seed)] for seed in seeds] for part in parts]
-        return tuple(float(value) for value in np.mean(rows, axis=0))
-
     return PairedSeeds(
-        seeds=tuple(seeds),
-        treatment=mean("treatment"),
-        control=mean("control"),
+        seeds=seeds,
+        treatment=tuple(treatment.mean(1).tolist()),
+        control=tuple(control.mean(1).tolist()),
         dropped=tuple(sorted(reasons.items())),
         tasks=tuple(pairs),
         selected=any(part.selected for part in parts),
     )
 
 
-def iqm(scores: np.ndarray) -> float:
-    """Interquartile mean of all values of (n, T) seeds x tasks: a 25 % trimmed mean."""
-    return float(stats.trim_mean(scores, 0.25, axis=None))
+def _complete(parts: Sequence[PairedSeeds]) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The seeds complete in every task, and both arms' scores at them, larger is better: (n,), (n, T), (n, T)."""
+    seeds = tuple(seed for seed in parts[0].seeds if all(seed in part.seeds for part in parts))
+
+    def scores(arm: str) -> np.ndarray:
+        rows = [[part.sign * getattr(part, arm)[part.seeds.index(seed)] for part in parts] for seed in seeds]
+        return np.array(rows).reshape(len(seeds), len(parts))
+
+    return seeds, scores("treatment"), scores("control")
 
 
-def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> float:
-    """Share of paired seeds and tasks, both (n, T), in which x is above y; ties count half."""
-    return float(np.mean((x > y) + 0.5 * (x == y)))
+def iqm(scores: np.ndarray) -> np.ndarray:
+    """Interquartile mean of all values: a 25 % trimmed mean. (..., n, T) seeds x tasks -> (...)."""
+    return stats.trim_mean(scores.reshape(*scores.shape[:-2], -1), 0.25, axis=-1)
+
+
+def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Share of paired seeds and tasks in which x is above y; ties count half. (..., n, T) twice -> (...)."""
+    return np.mean((x > y) + 0.5 * (x == y), axis=(-2, -1))
 
 
 def unpaired_improvement(x: np.ndarray, y: np.ndarray) -> float:
@@ -62,16 +69,57 @@ class Described:
 
 
 def described(
-    statistic: Callable[..., float], *arms: np.ndarray, rng: np.random.Generator, resamples: int = RESAMPLES
+    statistic: Callable[..., np.ndarray],
+    *arms: np.ndarray,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
 ) -> Described:
     """A statistic of (n, T) arms with a percentile interval: seeds drawn within each task, alike for all arms."""
     n, tasks = arms[0].shape
-    columns = np.arange(tasks)
-    draws = rng.integers(0, n, size=(resamples, n, tasks))
-    values = [statistic(*(arm[rows, columns] for arm in arms)) for rows in draws]
+    rows = rng.integers(0, n, size=(resamples, n, tasks))
+    values = statistic(*(arm[rows, np.arange(tasks)] for arm in arms))  # (resamples,)
     low, high = np.quantile(values, [0.025, 0.975])
-    return Described(
-        statistic(*arms), float(low), float(high), "descriptive" if n < 10 else "95 % bootstrap interval"
+    label = "descriptive" if n < 10 else "95 % bootstrap interval"
+    return Described(float(statistic(*arms)), float(low), float(high), label)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Two arms over several tasks, each score as it is: what papers print. None of it decides.
+
+    improvement counts paired seeds, unpaired all pairs of runs. aso: bound of the violation ratio of "the
+    treatment's mean over tasks lies stochastically above the control's".
+    """
+
+    tasks: tuple[str, ...]
+    seeds: int
+    treatment_iqm: Described
+    control_iqm: Described
+    improvement: Described
+    unpaired: float
+    aso: float
+
+
+def summary(pairs: Mapping[str, PairedSeeds], comparison: str) -> Summary | None:
+    """The two arms over these tasks at the seeds complete in all of them; None with fewer than two of either.
+
+    comparison names the random streams, so that the same scores give the same intervals.
+    """
+    if len(pairs) < 2:
+        return None
+    seeds, treatment, control = _complete(list(pairs.values()))
+    if len(seeds) < 2:
+        return None
+    return Summary(
+        tasks=tuple(pairs),
+        seeds=len(seeds),
+        treatment_iqm=described(iqm, treatment, rng=stream(comparison, "iqm")),
+        control_iqm=described(iqm, control, rng=stream(comparison, "iqm")),
+        improvement=described(
+            probability_of_improvement, treatment, control, rng=stream(comparison, "improvement")
+        ),
+        unpaired=unpaired_improvement(treatment, control),
+        aso=aso_bound(treatment.mean(1), control.mean(1), stream(comparison, "aso")),
     )
 
 

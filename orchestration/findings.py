@@ -76,7 +76,8 @@ class Findings:
     """A study and what came of it.
 
     revision is the digest of the study as resolved, declared that of its comparisons as first declared.
-    metrics maps every metric the study yields to whether larger is better, in the order tables show them.
+    metrics maps every metric the study yields to whether larger is better, in the order tables show them;
+    headlines are those that decide, one for each task.
     environment maps a name (python, torch, cpu) to the distinct values found among the finished runs: more than
     one value means the runs do not share it.
     """
@@ -95,6 +96,7 @@ class Findings:
     corpus_fingerprint: str
     runs: tuple[RunRow, ...]
     findings: tuple[Finding, ...]
+    headlines: tuple[str, ...] = ()
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
 

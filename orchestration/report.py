@@ -6,9 +6,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.report_across import ACROSS_HEAD, Compared, across, summaries
 from orchestration.report_tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
 
 if TYPE_CHECKING:
@@ -18,12 +20,15 @@ ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
 def table(findings: Findings) -> str:
-    """What `semray report` prints: the claims, what the intervals are, the arms, and what is unfinished."""
+    """What `semray report` prints: the claims, what the intervals are, the arms, all tasks, what is unfinished."""
     blocks = []
     if findings.findings:
         blocks.append([*_aligned([CLAIM_HEAD, *claim_cells(findings)]), caption(findings), *_remarks(findings)])
     head, *rows = arm_cells(findings)
     blocks.append([*_aligned([head, *rows]), ARMS_CAPTION])
+    together, note = across(findings)
+    if together:
+        blocks.append([*_aligned([ACROSS_HEAD, *together]), note])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -36,28 +41,41 @@ def markdown(findings: Findings) -> str:
         lines += [f"- {line}" for line in _remarks(findings)] + [""]
     head, *rows = arm_cells(findings)
     lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
+    together, note = across(findings)
+    if together:
+        lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{note}.", ""]
     lines += [f"- {line}" for line in (*unfinished(findings), *findings.notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def latex(findings: Findings) -> str:
-    """The same as two booktabs tables, ready for \\input."""
+    """The same as booktabs tables, ready for \\input."""
     parts = []
     if findings.findings:
         remarks = "".join(f" {line}." for line in _remarks(findings))
         parts.append(_latex_table(CLAIM_HEAD, claim_cells(findings), f"{caption(findings)}.{remarks}"))
     head, *rows = arm_cells(findings)
     parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
+    together, note = across(findings)
+    if together:
+        parts.append(_latex_table(ACROSS_HEAD, together, f"{note}."))
     return "\n\n".join(parts) + "\n"
 
 
 def as_json(findings: Findings) -> list[dict[str, Any]]:
-    """One object per comparison: every field of its verdict, the runs behind it and the items that moved most."""
+    """One object per comparison: every field of its verdict, the runs behind it and the items that moved most.
+
+    across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
+    """
+    together = {compared: asdict(one) for compared, one in summaries(findings).items()}
     return [
         {
             **finding.verdict.to_dict(),
             "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
             "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
+            "across_tasks": together.get(
+                Compared(finding.verdict.treatment, finding.verdict.control, finding.verdict.backbone)
+            ),
             "items_better": finding.items_better,
             "items_worse": finding.items_worse,
             "items_equal": finding.items_equal,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration import plots
+from orchestration.report_across import ACROSS_HEAD, across
 from orchestration.report_tables import (
     ClaimRow,
     agreement,
@@ -67,6 +68,8 @@ def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[s
         "trouble": _trouble(findings),
         "compared": compared,
         "rest": rest,
+        "across_head": ACROSS_HEAD,
+        "across": across(findings),
         "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
         "varied": _varied(findings.arms),
         "caption": caption(findings),

@@ -118,6 +118,7 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         ledger=ledger.url,
         seeds=evidence.seeds,
         metrics=evidence.larger_is_better,
+        headlines=family(study.family).headlines(study.data, study.evaluate),
         arms={name: as_plain(settings) for name, settings in study.arms.items()},
         data=as_plain(study.data),
         corpus_fingerprint=runs[0].corpus_fingerprint if runs else "",

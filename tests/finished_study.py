@@ -132,6 +132,7 @@ def findings_of(ledger: Ledger, seeds: int = 8, claims: Sequence[Claim] = (*CLAI
         ledger=ledger.url,
         seeds=tuple(range(seeds)),
         metrics=METRICS,
+        headlines=tuple(METRICS),
         arms=ARMS,
         data={"lexicons": ["wordnet"], "split": "in-domain"},
         corpus_fingerprint="4f1c0000a1b2c3d4",

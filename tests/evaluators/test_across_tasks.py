@@ -10,9 +10,11 @@ from evaluators.across_tasks import (
     iqm,
     over_tasks,
     probability_of_improvement,
+    summary,
     unpaired_improvement,
 )
 from evaluators.comparisons import pair
+from evaluators.evidence import stream
 
 X = np.array([[0.8, 0.6], [0.82, 0.64], [0.78, 0.66], [0.85, 0.61]])
 Y = np.array([[0.79, 0.62], [0.8, 0.6], [0.78, 0.63], [0.81, 0.59]])
@@ -60,3 +62,32 @@ def test_over_tasks_averages_paired_seeds():
     assert both.deltas == pytest.approx([(0.1 + 1.0) / 2, 0.1])
     assert both.dropped == ((2, "treatment: no finished run"),)
     assert both.tasks == ("up", "down")
+
+
+def arms_of(task, seeds=4):
+    """Column `task` of X and Y by seed; one seed more in the first task alone."""
+    more = {4: 0.99} if task == 0 else {}
+    return pair(*({**dict(enumerate(arm[:seeds, task].tolist())), **more} for arm in (X, Y)))
+
+
+def test_a_summary_takes_the_seeds_that_are_complete_in_every_task():
+    found = summary({"a": arms_of(0), "b": arms_of(1)}, "X/Y")
+    assert (found.tasks, found.seeds, found.unpaired) == (("a", "b"), 4, pytest.approx(0.703125))
+    assert (found.treatment_iqm.value, found.control_iqm.value) == pytest.approx((0.72, 0.705))
+    assert found.improvement.value == pytest.approx(6.5 / 8)
+    assert found.improvement.low <= 6.5 / 8 <= found.improvement.high
+    assert found.aso == aso_bound(X.mean(1), Y.mean(1), stream("X/Y", "aso"))
+    assert found == summary({"a": arms_of(0), "b": arms_of(1)}, "X/Y")
+
+
+def test_nothing_to_summarise():
+    assert summary({"a": arms_of(0)}, "X/Y") is None
+    assert summary({"a": arms_of(0, 1), "b": arms_of(1, 1)}, "X/Y") is None
+    assert summary({}, "X/Y") is None
+
+
+def test_many_draws_at_once_are_the_draws_one_by_one():
+    rng = np.random.default_rng(4)
+    x, y = rng.random((2, 6, 5, 3))
+    for statistic, arms in ((iqm, (x,)), (probability_of_improvement, (x, y))):
+        assert statistic(*arms) == pytest.approx([statistic(*(arm[k] for arm in arms)) for k in range(6)])

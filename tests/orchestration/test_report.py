@@ -10,15 +10,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from scipy.stats import trim_mean
 
 from evaluators.comparisons import pair
 from evaluators.significance import judge
 from orchestration import plots, report
 from orchestration.findings import Finding, Findings
 from orchestration.ledger import Ledger
+from orchestration.report_across import ACROSS_HEAD, across
 from orchestration.report_html import html
 from orchestration.report_tables import arm_cell, difference, p_text, places_for
-from tests.finished_study import BACKBONE, CLAIMS, RECALL, findings_of
+from tests.finished_study import BACKBONE, CLAIMS, RECALL, SPREAD, STRESS, findings_of
 
 ASKED_KEYS = {
     "claim", "treatment", "control", "backbone", "metric", "n_seeds", "delta_mean", "delta_sd", "ci_low", "ci_high",
@@ -86,7 +88,7 @@ def test_terminal_table(findings: Findings) -> None:
 def test_markdown_tables_are_rectangular(findings: Findings) -> None:
     text = report.markdown(findings)
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {row.count("|") for row in rows} == {7, 5}  # 6 columns of claims, 4 of arms
+    assert {row.count("|") for row in rows} == {7, 5, 8}  # 6 columns of claims, 4 of arms, 7 across tasks
     assert text.startswith("# Do hard negatives calibrate")
 
 
@@ -96,7 +98,7 @@ def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
     text = report.latex(replace(awkward, runs=runs))
     assert r"B0\_x \& y" in text
     body = [line for line in report.latex(findings).splitlines() if line.endswith(r"\\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5, 3}
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5, 3, 6}
     assert r"[95 \%]" in body[0]
     assert r"$\pm$0.03" in report.latex(findings)
 
@@ -140,6 +142,44 @@ def test_arm_cell_by_hand() -> None:
     assert (cell.text, cell.n) == ("2.000 ± 1.000", 3)
     assert arm_cell([0.5]).text == "0.500"
     assert arm_cell([]).text == "–"
+
+
+def test_across_tasks_describes_each_pair_of_arms_once(findings: Findings) -> None:
+    """Five comparisons of three pairs of arms; the anisotropy is better when smaller and stays out."""
+    rows, caption = across(findings)
+    assert [row[0] for row in rows] == ["B1 - B0", "B1 - B1-noHN", "M1 - B1"]
+    assert caption.startswith("t2d/recall@10, stress/negate/auc, every score as it is. A description")
+    first = dict(zip(ACROSS_HEAD, rows[0], strict=True))
+    assert (first["IQM control"], first["seeds"]) == ("0.550 [0.550, 0.550]", "8")  # untrained: .50 and .60
+    assert (first["P(improvement)"], first["ASO"]) == ("1.000 [1.000, 1.000]", "0.00")
+    assert rows[2][-1] == "6"  # M1 lacks two of its runs
+    values = [v for metric in (RECALL, STRESS) for v in findings.values("B1", BACKBONE, metric).values()]
+    assert first["IQM treatment"].startswith(f"{trim_mean(values, 0.25):.3f} [")
+
+
+def test_every_form_of_the_report_shows_the_tasks_together(findings: Findings, page: str) -> None:
+    row = across(findings)[0][0]
+    for text in (report.table(findings), report.markdown(findings), page):
+        assert all(cell in text for cell in row)
+        assert "decides no verdict" in text
+    assert "decides no verdict" in report.latex(findings)
+    found = json.loads(report.report_json(findings))
+    assert found[0]["across_tasks"]["tasks"] == [RECALL, STRESS]
+    assert found[1]["across_tasks"] == found[2]["across_tasks"] != found[0]["across_tasks"]
+
+
+def test_one_task_alone_is_not_summed_up(findings: Findings) -> None:
+    alone = replace(findings, headlines=(RECALL, SPREAD))
+    assert across(alone)[0] == []
+    assert "decides no verdict" not in report.table(alone) + report.markdown(alone) + report.latex(alone)
+    assert 'id="across"' not in html(alone, {})
+    assert json.loads(report.report_json(alone))[0]["across_tasks"] is None
+
+
+def test_verdicts_do_not_know_the_tasks_together(findings: Findings) -> None:
+    """The words of every verdict are the same whether or not the block is there."""
+    alone = report.table(replace(findings, headlines=()))
+    assert report.table(findings).startswith(alone.partition("\n\n")[0])
 
 
 def test_page_is_self_contained(page: str) -> None:
