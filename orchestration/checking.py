@@ -55,6 +55,12 @@ class Checker:
         self.refuse(place, names_accepted(str(value), known) + hint)
         return False
 
+    def different(self, place: Place, values: Sequence[Any]) -> None:
+        """Report the entries of a list that stand in it twice."""
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                self.refuse((*place, index), f"each only once; entry {values.index(value)} is {value} too")
+
     def value(self, kind: Any, place: Place) -> Any:
         """The value at a place as `kind`, or WRONG."""
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orchestration.run import Result, Run
     from orchestration.study import Study
+    from search_spaces.space import Space
     from trainers.world import World
 
 
@@ -27,6 +28,7 @@ class Family:
     fingerprint(data) names the corpus, cheaply. prepare(study, backbones) builds or opens what every run needs,
     and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
     execute trains and evaluates runs of one job; stacked families take many runs in one job.
+    space: the settings that a search may move; empty where there is none.
     selection: tasks on development data (dev/...) that only a search may name; other such stand in `tasks`.
     """
 
@@ -40,6 +42,7 @@ class Family:
     prepare: Callable[[Study, Sequence[Path]], None]
     execute: Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]
     stacked: bool = False
+    space: Space = ()
     selection: tuple[str, ...] = ()
 
     @property
@@ -54,6 +57,7 @@ def _concept() -> Family:
     from evaluators.tasks import headlines, metric_names
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_batches, check_layers, check_metrics
+    from search_spaces.concept import SPACE
     from trainers import concept
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
@@ -72,6 +76,7 @@ def _concept() -> Family:
         fingerprint=fingerprint,
         prepare=prepare,
         execute=train_encoders(concept, ConceptData, load, TASKS),
+        space=SPACE,
     )
 
 
@@ -79,6 +84,7 @@ def _difficulty() -> Family:
     from corpora.pairs import PairData, fingerprint, load_task
     from evaluators.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
+    from search_spaces.difficulty import SPACE
     from trainers import difficulty
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
@@ -100,6 +106,7 @@ def _difficulty() -> Family:
         prepare=prepare,
         execute=train_stack,
         stacked=True,
+        space=SPACE,
     )
 
 

@@ -6,10 +6,11 @@ goes on with what would be accepted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 Text = Annotated[str, MinLen(1)]
 Arm = Annotated[str, MinLen(1), "the name of an arm"]
@@ -89,14 +90,42 @@ class Objective:
     mode: Literal["max", "min"]
 
 
+Objectives = Annotated[
+    Objective | tuple[Objective, ...],
+    "{metric: a metric of a dev task, mode: max or min}, or a list of such",
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Trials of a family's search space, each judged by the objective's mean over the selection seeds."""
+    """Points of a family's search space around some arms, each judged by its mean over the selection seeds.
+
+    arms: where the searches start, each its own with equal trials; their settings are the first point that is
+    tried, and stand wherever nothing moves. dimensions: which settings move, and between what; None: all of the
+    space. startup: points drawn at random before TPE looks at results. budget: the most runs a search may ask for.
+    race: a point gets its next seed while its chance of ending above the best point is at least that; 0: always.
+    """
 
     space: Text
+    arms: Annotated[tuple[Arm, ...], "a list of trained arms, such as [B1]"]
     trials: Annotated[int, Ge(1)]
-    objective: Objective
+    objective: Objectives
     seeds: tuple[Seed, ...]
+    dimensions: Annotated[
+        Mapping[str, Any] | None,
+        "a mapping of settings to `all`, {low: …, high: …} or a list of values",
+    ] = None
+    sampler: Literal["tpe", "grid", "random"] = "tpe"
+    sampler_seed: Seed = 0
+    startup: Annotated[int, Ge(1)] = 10
+    budget: Annotated[int, Ge(1)] | None = None
+    race: Annotated[float, Ge(0), Lt(0.5)] = 0.1
+    backbone: Text | None = None
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """One, or several of which the first decides what is confirmed."""
+        return (self.objective,) if isinstance(self.objective, Objective) else self.objective
 
 
 @dataclass(frozen=True, kw_only=True)

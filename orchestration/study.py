@@ -6,7 +6,7 @@ with all mistakes of the file. It reads no corpus and no model; `plan.gather_fac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from orchestration.checking import WRONG, Checker, words
 from orchestration.document import Place, read
 from orchestration.names import names_accepted
 from orchestration.schema import DEFAULT_SEEDS, Comparison, Growing, Resources, Search, Seed, Seeds, Text
+from orchestration.search_check import check_search
 
 if TYPE_CHECKING:
     from orchestration.families import Family
@@ -78,7 +79,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["evaluate"] = _evaluate(check, family)
     parts["compare"] = _compare(check, parts, family)
     if "search" in content:
-        parts["search"] = _search(check, parts, family)
+        parts["search"] = check_search(check, parts, family)
     if family:
         _check_launch(check, family, parts["resources"])
     return parts
@@ -106,14 +107,8 @@ def _names(check: Checker, kind: Any, key: str) -> Any:
         return WRONG
     if not names:
         check.refuse((key,), words(kind))
-    _check_different(check, (key,), names)
+    check.different((key,), names)
     return names
-
-
-def _check_different(check: Checker, place: Place, values: Sequence[Any]) -> None:
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            check.refuse((*place, index), f"each only once; entry {values.index(value)} is {value} too")
 
 
 def _seeds(check: Checker) -> Any:
@@ -130,7 +125,7 @@ def _seeds(check: Checker) -> Any:
             return WRONG
         if not seeds:
             check.refuse(place, "at least one seed")
-        _check_different(check, place, seeds)
+        check.different(place, seeds)
         return Seeds(initial=seeds)
     if isinstance(declared, int) and not isinstance(declared, bool) and 1 <= declared <= 1000:
         return Seeds(initial=tuple(range(declared)))
@@ -228,30 +223,6 @@ def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str,
     if metric not in known:
         task = next((task for task in family.tasks if metric in family.metrics(parts["data"], [task])), None)
         check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")
-
-
-def _search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
-    """The search, whose seeds must not be those a verdict rests on: a choice would confirm itself."""
-    place = ("search",)
-    given = check.mapping(place)
-    if given is WRONG:
-        return WRONG
-    search = check.built(Search, place)
-    if isinstance(given.get("space"), str) and family:
-        check.name((*place, "space"), [parts["family"]])
-    if search is WRONG:
-        return WRONG
-    dev = [task for task in family.tasks if task.startswith("dev/")] if family else []
-    if family and dev and parts["data"] is not WRONG:
-        check.name((*place, "objective", "metric"), family.metrics(parts["data"], dev))
-    if not search.seeds:
-        check.refuse((*place, "seeds"), "at least one selection seed")
-    _check_different(check, (*place, "seeds"), search.seeds)
-    confirmation = parts["seeds"].all if parts["seeds"] is not WRONG else ()
-    for index, seed in enumerate(search.seeds):
-        if seed in confirmation:
-            check.refuse((*place, "seeds", index), "a seed that is not among `seeds`, such as 100")
-    return search
 
 
 def _check_launch(check: Checker, family: Family, resources: Any) -> None:

@@ -10,7 +10,7 @@ settings_at(SPACE, Settings(hard_negatives=True), {"temperature": 0.1, "hn_margi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -67,7 +67,7 @@ class Dimension:
     def holds(self, value: Any) -> bool:
         """Whether a value lies in the range or among the choices. A step is not looked at."""
         if self.choices:
-            return any(value == choice and type(value) is type(choice) for choice in self.choices)
+            return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in self.choices)
         assert self.low is not None
         assert self.high is not None
         number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
@@ -133,15 +133,34 @@ def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
             yield point
 
 
-def narrowed(dimension: Dimension, low: float | None, high: float | None, choices: Sequence[Any]) -> Dimension:
-    """The dimension between other bounds, or among some values. ValueError for what lies outside it."""
-    outside = [
-        value for value in (*(v for v in (low, high) if v is not None), *choices) if not dimension.holds(value)
-    ]
-    if outside:
-        raise ValueError(f"{outside[0]} is outside; accepted: {dimension.words}")
-    if choices:
-        return replace(dimension, choices=tuple(choices), low=None, high=None, log=False, step=None)
-    return replace(
-        dimension, low=dimension.low if low is None else low, high=dimension.high if high is None else high
-    )
+def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
+    """The dimension as a study wants it: "all" of it, between {low, high}, or among a list of values.
+
+    ValueError says what would be accepted.
+    """
+    if wanted == "all":
+        return dimension
+    if isinstance(wanted, dict) and wanted and wanted.keys() <= {"low", "high"} and not dimension.choices:
+        values = list(wanted.values())
+    elif isinstance(wanted, list) and wanted and all(value not in wanted[:i] for i, value in enumerate(wanted)):
+        values = wanted
+    else:
+        bounds = "" if dimension.choices else "{low: …, high: …} or "
+        raise ValueError(f"all, {bounds}a list of different values, within {dimension.words}")
+    if not all(dimension.holds(value) for value in values):
+        raise ValueError(f"within {dimension.words}")
+    if isinstance(wanted, dict):
+        kind = int if dimension.whole else float
+        low, high = (kind(wanted.get(end, getattr(dimension, end))) for end in ("low", "high"))
+        if low >= high:
+            raise ValueError("low below high")
+        return replace(dimension, low=low, high=high)
+    among = tuple(_as_declared(dimension, value) for value in values)
+    return replace(dimension, choices=among, low=None, high=None, log=False, step=None)
+
+
+def _as_declared(dimension: Dimension, value: Any) -> Any:
+    """The value in the dimension's own type: 0 among floats is 0.0, or the same run would have two ids."""
+    if dimension.choices:
+        return next(choice for choice in dimension.choices if dimension.holds(value) and choice == value)
+    return int(value) if dimension.whole else float(value)

@@ -35,6 +35,8 @@ compare:
   - {claim: H2, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}
 search:
   space: concept
+  arms: [B1]
+  dimensions: {hn_margin: {low: 0.1, high: 0.3}, temperature: all}
   trials: 4
   objective: {metric: dev/t2d/mrr, mode: max}
   seeds: [100, 101]
@@ -77,7 +79,7 @@ STUDIES = {
     "an unknown alias": changed("data: {split: in-domain}", "data: *none", ":5: found undefined alias"),
     "an endless alias": changed("data: {split: in-domain}", "data: &x {split: *x}", ":5: an alias inside its own anchor"),
     "a template left in": changed("[BACKBONE]", "{{ backbone }}", ":3: found unhashable key"),
-    "a key twice": added("seeds: 3\n", ":21: seeds is written twice", "it stands in line 4 too"),
+    "a key twice": added("seeds: 3\n", ":23: seeds is written twice", "it stands in line 4 too"),
     "an arm twice": changed("  B1:", "  B1: {steps: 3}\n  B1:", ":10: arms.B1 is written twice", "line 9"),
     "an arm called no": changed("  B1:", "  no: {steps: 3}\n  B1:", ":9: arms.no: YAML reads the key no as bool", "write 'no'"),
     "an arm called 1": changed("  B1:", "  1: {steps: 3}\n  B1:", ":9: arms.1: YAML reads the key 1 as int", "write '1'"),
@@ -87,7 +89,7 @@ STUDIES = {
     "no question": changed(GOOD.splitlines()[0] + "\n", "", "question is missing", "what the study is to answer"),
     "an empty question": changed(GOOD.splitlines()[0], "question: ''", "question = ''", "what the study is to answer"),
     "no arms": Broken(GOOD.split("arms:")[0] + "evaluate: [t2d]\n", ("arms is missing", "a mapping of arm names")),
-    "an unknown key": added("sedes: 3\n", ":21: sedes = 3", "(did you mean seeds?)"),
+    "an unknown key": added("sedes: 3\n", ":23: sedes = 3", "(did you mean seeds?)"),
     "an unknown setting": changed("steps: 300", "step: 300", ":6: train.step = 300", "(did you mean steps?)"),
     "an unknown setting of an arm": changed("B1: {hard_negatives", "B1: {hard_negative", ":9: arms.B1.hard_negative = true", "(did you mean hard_negatives?)"),
     "an unknown data field": changed("{split: in-domain}", "{lexicon: [wordnet]}", "data.lexicon = [wordnet]", "(did you mean lexicons?)"),
@@ -137,6 +139,20 @@ STUDIES = {
     "selection seeds among the confirmation seeds": changed("[100, 101]", "[100, 7]", "search.seeds[1] = 7", "not among `seeds`"),
     "a search on the test set": changed("dev/t2d/mrr", "t2d/mrr", "search.objective.metric = 't2d/mrr'", "(did you mean dev/t2d/mrr?)"),
     "an unknown space": changed("space: concept", "space: san", "search.space = 'san'", "accepted: concept"),
+    "a search of what is not trained": changed("arms: [B1]", "arms: [B0]", "search.arms[0] = 'B0'", "accepted: B1, B1-noHN"),
+    "a dimension that is none": changed("temperature: all", "temperatur: all", "search.dimensions.temperatur = 'all'", "(did you mean temperature?)"),
+    "a dimension beyond its space": changed("high: 0.3", "high: 3.0", "search.dimensions.hn_margin = {low: 0.1, high: 3.0}", "within 0.05 to 0.5"),
+    "a dimension upside down": changed("low: 0.1, high: 0.3", "low: 0.3, high: 0.1", "search.dimensions.hn_margin", "low below high"),
+    "a dimension that is a word": changed("temperature: all", "temperature: some", "search.dimensions.temperature = 'some'", "all, {low: …, high: …} or a list"),
+    "a dimension that changes nothing": changed("temperature: all", "layers: [2, 4]", "search.dimensions.layers changes nothing", "only with readout = weighted"),
+    "a search away from its arm": changed("temperature: all", "temperature: [0.02, 0.1]", "search.dimensions.temperature", "hold 0.05, where arms.B1 is"),
+    "a grid over a range": changed("trials: 4", "trials: 4\n  sampler: grid", "search.sampler = 'grid'", "a list of values for each of temperature, hn_margin"),
+    "the wrong way": changed("mode: max", "mode: min", "search.objective.mode = 'min'", "max: larger is better"),
+    "an objective without a test": changed("dev/t2d/mrr", "dev/d2t/mrr", "search.objective.metric = 'dev/d2t/mrr'", "on test data too, to be confirmed by: dev/t2d/recall@1"),
+    "a race of several objectives": changed("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/recall@1, mode: max}]", "search.race is missing", "0 with several objectives"),
+    "a budget for less than a point": changed("trials: 4", "trials: 4\n  budget: 1", "search.budget = 1", "at least 2 runs"),
+    "a search on several workers": changed("workers_per_run: 1", "workers_per_run: 2", "resources.workers_per_run = 2", "1 with a search"),
+    "a search on no backbone": changed("trials: 4", "trials: 4\n  backbone: mpnet", "search.backbone = 'mpnet'"),
     "no trial": changed("trials: 4", "trials: 0", "search.trials = 0", "a whole number from 1"),
     "an unknown ZeRO stage": changed("zero_stage: 1", "zero_stage: 4", "resources.deepspeed.zero_stage = 4", "from 0 up to 3"),
     "half a worker": changed("workers_per_run: 1", "workers_per_run: 0.5", "resources.workers_per_run = 0.5", "a whole number from 1"),
