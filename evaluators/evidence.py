@@ -62,6 +62,7 @@ class Evidence:
     p_seeds_alone: float | None = None
     p_items_alone: float | None = None
     single_run: SingleRun | None = None
+    each_run: tuple[SingleRun, ...] = ()  # of every paired seed, for correlations
     against_matched: Evidence | None = None
     share: Share | None = None
     flags: tuple[str, ...] = ()
@@ -106,7 +107,7 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
         items = _items(claim, pairs)
     except Undefined as error:
         return replace(refused, refusal=str(error))
-    tested = _tested(refused, claim, pairs, items, rules)
+    tested = replace(_tested(refused, claim, pairs, items, rules), each_run=_each_run(pairs))
     return tested if claim.matched_control is None else _isolated(tested, claim, pairs, rules)
 
 
@@ -163,6 +164,15 @@ def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
         crossed=crossed_t(deltas, v_item, view.groups, view.variance.v_both) if v_item or np.ptp(deltas) else None,
         alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.groups - 1) if v_item else None,
     )
+
+
+def _each_run(pairs: PairedSeeds) -> tuple[SingleRun, ...]:
+    """What papers with one run print of two correlations, for every seed. The runs share their items, so these are
+    shown as a range and never pooled."""
+    if pairs.items is None or pairs.items.aggregate not in ("spearman", "pearson"):
+        return ()
+    tests = (single_run(pairs.items, row) for row in range(len(pairs.seeds)))
+    return tuple(test for test in tests if test is not None)
 
 
 def _tested(

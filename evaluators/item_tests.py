@@ -219,10 +219,15 @@ def mcnemar(only_a: int, only_b: int) -> SingleRun:
     return SingleRun("McNemar's test", chi2, float(special.chdtrc(1, chi2)))
 
 
-def single_run(items: ItemScores) -> SingleRun | None:
-    """The test for the first run of each arm, where the metric has one."""
-    a, b = items.treatment[0], items.control[0]
-    if items.aggregate == "mean" and np.isin(items.treatment[0], (0, 1)).all() and np.isin(b, (0, 1)).all():
+def single_run(items: ItemScores, row: int = 0) -> SingleRun | None:
+    """The test for one run of each arm, the paired seeds' first by default, where the metric has one.
+
+    These tests take items to be independent, so there is none for items that come in groups.
+    """
+    if len(set(items.group_ids)) < len(items.item_ids):
+        return None
+    a, b = items.treatment[row], items.control[row]
+    if items.aggregate == "mean" and np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all():
         return mcnemar(int(np.sum(a > b)), int(np.sum(b > a)))
     try:
         if items.aggregate == "auc":

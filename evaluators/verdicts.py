@@ -104,6 +104,7 @@ class Verdict:
     two_level_low: float | None
     two_level_high: float | None
     single_run: dict[str, Any] | None
+    each_run: tuple[dict[str, Any], ...]  # test, statistic, p of each seed's two correlations: they decide nothing
 
     # growing seeds
     e_values: tuple[float, ...]
@@ -258,6 +259,7 @@ def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
         "two_level_low": low,
         "two_level_high": high,
         "single_run": asdict(evidence.single_run) if evidence.single_run else None,
+        "each_run": tuple(asdict(test) for test in evidence.each_run),
     }
 
 

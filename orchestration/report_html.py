@@ -17,6 +17,7 @@ from orchestration.report_tables import (
     compared_metrics,
     deciding_p,
     decimals,
+    each_run,
     known,
     p_text,
 )
@@ -114,6 +115,7 @@ def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[st
         "agree": agreement(verdict),
         "places": decimals(verdict),
         "p": deciding_p(verdict),
+        "each_run": each_run(verdict),
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
     }

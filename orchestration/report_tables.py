@@ -127,6 +127,20 @@ def known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
+def each_run(verdict: Verdict) -> str:
+    """The tests of two correlations, one for each seed, as a range; "" where there are none."""
+    if not verdict.each_run:
+        return ""
+    statistics, ps = ([one[name] for one in verdict.each_run] for name in ("statistic", "p"))
+    spans = [
+        f"{min(values):{form}} to {max(values):{form}}" for values, form in ((statistics, "+.2f"), (ps, ".3g"))
+    ]
+    return (
+        f"{verdict.each_run[0]['test']} {spans[0]}, p {spans[1]}, of {len(statistics)} runs of each arm; "
+        "they share their items and are never pooled"
+    )
+
+
 def compared_metrics(findings: Findings) -> list[str]:
     """The metrics a comparison names, in table order; all of them when nothing is compared."""
     named = {finding.verdict.metric for finding in findings.findings}

@@ -122,6 +122,8 @@ def test_steiger_and_williams_golden():
     z, t = steiger(0.5, 0.4, 0.1, 103), williams(0.5, 0.4, 0.1, 103)
     assert (z.statistic, z.p) == pytest.approx((0.88871847, 0.374154402), abs=1e-8)
     assert (t.statistic, t.p) == pytest.approx((0.891279905, 0.374918517), abs=1e-8)
+    cale = steiger(0.79, 0.73, 0.9, 46)  # two models of change in meaning over 46 words
+    assert (cale.statistic, cale.p) == pytest.approx((1.40895413, 0.158848732))
     assert steiger(0.5, 0.4, 0.1, 103, ranks=True).statistic == pytest.approx(0.88871847 / 1.06**0.5)
     assert steiger(0.4, 0.5, 0.1, 103).statistic == pytest.approx(-0.88871847)
 
@@ -197,3 +199,14 @@ def test_the_test_of_a_single_run_fits_the_metric():
     ]  # fmt: skip
     assert single_run(items_of("mean", a, b)) is None
     assert single_run(items_of("pearson", a, a, gold)) is None
+
+
+def test_items_in_groups_have_no_test_of_a_single_run():
+    """Two contexts of one pair of words are no two independent items."""
+    rng = np.random.default_rng(5)
+    gold = rng.normal(size=60)
+    a, b = (gold + rng.normal(size=(2, 60)) for _ in range(2))
+    alone = items_of("spearman", a, b, gold)
+    assert single_run(alone, 1) == single_run(items_of("spearman", a[1:], b[1:], gold))
+    assert single_run(alone) != single_run(alone, 1)
+    assert single_run(items_of("spearman", a, b, gold, groups=2)) is None

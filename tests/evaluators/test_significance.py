@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluators.item_tests import steiger
 from evaluators.significance import (
     Claim,
     ItemScores,
@@ -339,6 +340,24 @@ def test_one_run_with_items_is_tested_as_one_run():
     assert (found.verdict, found.p) == ("undecided", None)
     assert found.single_run["test"] == "McNemar's test"  # type: ignore[index]
     assert "this single run: McNemar's test, p" in found.sentence
+
+
+def test_correlations_carry_the_test_of_each_run():
+    """As papers with one run print them: Steiger's Z for each seed, which decides nothing."""
+    rng = np.random.default_rng(3)
+    gold = rng.normal(size=46)
+    rows = [gold + noise * rng.normal(size=(4, 46)) for noise in (0.5, 2.0)]
+    found = judge([(claim(), with_items(*rows, "spearman", gold))])[0]
+    assert found.test == "crossed t"
+    assert [run["test"] for run in found.each_run] == ["Steiger's Z (approximate for ranks)"] * 4
+    r = stats.spearmanr(np.stack([rows[0][2], rows[1][2], gold]), axis=1).statistic
+    third = steiger(r[0, 2], r[1, 2], r[0, 1], 46, ranks=True)
+    assert (found.each_run[2]["statistic"], found.each_run[2]["p"]) == pytest.approx((third.statistic, third.p))
+    swapped = judge([(claim(), with_items(*rows[::-1], "spearman", gold))])[0]
+    assert [run["statistic"] for run in swapped.each_run] == pytest.approx(
+        [-run["statistic"] for run in found.each_run]
+    )
+    assert judge([(claim(), mean_items(3, 50, seed_sd=0.01, item_sd=0.1, noise=0.1))])[0].each_run == ()
 
 
 def test_a_class_too_small_to_sample_is_refused():

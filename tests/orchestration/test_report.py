@@ -19,7 +19,7 @@ from orchestration.findings import Finding, Findings
 from orchestration.ledger import Ledger
 from orchestration.report_across import ACROSS_HEAD, across
 from orchestration.report_html import html
-from orchestration.report_tables import arm_cell, difference, p_text, places_for
+from orchestration.report_tables import arm_cell, difference, each_run, p_text, places_for
 from tests.finished_study import BACKBONE, CLAIMS, RECALL, SPREAD, STRESS, findings_of
 
 ASKED_KEYS = {
@@ -180,6 +180,19 @@ def test_verdicts_do_not_know_the_tasks_together(findings: Findings) -> None:
     """The words of every verdict are the same whether or not the block is there."""
     alone = report.table(replace(findings, headlines=()))
     assert report.table(findings).startswith(alone.partition("\n\n")[0])
+
+
+def test_tests_of_each_run_are_a_range(findings: Findings) -> None:
+    verdict = findings.findings[0].verdict
+    runs = (
+        {"test": "Steiger's Z", "statistic": 1.4, "p": 0.16},
+        {"test": "Steiger's Z", "statistic": -0.2, "p": 0.84},
+    )
+    assert each_run(verdict) == ""
+    text = each_run(replace(verdict, each_run=runs))
+    assert text.startswith("Steiger's Z -0.20 to +1.40, p 0.16 to 0.84, of 2 runs of each arm")
+    first = replace(findings.findings[0], verdict=replace(verdict, each_run=runs))
+    assert "p 0.16 to 0.84" in html(replace(findings, findings=(first,)), {})
 
 
 def test_page_is_self_contained(page: str) -> None:
