@@ -77,7 +77,7 @@ def _sense(word: Word, lexicon: Wordnet, data: CaleData) -> Synset | None:
 
 
 def _spelling(lemma: str, synset: Synset) -> str:
-    """The lemma as the synset writes it; of several spellings (moon, Moon) the first, which is the usual one."""
+    """The lemma as the synset writes it; of several spellings (sun, Sun; but Moon, moon) the first."""
     return next((written for written in synset.lemmas if written.lower() == lemma), lemma)
 
 

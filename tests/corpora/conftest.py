@@ -8,11 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from corpora.cale import CaleData
+from corpora.cale_records import Tagged
 from corpora.concept import ConceptData
 from corpora.concept_build import build_concept
 from corpora.concept_tables import BuiltCorpus
 from corpora.errors import CorpusError
 from corpora.masking import masker
+from corpora.semcor import read as read_semcor
+from corpora.semcor_files import SemcorFiles
+from corpora.semcor_files import locate as locate_semcor
+from corpora.spcd import tagged
 from corpora.texts import words
 from corpora.wordnet import SS_TYPES, Wordnet, read
 from corpora.wordnet_files import POS_FILES, WordnetFiles, locate
@@ -168,3 +174,17 @@ def small_corpus(small_data: ConceptData, small: Wordnet) -> BuiltCorpus:
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def real_semcor() -> SemcorFiles:
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "semcor"
+    try:
+        return locate_semcor(str(beside) if beside.is_dir() else None)
+    except CorpusError as error:
+        pytest.skip(f"needs SemCor 3.0: {error}")
+
+
+@pytest.fixture(scope="session")
+def real_tagged(real_semcor: SemcorFiles, real: Wordnet) -> list[Tagged]:
+    return tagged(read_semcor(real_semcor.texts), real, CaleData())
