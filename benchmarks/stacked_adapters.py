@@ -139,7 +139,7 @@ def milliseconds(
 
 
 def process_seconds(shape: tuple[int, int, int]) -> float:
-    """CPU seconds of one run in a process of its own: start, imports, 600 steps. Mean of three."""
+    """CPU seconds of one plain run in a process of its own: start, imports, 600 steps. Mean of three."""
     before = _children()
     command = [sys.executable, __file__, "--one", *map(str, shape)]
     for _ in range(PROCESSES):
@@ -164,7 +164,8 @@ def main() -> None:
     data = made_up_task()
     if sys.argv[1:2] == ["--one"]:
         d_h, m, batch = map(int, sys.argv[2:])
-        fit_stack(requests((d_h, m, batch), PROCESS_STEPS)[:1], [data], evaluate=lambda *_: [], retrieval=False)
+        (settings, seed), *_ = requests((d_h, m, batch), PROCESS_STEPS)
+        plain_run(settings, seed or 0, data, "cpu")
         return
     rows: list[dict[str, Any]] = []
     for device in ("cpu", *(("cuda",) if torch.cuda.is_available() else ())):
@@ -189,7 +190,8 @@ def main() -> None:
     notes = [
         f"{len(ARMS)} arms x {len(SEEDS)} seeds, one thread, float32; a step is one optimiser step of one model",
         f"loop, stack and bf16: CPU time, best of {ROUNDS} interleaved rounds of {STEPS} steps of training",
-        f"a run is {PROCESS_STEPS} steps, predictions included; a process of its own pays its start and imports",
+        f"a run is {PROCESS_STEPS} steps: of the plain loop in a process of its own, which pays its start and "
+        "imports, against its share of the stack, predictions included",
         "bf16 products give other numbers than float32 and are not used by the family",
         "cuda: measured" if torch.cuda.is_available() else "cuda: the same code runs there; not measured here",
     ]

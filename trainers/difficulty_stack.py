@@ -185,7 +185,7 @@ def _pair_terms(models: Sequence[Model], data: TaskData, device: str) -> Callabl
     rank, hard = _weights(models, "lambda_rank", device), _weights(models, "lambda_hard", device)
     hard = hard * torch.tensor([float(form.target is not None) for form in forms], device=device)
     targets = torch.stack([pair_target(model, data) for model in models]).to(device)  # (M, N)
-    tau, size = models[0].settings.tau, models[0].settings.batch_size
+    tau = models[0].settings.tau
 
     def terms(step: int, p: dict[str, Tensor]) -> Terms:
         rows = batches.order[step]  # (S, B)

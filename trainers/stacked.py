@@ -83,7 +83,8 @@ def squared_error(predicted: Tensor, target: Tensor) -> Tensor:
 def rank_loss(scores: Tensor, gold: Tensor, tau: float) -> Tensor:
     """softplus(-(s_i - s_j) / tau), mean over the ordered pairs of a batch with gold_i > gold_j strictly.
 
-    (M, B), gold (M, B) or one row for all -> (M,); 0 where a batch has no such pair. Source: Hwang 2026, section 3.6.
+    (M, B), gold (M, B) or one row for all -> (M,); 0 where a batch has no such pair.
+    Source: Hwang 2026, section 3.6.
     """
     above = (gold[:, :, None] > gold[:, None, :]).to(scores.dtype)  # (M, B, B) or (1, B, B)
     scaled = scores / tau

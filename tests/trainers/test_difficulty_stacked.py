@@ -61,10 +61,8 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
             layout.shapes.items(), row.split([math.prod(z) for z in layout.shapes.values()]
                                              + [layout.size - sum(map(math.prod, layout.shapes.values()))]), strict=False)}  # fmt: skip
         both = torch.cat([torch.from_numpy(side.a)[rows], torch.from_numpy(side.b)[rows]])
-        h = (
-            F.layer_norm(torch.addmm(p["working.b"], x[both], p["working.w"]), (width,)) * p["norm.gain"]
-            + p["norm.bias"]
-        )
+        normal = F.layer_norm(torch.addmm(p["working.b"], x[both], p["working.w"]), (width,))
+        h = torch.addcmul(p["norm.bias"], normal, p["norm.gain"])
         if s.form.startswith("pair"):
             a, b = h.chunk(2)
             hidden = F.gelu(torch.addmm(p["heads.b1"], torch.cat([(a - b).abs(), a * b], 1), p["heads.w1"]))
