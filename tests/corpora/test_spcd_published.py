@@ -1,0 +1,117 @@
+"""The published SPCD, from a folder in the hub's form: columns by any accepted name, synsets in any notation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.cale_build import from_published
+from corpora.cale_records import CATEGORIES, SPLITS
+from corpora.errors import CorpusError
+from corpora.spcd_published import digest_of, read
+from corpora.wordnet import Wordnet
+
+SAID, SAYS = "He <t>said</t> so .", "She <t> says </t> no ."
+STATED, RAN = "They <t>stated</t> it .", "I <t>ran</t> home ."
+
+
+def pair(s1: str, l1: str, c1: str, s2: str, l2: str, c2: str, label: int) -> dict[str, Any]:
+    names = ("sentence1", "lemma1", "synset1", "sentence2", "lemma2", "synset2", "label")
+    return dict(zip(names, (s1, l1, c1, s2, l2, c2, label), strict=True))
+
+
+SAY = "say.v.01"
+TRAIN = [
+    pair(SAID, "say", SAY, STATED, "state", "v01009258", 1),
+    pair(SAID, "say", SAY, SAYS, "say", "01009258-v", 1),
+]
+TEST = [pair(RAN, "run", "run.v.01", SAID, "say", SAY, 0), pair(SAYS, "say", "say.v.02", SAID, "say", SAY, 0)]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path_factory.mktemp("datasets"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+
+
+def write(folder: Path, form: str, *, val: str = "validation", **splits: list[dict[str, Any]]) -> str:
+    from datasets import Dataset, DatasetDict
+
+    rows = {"train": TRAIN, val: TRAIN, "test": TEST} | splits
+    whole = DatasetDict({name: Dataset.from_list(listed) for name, listed in rows.items()})
+    if form == "saved":
+        whole.save_to_disk(str(folder))
+    else:
+        folder.mkdir()
+        for name, split in whole.items():
+            split.to_parquet(str(folder / f"{name}.parquet"))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("form", "val"), [("saved", "validation"), ("parquet", "validation"), ("saved", "dev")])
+def test_a_folder_in_the_hubs_form(tmp_path: Path, real: Wordnet, form: str, val: str) -> None:
+    spcd = from_published(read(write(tmp_path / "spcd", form, val=val)), real)
+    occurrences = list(spcd.occurrences)
+    assert {(one.text, one.target, one.lemma) for one in occurrences} == {
+        ("He said so .", "said", "say"), ("She says no .", "says", "say"),
+        ("They stated it .", "stated", "state"), ("I ran home .", "ran", "run"),
+    }  # fmt: skip
+    assert len(occurrences) == 5  # the same words with another synset are another occurrence
+    told = {
+        split: [
+            (occurrences[anchor].target, occurrences[partner].target, CATEGORIES[category])
+            for anchor, partner, category in zip(pairs.anchor, pairs.partner, pairs.category, strict=True)
+        ]
+        for split, pairs in spcd.pairs.items()
+    }
+    assert told["train"] == told["val"] == [("said", "says", "SC/SL"), ("said", "stated", "SC/DL")]
+    assert sorted(told["test"]) == [("ran", "said", "DC/DL"), ("says", "said", "DC/SL")]
+    assert "v01009258" in spcd.occurrences.concepts
+    assert len(spcd.wu_palmer) == 2
+
+
+def test_an_anchor_belongs_to_its_own_split(tmp_path: Path, real: Wordnet) -> None:
+    """`ran` is asked for by test alone; `stated` is a partner in train first."""
+    spcd = from_published(read(write(tmp_path / "spcd", "saved")), real)
+    splits = {one.target: SPLITS[code] for one, code in zip(spcd.occurrences, spcd.occurrences.split, strict=True)}
+    assert splits["ran"] == "test"
+    assert splits["stated"] == "train"
+
+
+def test_the_form_makes_no_difference_and_a_row_does(tmp_path: Path) -> None:
+    saved, parquet = (digest_of(read(write(tmp_path / form, form))) for form in ("saved", "parquet"))
+    other = digest_of(read(write(tmp_path / "other", "saved", test=TEST[:1])))
+    assert saved == parquet != other
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"sentence1": "no mark"}, r"split test, row 0: 'no mark'\n  accepted: a sentence with one target"),
+        ({"sentence1": "<t>a</t> <t>b</t>"}, "accepted: a sentence with one target"),
+        ({"synset1": "ran.v.99"}, r"synset 'ran\.v\.99' is not in WordNet 3\.0\n  accepted: say\.v\.01"),
+        ({"synset1": "nonsense"}, "synset 'nonsense' is not in WordNet"),
+        ({"label": 1}, r"label 1 with the synsets 'run\.v\.01' and 'say\.v\.01'\n  accepted: 1 for equal"),
+    ],
+)
+def test_rows_that_cannot_be_are_named(tmp_path: Path, real: Wordnet, changed: dict[str, Any], told: str) -> None:
+    source = write(tmp_path / "spcd", "saved", test=[TEST[0] | changed])
+    with pytest.raises(CorpusError, match=told):
+        from_published(read(source), real)
+
+
+def test_what_is_missing_is_named_with_what_is_there(tmp_path: Path) -> None:
+    renamed = [{"left" if name == "lemma1" else name: value for name, value in one.items()} for one in TEST]
+    with pytest.raises(CorpusError) as error:
+        read(write(tmp_path / "columns", "saved", test=renamed))
+    assert "split test: no column for lemma1; it has sentence1, left, synset1" in str(error.value)
+    assert "accepted: lemma1, lemma_1, word1" in str(error.value)
+    with pytest.raises(
+        CorpusError, match=r"no split for val; it has train, held, test\n  accepted: validation, val"
+    ):
+        read(write(tmp_path / "splits", "saved", val="held"))
+    with pytest.raises(CorpusError, match=r"data\.spcd = 'nobody/nothing': .*\n  accepted: a data set on the hub"):
+        read("nobody/nothing")
