@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from corpora import cosimlex, dwug
 from corpora.cale_records import POS, CaleCorpus, Pairs, WicPair
 from corpora.occurrences import Occurrence
 from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
@@ -15,9 +16,6 @@ from evaluators.metrics import score_of_items
 from evaluators.scores import Items, Score
 from evaluators.tasks import Task
 from evaluators.vectors import aligned_cosines, cosine_distances
-
-CHANGE_LANGUAGES = ("en", "de", "es", "it", "la", "sv")  # of the DWUG data sets
-SIMILARITY_LANGUAGES = ("en", "fi", "hr", "sl")  # of CoSimLex
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
 CaleTask = Task[CaleCorpus, Occurrence]
@@ -219,8 +217,8 @@ TASKS = {
         SPCD,
         DEV_SPCD,
         SPACE,
-        *map(_change, CHANGE_LANGUAGES),
-        *map(_similarity, SIMILARITY_LANGUAGES),
+        *map(_change, dwug.LANGUAGES),
+        *map(_similarity, cosimlex.LANGUAGES),
         WIC,
     )
 }
