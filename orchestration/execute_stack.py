@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
     """Embed and judge once, train every run of the job together, yield each result."""
-    from corpora.pairs import PairData, fingerprint
+    from corpora.pairs import PairData
     from evaluators.pair_similarity import ISOLATING, pair_metrics
     from orchestration.headrooms import look
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
     from trainers.difficulty import Settings
     from trainers.difficulty_data import for_selection
-    from trainers.difficulty_fit import fit_portions
+    from trainers.difficulty_fit import StackDiverged, fit_portions
+    from trainers.judges import fingerprint
     from trainers.world import Progress
 
     started = time.perf_counter()
@@ -47,8 +48,11 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
         device=world.device,
         report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),
     )
-    before = time.perf_counter()
+    before, broken = time.perf_counter(), []
     for run, result in zip(runs, results, strict=True):
+        if result.broken:
+            broken.append(f"{run.label}: {'; '.join(result.broken)}")
+            continue
         notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
         if result.settings.form == "baseline":
             notes |= {f"headroom on {task.task.name}": look(task).advice for task in tasks}
@@ -57,6 +61,8 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
         curve = result.curve()
         yield run, Result(scores=result.scores, curve=curve, seconds=seconds, notes=notes, save_model=save)
         before = time.perf_counter()
+    if broken:
+        raise StackDiverged("\n".join(broken))
 
 
 def prepared(

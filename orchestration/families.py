@@ -51,6 +51,37 @@ class Family:
         return (*(task for task in self.tasks if task.startswith("dev/")), *self.selection)
 
 
+def _cale() -> Family:
+    from corpora.cale import SIZES, CaleData, fingerprint, load
+    from evaluators.cale_tasks import TASKS
+    from evaluators.tasks import headlines, metric_names
+    from orchestration.execute import train_encoders
+    from orchestration.readiness import check_metrics
+    from orchestration.readiness_cale import check_claims, check_pairs, check_target_layers
+    from search_spaces.cale import SPACE
+    from trainers import cale
+
+    def prepare(study: Study, backbones: Sequence[Path]) -> None:
+        check_claims(study)
+        check_target_layers(study, backbones)
+        corpus = load(study.data)
+        check_pairs(study, corpus)
+        check_metrics(study, corpus, TASKS, (*SIZES, "lscd", "cosimlex", "wic"))
+
+    return Family(
+        settings=cale.Settings,
+        data=CaleData,
+        tasks=tuple(TASKS),
+        metrics=lambda data, evaluate: metric_names(TASKS, evaluate),
+        headlines=lambda data, evaluate: headlines(TASKS, evaluate),
+        defining=cale.defining,
+        fingerprint=fingerprint,
+        prepare=prepare,
+        execute=train_encoders(cale, CaleData, load, TASKS),
+        space=SPACE,
+    )
+
+
 def _concept() -> Family:
     from corpora.concept import ConceptData, fingerprint, load
     from evaluators.concept_tasks import TASKS
@@ -64,7 +95,7 @@ def _concept() -> Family:
         check_layers(study, backbones)
         corpus = load(study.data)
         check_batches(study, corpus)
-        check_metrics(study, corpus, TASKS)
+        check_metrics(study, corpus, TASKS, ("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"))
 
     return Family(
         settings=concept.Settings,
@@ -81,11 +112,12 @@ def _concept() -> Family:
 
 
 def _difficulty() -> Family:
-    from corpora.pairs import PairData, fingerprint, load_task
+    from corpora.pairs import PairData, load_task
     from evaluators.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE
     from trainers import difficulty
+    from trainers.judges import fingerprint
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         for name in study.data.tasks:
@@ -110,7 +142,7 @@ def _difficulty() -> Family:
     )
 
 
-FAMILIES: dict[str, Callable[[], Family]] = {"concept": _concept, "difficulty": _difficulty}
+FAMILIES: dict[str, Callable[[], Family]] = {"cale": _cale, "concept": _concept, "difficulty": _difficulty}
 
 
 def family(name: str) -> Family:

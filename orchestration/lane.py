@@ -24,6 +24,7 @@ Staged = tuple[str, int]  # run id, attempt
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
 CERTAIN = {  # errors of modules that a lane need not have imported
     "trainers.engine": "Diverged",
+    "trainers.difficulty_fit": "StackDiverged",
     "trainers.backbones": "BackboneError",
     "trainers.pair_scorer": "ScorerError",
 }
@@ -63,10 +64,19 @@ class Lane:
     """One process that executes jobs, one at a time, while another thread answers how far it is.
 
     warm: modules to import before the first job. gpus: the lane's share of a GPU, or their number; 0 means CPU.
+    models: whether results keep their models; those of a search would fill a disk.
     """
 
     def __init__(
-        self, body: Body | str, url: str, *, warm: Sequence[str], gpus: float, threads: int, checkpoint_every: int
+        self,
+        body: Body | str,
+        url: str,
+        *,
+        warm: Sequence[str],
+        gpus: float,
+        threads: int,
+        checkpoint_every: int,
+        models: bool,
     ) -> None:
         from orchestration.ledger import Ledger
 
@@ -78,7 +88,7 @@ class Lane:
 
             torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
         self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
-        self._threads, self._checkpoint_every = threads, checkpoint_every
+        self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
         self._body, self._ledger = resolved(body), Ledger(url)
         self._state = LaneState()
 
@@ -108,7 +118,7 @@ class Lane:
         began = time.perf_counter()
         for run, result in self._body(lease.job, self._world(lease, report)):
             attempt = lease.attempts[run.id]
-            self._ledger.stage(run, result, attempt)
+            self._ledger.stage(run, result if self._models else replace(result, save_model=None), attempt)
             waiting.remove(run.id)
             seconds = time.perf_counter() - began
             self._state = LaneState(staged={**self._state.staged, (run.id, attempt): seconds})

@@ -39,18 +39,24 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
+class StackDiverged(Exception):
+    """Members of a stack whose loss was not finite, each with its step and terms; all others are usable."""
+
+
 @dataclass(frozen=True, eq=False)
 class StackResult:
     """One arm and seed over all tasks.
 
-    scores: what `evaluate` made of it, task after task. trained: the adapter of each task by name; empty for an
-    arm without training.
+    scores: what `evaluate` made of it, task after task; none of a broken one. trained: the adapter of each task
+    by name; empty for an arm without training. broken: in words, where a loss was not finite, its own or that of
+    the control it is measured by; empty for a usable result.
     """
 
     settings: Settings
     seed: int | None
     scores: list[Any]
     trained: dict[str, Trained]
+    broken: list[str]
 
     def curve(self) -> list[Progress]:
         """Weighted loss terms by step, all tasks side by side as `{task}/{term}`; loss is the mean over tasks."""
@@ -88,23 +94,23 @@ def fit_stack(
     retrieval: predictions can rank candidates. threads: stacks trained side by side, each on one thread.
     report(done, total) counts optimiser steps of single models. An arm's result does not depend on the other
     requests, nor on threads: what is missing of a killed group can be requested alone.
-    Raises ValueError for settings that cannot be on these embeddings, CorpusError for a missing judge, and
-    FloatingPointError when a loss is not finite.
+    Raises ValueError for settings that cannot be on these embeddings and CorpusError for a missing judge.
     """
     for data in tasks:
         for settings, _ in requests:
             _require_possible(settings, data)
     members = _members(requests, isolate)
     progress = _Progress(sum(settings.steps for settings, _ in members) * len(tasks), report)
-    results = [StackResult(settings, seed, [], {}) for settings, seed in requests]
+    results = [StackResult(settings, seed, [], {}, []) for settings, seed in requests]
     with _on_one_thread():
         for data in tasks:
             found = train_all(members, data, threads=threads, device=device, advance=progress.advance)
             anchor = candidate_anchor(data) if retrieval else None
             said = partial(_predictions, data, found, anchor, device)
-            judge = partial(_evaluated, data.task, said, evaluate, isolate)
+            judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
             for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
                 result.scores.extend(scores)
+                result.broken.extend(_broken(data.task, found, isolate, (result.settings, result.seed)))
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
     return results
@@ -225,9 +231,24 @@ def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) ->
     return chunks
 
 
+def _broken(task: PairTask, found: Mapping[Request, Trained], isolate: bool, request: Request) -> list[str]:
+    """What is wrong with the models that a request is judged by."""
+    control = isolating(request[0]) if isolate else None
+    needed = [request] if control is None else [request, (control, request[1])]
+    wrong = [(model, found[model].broken) for model in needed if model in found and found[model].broken]
+    return [f"{task.name}, {settings.form}: {words}" for (settings, _), words in wrong]
+
+
 def _evaluated(
-    task: PairTask, said: Callable[[Request], Predictions], evaluate: Evaluate, isolate: bool, request: Request
+    task: PairTask,
+    said: Callable[[Request], Predictions],
+    found: Mapping[Request, Trained],
+    evaluate: Evaluate,
+    isolate: bool,
+    request: Request,
 ) -> Sequence[Any]:
+    if _broken(task, found, isolate, request):
+        return []
     control = isolating(request[0]) if isolate else None
     return evaluate(task, said(request), None if control is None else said((control, request[1])))
 

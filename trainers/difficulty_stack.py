@@ -50,11 +50,15 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """One trained member: its row of parameters (P,) on the CPU, and weighted loss terms by step."""
+    """One trained member: its row of parameters (P,) on the CPU, and weighted loss terms by step.
+
+    broken: in words, where its loss was first not finite; "" for a usable model.
+    """
 
     model: Model
     row: Tensor
     curve: tuple[tuple[int, dict[str, float]], ...]
+    broken: str = ""
 
 
 def layout_of(settings: Settings, d: int) -> Layout:
@@ -106,7 +110,7 @@ def train(
             kept.append((step, {name: value.tolist() for name, value in found.items()}))
             advance(len(models) * (step + 1 - (0 if len(kept) < 2 else kept[-2][0] + 1)))
 
-    descend(
+    broken = descend(
         rows,
         layout,
         terms,
@@ -117,7 +121,12 @@ def train(
     )
     rows = rows.detach().cpu()
     return [
-        Trained(model, rows[i].clone(), tuple((step, {k: v[i] for k, v in found.items()}) for step, found in kept))
+        Trained(
+            model,
+            rows[i].clone(),
+            tuple((step, {k: v[i] for k, v in found.items()}) for step, found in kept),
+            broken[i],
+        )
         for i, model in enumerate(models)
     ]
 

@@ -16,6 +16,7 @@ import numpy as np
 from corpora.cache import digest_of, entry, key_of
 from corpora.errors import CorpusError
 from corpora.pairs import STANDIN, PairData, standin_pairs
+from corpora.pairs import fingerprint as pairs_fingerprint
 from corpora.pairs_rows import Pairs, PairTask, pair_sha256
 from trainers.frozen import DEFINING, quiet
 
@@ -142,6 +143,19 @@ def judge_of(
 
         return TokenMatchStandin(backbone, standin_pairs(data), device=device)
     return CrossEncoderJudge(data.judge, resolve(data.judge), data.judge_saw, data.judge_symmetric, device)
+
+
+def fingerprint(data: PairData) -> str:
+    """Names the corpus with its targets: pairs, settings and, where a cross-encoder judges, its weights.
+
+    Raises CorpusError when a task or a file is missing, BackboneError when the judge is.
+    """
+    from trainers.backbones import backbone_fingerprint, resolve_backbone
+
+    named = pairs_fingerprint(data)
+    if data.judge in ("none", "scores_file", STANDIN):
+        return named
+    return key_of({"pairs": named, "judge": backbone_fingerprint(resolve_backbone(data.judge))})
 
 
 def judged(judge: Judge, task: PairTask) -> dict[str, np.ndarray]:

@@ -114,12 +114,14 @@ def descend(
     learning_rate: float,
     weight_decay: float,
     watch: Callable[[int, Terms], None],
-) -> None:
+) -> list[str]:
     """Train the rows `(M, P)` in place: AdamW without schedule, each model's gradient clipped to norm 1.
 
     loss_terms(step, parameters) gives the weighted terms of each model, every one (M,); `watch` sees them.
-    Raises FloatingPointError at the first loss that is not finite, naming step, model and terms.
+    Returns in words, per model, where its loss was first not finite; "" where it never was. Models are rows of
+    their own: one that has lost its numbers does not touch another's.
     """
+    broken = [""] * len(rows)
     rows.grad = torch.zeros_like(rows)
     optimiser = torch.optim.AdamW([rows], lr=learning_rate, weight_decay=weight_decay, fused=True)
     parameters = {name: view.requires_grad_() for name, view in layout.views(rows).items()}
@@ -127,18 +129,19 @@ def descend(
     for step in range(steps):
         terms = loss_terms(step, parameters)
         losses = torch.stack(list(terms.values())).sum(0)  # (M,)
-        _require_finite(step, losses, terms)
+        _note_broken(broken, step, losses, terms)
         found = torch.autograd.grad(losses.sum(), list(parameters.values()), allow_unused=True)
         for name, gradient in zip(parameters, found, strict=True):
             gradients[name].zero_() if gradient is None else gradients[name].copy_(gradient)
         clip_rows_(rows.grad)
         optimiser.step()
         watch(step, terms)
+    return broken
 
 
-def _require_finite(step: int, losses: Tensor, terms: Terms) -> None:
-    broken = (~torch.isfinite(losses)).nonzero().flatten().tolist()
-    if broken:
-        first = broken[0]
-        values = ", ".join(f"{name} {float(value[first].detach()):g}" for name, value in terms.items())
-        raise FloatingPointError(f"loss of model {first} of the stack is not finite at step {step} ({values})")
+def _note_broken(broken: list[str], step: int, losses: Tensor, terms: Terms) -> None:
+    if torch.isfinite(losses).all():
+        return
+    for model in (~torch.isfinite(losses)).nonzero().flatten().tolist():
+        values = ", ".join(f"{name} = {float(value[model].detach()):g}" for name, value in terms.items())
+        broken[model] = broken[model] or f"loss is not finite at step {step + 1}: {values}"

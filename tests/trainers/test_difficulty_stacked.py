@@ -1,6 +1,5 @@
 """A member of a stack is, to the last bit, the model it would have been alone."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -245,16 +244,28 @@ def test_identity_start_needs_the_embedding_width() -> None:
         fit_stack([(settings("pair_lex", init="identity"), 0)], [toy()], evaluate=pair_metrics)
 
 
-def test_a_loss_that_is_not_finite_stops_at_its_step() -> None:
-    data = toy()
-    broken = dataclasses.replace(data.train, gold=np.full(len(data.train.gold), np.nan))
-    with pytest.raises(FloatingPointError, match="at step 0"):
-        train(
-            [Model(settings("pair_lex"), 0, 0.25)],
-            dataclasses.replace(data, train=broken),
-            device="cpu",
-            advance=print,
-        )
+def test_a_member_that_diverges_says_where_and_leaves_the_others_alone() -> None:
+    models = [
+        Model(settings("pair_lex"), 0, 0.25),
+        Model(settings("pair_ungated"), 0, math.nan),
+        Model(settings("pair_lex"), 1, 0.25),
+    ]
+    first, wild, last = train(models, toy(), device="cpu", advance=lambda steps: None)
+    alone = train(models[:1], toy(), device="cpu", advance=lambda steps: None)[0]
+    assert wild.broken.startswith("loss is not finite at step ")
+    assert "mse = " in wild.broken
+    assert (first.broken, last.broken) == ("", "")
+    assert torch.equal(first.row, alone.row)
+
+
+def test_what_diverged_has_no_scores_and_the_rest_has_all() -> None:
+    requests = [(settings("pair_lex"), 0), (settings("pair_ungated", learning_rate=1e38), 0), (settings("pair_lex"), 1)]
+    first, wild, last = fit_stack(requests, [toy()], evaluate=pair_metrics)
+    assert not wild.scores
+    assert "pair_ungated: loss is not finite at step" in wild.broken[0]
+    assert first.scores
+    assert last.scores
+    assert same_values(first, fit_stack(requests[:1], [toy()], evaluate=pair_metrics)[0])
 
 
 def test_selection_looks_at_training_pairs_alone() -> None:
