@@ -18,7 +18,9 @@ from corpora.cale_records import (
 )
 from corpora.occurrences import Occurrence
 from evaluators.cale_tasks import TASKS
+from evaluators.comparisons import Claim, align_items, pair
 from evaluators.metrics import aggregate
+from evaluators.significance import judge
 from evaluators.tasks import evaluate, metric_names
 
 CONTEXTS = ("a {} by the water", "they went to the {} twice", "no {} here", "that old {} of hers", "the {} it was")
@@ -255,3 +257,41 @@ def test_change_and_similarity_hand_on_what_they_are_given(corpus):
 def test_a_language_that_the_corpus_lacks_has_no_texts(corpus):
     assert list(TASKS["lscd/sv"].texts(corpus)) == []
     assert list(TASKS["cosimlex/fi"].texts(corpus)) == []
+
+
+@pytest.mark.parametrize(
+    "metric", ["spcd/test/ba_all", "spcd/test/f1_sl", "spcd/dist_mean_sc_dl", "space/wup_all"]
+)
+def test_items_serve_a_verdict(corpus, metric):
+    """Three seeds of two arms: the crossed t and the two-level interval rest on the items of these scores."""
+
+    def arm(noise):
+        found = {}
+        for seed in range(3):
+            rng = np.random.default_rng([noise, seed])
+            found[seed] = figures(
+                corpus,
+                ["spcd", "space"],
+                lambda rows, rng=rng: letters(rows) + noise * rng.random((len(rows), 26)),
+            )[metric]
+        return found
+
+    treatment, control = arm(1), arm(6)
+    first = treatment[0]
+    items = align_items(
+        range(3),
+        *(
+            {seed: dict(zip(s.item_ids, s.values, strict=True)) for seed, s in runs.items()}
+            for runs in (treatment, control)
+        ),
+        aggregate=first.aggregate,
+        gold=None if first.gold is None else dict(zip(first.item_ids, first.gold, strict=True)),
+        groups=dict(zip(first.item_ids, first.group_ids, strict=True)),
+    )
+    scores = [{seed: score.value for seed, score in runs.items()} for runs in (treatment, control)]
+    pairs = replace(pair(*scores, larger_is_better=first.larger_is_better), items=items)
+    claim = Claim(claim="C", treatment="a", control="b", metric=metric, expect="better")
+    found = judge([(claim, pairs)])[0]
+    assert (found.test, found.n_groups) == ("crossed t", len(set(first.group_ids)))
+    assert found.two_level_low < found.two_level_high
+    assert found.each_run == ()  # pairs of one concept are not independent
