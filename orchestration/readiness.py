@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from evaluators.tasks import Table
     from orchestration.study import Study
 
-SIZES = ("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts")
 WIDTH = 8  # of the made-up vectors: whatever they are, the same figures come out
 
 
@@ -44,16 +43,19 @@ def check_batches(study: Study, corpus: ConceptCorpus) -> None:
             raise ValueError(f"arms.{name}: {error}") from None
 
 
-def check_metrics(study: Study, corpus: ConceptCorpus, tasks: Table) -> None:
-    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
+def check_metrics(study: Study, corpus: Any, tasks: Table, sizes: Sequence[str]) -> None:
+    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet.
+
+    sizes: the fields of `data:` that decide what there is.
+    """
     from evaluators.tasks import evaluate
 
     for name in study.evaluate:
         if len(set(tasks[name].texts(corpus))) < 2:
-            sizes = ", ".join(f"{field} = {getattr(study.data, field)}" for field in SIZES)
+            asked = ", ".join(f"{field} = {json.dumps(getattr(study.data, field))}" for field in sizes)
             raise ValueError(
                 f"evaluate: {name}: the corpus holds no two texts for it\n"
-                f"  accepted: tasks with concepts of their own; `data:` says how many: {sizes}"
+                f"  accepted: tasks with texts of their own; `data:` says which: {asked}"
             )
     vectors = np.random.default_rng(0)
     scores = evaluate(
