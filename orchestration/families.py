@@ -112,11 +112,12 @@ def _concept() -> Family:
 
 
 def _difficulty() -> Family:
-    from corpora.pairs import PairData, fingerprint, load_task
+    from corpora.pairs import PairData, load_task
     from evaluators.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE
     from trainers import difficulty
+    from trainers.judges import fingerprint
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         for name in study.data.tasks:
