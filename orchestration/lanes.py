@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from orchestration.cluster import connected, cores, lanes_that_fit
@@ -26,7 +26,7 @@ from orchestration.events import (
     RunStarted,
 )
 from orchestration.launcher import launcher
-from orchestration.pool import LaneKind, Pool
+from orchestration.pool import LaneKind, Pool, Source
 
 if TYPE_CHECKING:
     from orchestration.lane import Body
@@ -83,6 +83,28 @@ def launch(
                 stopped=outcome.stopped or later.stopped,
             )
         return outcome
+
+
+def serve(
+    open_source: Callable[[int], AbstractContextManager[Source]],
+    *,
+    ledger: Ledger,
+    resources: Resources,
+    on_event: Callable[[Event], None],
+    body: Body | str = "orchestration.execute:execute",
+    warm: Sequence[str] = WARM,
+) -> Outcome:
+    """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.
+
+    open_source is told how many runs there is room for at a time, once Ray is there. Otherwise as `launch`.
+    """
+    with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
+        room = _room(1, resources.gpus_per_run)
+        lanes = resources.lanes or room
+        kind = LaneKind(body, tuple(warm), resources.gpus_per_run, 1, resources.checkpoint_every, models=False)
+        pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS)
+        with open_source(lanes) as source:
+            return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
 
 
 @contextmanager

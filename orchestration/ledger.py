@@ -5,6 +5,7 @@
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
+    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order
     <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
@@ -26,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration import declarations
+from orchestration import declarations, suggestions
 from orchestration.declarations import Declaration
 from orchestration.drivers import Driver, driving, is_driving
 from orchestration.entry import (
@@ -256,6 +257,16 @@ class Ledger:
     def declared(self, study: str) -> Declaration | None:
         """The first claims of a study; None before its first run. Raises LedgerError when they were altered."""
         return declarations.declared(self._storage, study)
+
+    # What was searched
+
+    def suggest(self, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
+        """Write down which point a search tries as its `number`th, before its first run."""
+        suggestions.suggest(self._storage, study, search, number, point)
+
+    def suggested(self, study: str, search: str) -> list[dict[str, Any]]:
+        """The points of a search, in the order in which they were suggested."""
+        return suggestions.suggested(self._storage, study, search)
 
     # Details
 

@@ -140,10 +140,13 @@ def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) 
 
 
 def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequence[str]) -> tuple[Run, ...]:
-    return tuple(_run(study, facts, arm, name, seed) for seed in seeds for name in study.backbones for arm in arms)
+    return tuple(
+        planned_run(study, facts, arm, name, seed) for seed in seeds for name in study.backbones for arm in arms
+    )
 
 
-def _run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
+def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
+    """The run of an arm on a backbone with a seed; None for an arm without training."""
     settings, resources, of = study.arms[arm], study.resources, family(study.family)
     declared = facts.precision if resources.precision == "auto" else resources.precision
     return Run(

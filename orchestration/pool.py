@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestration.errors import StudyError
 from orchestration.events import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
@@ -23,6 +23,17 @@ START_TRIES = 3  # lanes that may die in a row before one of them was ready
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
 
+class Source(Protocol):
+    """Where jobs come from while a pool works. bell: a Ray reference, ready when there are some; None: no more."""
+
+    @property
+    def bell(self) -> Any: ...
+
+    def jobs(self) -> Sequence[Job]:
+        """The jobs for which the bell rang."""
+        ...
+
+
 @dataclass(frozen=True)
 class LaneKind:
     """What all lanes of a pool have in common; the fields are those of `Lane`."""
@@ -32,6 +43,7 @@ class LaneKind:
     gpus: float
     threads: int
     checkpoint_every: int
+    models: bool = True
 
     def start(self, url: str) -> Any:
         """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started.
@@ -109,28 +121,36 @@ class Pool:
     ) -> None:
         self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
         self.lease_seconds = lease_seconds
+        self.source: Source | None = None
+        self.tries = 1
         self.queue: deque[_Task] = deque()
         self.slots: list[_Slot] = []
         self.false_starts = 0
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
 
-    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int) -> Outcome:
-        """Work until every run is in the ledger or given up, or until asked to stop."""
-        self.queue.extend(_Task(job.runs, tries) for job in jobs)
+    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int, source: Source | None = None) -> Outcome:
+        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop."""
+        self.source, self.tries = source, tries
+        self._queue(jobs)
         try:
             self.slots = [self._open(number) for number in range(lanes)]
-            while (self.queue or self._busy()) and not self.stop.is_set():
+            while self._expecting() and not self.stop.is_set():
                 self._hand_out()
                 self._listen()
                 self._look_after()
-            stopped = bool(self.queue or self._busy())
+            stopped = self._expecting()
         finally:
             self._close()
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
 
-    def _busy(self) -> bool:
-        return any(slot.held for slot in self.slots)
+    def _queue(self, jobs: Sequence[Job]) -> None:
+        self.queue.extend(_Task(job.runs, self.tries) for job in jobs)
+
+    def _expecting(self) -> bool:
+        """Whether there is work, or more may come."""
+        bell = self.source is not None and self.source.bell is not None
+        return bell or bool(self.queue) or any(slot.held for slot in self.slots)
 
     # Lanes
 
@@ -211,11 +231,16 @@ class Pool:
         import ray
 
         owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
-        if not owners:
+        bell = self.source.bell if self.source else None
+        awaited = [*owners, bell] if bell is not None else list(owners)
+        if not awaited:
             self.stop.wait(POLL_SECONDS)
             return
-        done, _ = ray.wait(list(owners), num_returns=1, timeout=POLL_SECONDS)
+        done, _ = ray.wait(awaited, num_returns=1, timeout=POLL_SECONDS)
         for ref in done:
+            if self.source and ref == bell:
+                self._queue(self.source.jobs())
+                continue
             slot = owners[ref]
             try:
                 answer = ray.get(ref)

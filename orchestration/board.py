@@ -1,0 +1,124 @@
+"""Where a running search stands: its points, their seeds, the best so far, and who may go on."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestration.exchange import Report
+from orchestration.racing import chance_to_win
+from orchestration.run import Run
+from orchestration.search import Selection, Trial, best_of, with_score
+
+if TYPE_CHECKING:
+    from orchestration.ledger import Ledger
+    from search_spaces.space import Point
+
+
+def objective_name(index: int) -> str:
+    """How an objective is called in a report."""
+    return f"objective{index}"
+
+
+class Board:
+    """The trials of a search as they grow. Tune's thread suggests points and races them, the driver's adds scores.
+
+    on_change is told of every trial that has another seed, and of every one that is raced out. over: no more
+    points are wanted.
+    """
+
+    def __init__(self, selection: Selection, ledger: Ledger, on_change: Callable[[Trial, str], None]) -> None:
+        self.selection, self.ledger, self._on_change = selection, ledger, on_change
+        self.trials: list[Trial] = []
+        self.asked: set[str] = set()
+        self.over = threading.Event()
+        self._lock = threading.Lock()
+
+    # Tune's side
+
+    def suggest(self, number: int, point: Point) -> None:
+        """Take a new point, and write it down before anything is run for it."""
+        self.selection.run(number, point, self.selection.seeds[0])  # ValueError for what the settings refuse
+        self.ledger.suggest(self.selection.study.name, self.selection.id, number, point)
+        with self._lock:
+            assert number == len(self.trials), "points come in order"
+            self.trials.append(Trial(number=number, point=point))
+
+    def goes_on(self, number: int) -> bool:
+        """Whether the next seed of a point is worth its run."""
+        with self._lock:
+            trial, best = self.trials[number], self._leader()
+            if trial.failed or len(trial.scores) == len(self.selection.seeds):
+                return False
+            if not self.selection.search.race or best is None or best.number == number:
+                return True
+            chance = chance_to_win(self._scores(), number, best.number)
+        if chance >= self.selection.search.race:
+            return True
+        self._on_change(trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
+        return False
+
+    # The driver's side
+
+    def order(self, number: int, place: int) -> Run | Report | None:
+        """The run of a point's seed; where the point stands when the ledger has it; None beyond the budget."""
+        run = self.run(number, place)
+        if run.id not in self.asked and len(self.asked) >= self.selection.budget:
+            self.over.set()
+            return None
+        self.asked.add(run.id)
+        if self.ledger.has(run.id):
+            return self.scored(run, number)
+        return run
+
+    def run(self, number: int, place: int) -> Run:
+        return self.selection.run(number, self.trials[number].point, self.selection.seeds[place])
+
+    def scored(self, run: Run, number: int) -> Report:
+        """Note what a finished run scored; returns where the point stands."""
+        return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
+
+    def failed(self, run: Run, number: int, why: str) -> Report:
+        """Note that a run was given up; the point is not tried further."""
+        trial = self.trials[number]
+        assert run.seed is not None
+        return self._grown(replace(trial, failed={**trial.failed, run.seed: why.splitlines()[0]}))
+
+    @property
+    def best(self) -> Trial | None:
+        return best_of(self.trials, self.selection.signs)
+
+    def _grown(self, trial: Trial) -> Report:
+        with self._lock:
+            self.trials[trial.number] = trial
+        self._on_change(trial, "")
+        values = trial.mean if not trial.failed else self._worst
+        means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
+        known = {name: value for name, value in means.items() if math.isfinite(value)}
+        return {**known, "seeds": len(trial.scores), "failed": len(trial.failed)}
+
+    def _worst(self, objective: int) -> float:
+        """The worst score of any run so far, nan before the first: what a failed point is worth to the sampler."""
+        sign = self.selection.signs[objective]
+        seen = [sign * value for trial in self.trials for value in trial.values(objective)]
+        return sign * min(seen, default=math.nan)
+
+    def _leader(self) -> Trial | None:
+        """The best point that has all seeds."""
+        best = best_of(self.trials, self.selection.signs)
+        return best if best is not None and len(best.scores) == len(self.selection.seeds) else None
+
+    def _scores(self) -> np.ndarray:
+        """(points, seeds) of the first objective, larger is better; nan where a seed was not run."""
+        return table(self.trials, self.selection.seeds, self.selection.signs[0])
+
+
+def table(trials: list[Trial], seeds: tuple[int, ...], sign: int) -> np.ndarray:
+    """(trials, seeds) scores of the first objective times sign; nan where there is none."""
+    rows: list[Mapping[int, Any]] = [trial.scores for trial in trials]
+    return np.array([[sign * row[seed][0] if seed in row else math.nan for seed in seeds] for row in rows])

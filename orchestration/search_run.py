@@ -1,0 +1,65 @@
+"""A search at work: Tune suggests and races, trials ask, lanes execute, the ledger keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from orchestration.board import Board
+from orchestration.events import Event, RunFailed, RunFinished
+from orchestration.exchange import Asking, Exchange
+from orchestration.lanes import WARM, serve
+
+if TYPE_CHECKING:
+    from orchestration.lane import Body
+    from orchestration.ledger import Ledger
+    from orchestration.search import Selection, Trial
+
+
+def run_search(
+    selection: Selection,
+    ledger: Ledger,
+    *,
+    on_event: Callable[[Event], None],
+    on_change: Callable[[Trial, str], None],
+    body: Body | str = "orchestration.execute:execute",
+    warm: Sequence[str] = WARM,
+) -> bool:
+    """Search around one arm until its trials or its budget are spent; True when asked to stop before.
+
+    What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
+    is told of every trial that got a score, and with words of one that is raced out.
+    """
+    board = Board(selection, ledger, on_change)
+    asking: list[Asking] = []
+
+    def hear(event: Event) -> None:
+        on_event(event)
+        match event:
+            case RunFinished(run=run):
+                asking[0].done(run, lambda number, place: board.scored(board.run(number, place), number))
+            case RunFailed(run=run, message=why, retrying=False):
+                asking[0].done(run, lambda number, place: board.failed(board.run(number, place), number, why))
+
+    @contextmanager
+    def opened(lanes: int) -> Iterator[Asking]:
+        import ray
+
+        from orchestration.search_tune import Searching
+
+        exchange = ray.remote(num_cpus=0)(Exchange).remote()
+        asking.append(Asking(exchange, board.order))
+        searching = Searching(board, exchange, at_a_time=lanes)
+        try:
+            yield asking[0]
+        finally:
+            asking[0].close()
+            searching.stop()
+        if searching.error is not None:
+            raise searching.error
+
+    outcome = serve(
+        opened, ledger=ledger, resources=selection.study.resources, on_event=hear, body=body, warm=warm
+    )
+    return outcome.stopped
