@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from corpora.durable import flush, flush_tree
+
 log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 
@@ -78,7 +80,9 @@ def _built(place: Path, build: Callable[[Path], None]) -> dict[str, str]:
         build(draft)
         digests = {path.name: digest_of(path) for path in sorted(draft.iterdir())}
         (draft / MANIFEST).write_text(json.dumps(digests, indent=1))
+        flush_tree(draft)
         draft.rename(place)
+        flush(place.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return digests

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from corpora.durable import flush, flush_tree
 from orchestration.errors import StudyError
 
 MARKER = "result.json"  # on an object store a folder exists when it holds this
@@ -148,9 +149,9 @@ class LocalStorage:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         yield part
-        _sync_tree(part)
+        flush_tree(part)
         os.rename(part, target)
-        _sync(target.parent)
+        flush(target.parent)
 
     def publish(self, staged: str, final: str) -> bool:
         try:
@@ -159,7 +160,7 @@ class LocalStorage:
             if not self.is_whole(final):
                 raise
             return False
-        _sync(self.root)
+        flush(self.root)
         return True
 
     def move(self, name: str, to: str) -> None:
@@ -292,18 +293,3 @@ def _marker_last(files: list[str]) -> list[str]:
 def _protocols(filesystem: Any) -> tuple[str, ...]:
     protocol = filesystem.protocol
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
-
-
-def _sync(path: Path) -> None:
-    """Make what was written to a file, or the names in a folder, survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        _sync(path)
-    _sync(folder)

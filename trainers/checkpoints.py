@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from corpora.durable import flush
 from trainers.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
@@ -36,9 +37,9 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
     dist.barrier()
     if world.rank == 0:
         for file in (draft / name).rglob("*"):
-            _flush(file)
+            flush(file)
         os.replace(draft / name, world.scratch / name)
-        _flush(world.scratch)
+        flush(world.scratch)
         for step, folder in _finished(world.scratch):
             if step < curve[-1].step:
                 shutil.rmtree(folder)
@@ -65,15 +66,6 @@ def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progres
 def _finished(scratch: Path) -> list[tuple[int, Path]]:
     found = ((NAME.fullmatch(folder.name), folder) for folder in scratch.iterdir())
     return [(int(match.group(1)), folder) for match, folder in found if match]
-
-
-def _flush(path: Path) -> None:
-    """Make a file or folder durable before the name that vouches for it appears."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
