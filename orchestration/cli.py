@@ -93,8 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
     doctor = add(
         "doctor",
-        "check this machine: packages, WordNet, encoder, Ray, compiler-free DeepSpeed, MLflow",
+        "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",
         study=False,
+    )
+    doctor.add_argument(
+        "--address", metavar="ADDRESS", default=None, help="check every node of this cluster (on its head: auto)"
     )
     doctor.set_defaults(study=None)
     return parser

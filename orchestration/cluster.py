@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import secrets
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from orchestration.errors import StudyError
 
 OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
+KNOCK_SECONDS = 5.0  # for a cluster's address to answer at all
 
 
 @contextmanager
@@ -26,22 +28,46 @@ def connected(cpus: int) -> Iterator[None]:
     """
     import ray
 
+    address = os.environ.get("RAY_ADDRESS")
     if ray.is_initialized():
         yield
-        return
-    address = os.environ.get("RAY_ADDRESS")
+    elif address:
+        with joined(address):
+            yield
+    else:
+        _keep_stdout_clean()
+        try:
+            _start(cpus)
+        except Exception as error:
+            raise StudyError(_no_ray(None, error)) from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def joined(address: str) -> Iterator[None]:
+    """Be connected to the cluster at an address, "auto" for this machine's. StudyError when none answers there."""
+    import ray
+
     _keep_stdout_clean()
     try:
-        if address:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        else:
-            _start(cpus)
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
         raise StudyError(_no_ray(address, error)) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError when nothing listens there: Ray itself would try for more than ten minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def lanes_that_fit(cpus_per_lane: int, gpus_per_lane: float) -> int:
@@ -122,7 +148,7 @@ def _no_ray(address: str | None, error: Exception) -> str:
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     if address:
         return (
-            f"RAY_ADDRESS = {address}: no Ray answers there ({first})\n"
+            f"Ray at {address}: nothing answers there ({first})\n"
             f"  accepted: the address of a running cluster, or no RAY_ADDRESS for a Ray of this machine's own"
         )
     return (

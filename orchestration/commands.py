@@ -183,10 +183,11 @@ def verify(options: Namespace) -> int:
 
 
 def doctor(options: Namespace) -> int:
-    """Check this machine."""
+    """Check this machine, or every node of a cluster."""
+    from orchestration.cluster_checks import cluster_checks
     from orchestration.doctor import checks
 
-    answers = checks(options.ledger)
+    answers = cluster_checks(options.address, options.ledger) if options.address else checks(options.ledger)
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
+import sqlite3
 import sys
-from collections.abc import Callable
+import urllib.request
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
-GIB = 1024**3
-ROOM_FOR_A_STUDY = 5 * GIB  # sixteen fine-tuned MiniLM of 90 MB, checkpoints and MLflow, with room to spare
+from orchestration.node_checks import GIB, Check, listed_cards, node_checks
 
+__all__ = ["Check", "checks", "tracking"]
 
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One answer: what was looked at, whether it will do, what was found, and what mends it."""
-
-    name: str
-    ok: bool
-    found: str
-    mend: str = ""
+ANSWER_SECONDS = 5.0  # for an MLflow server
 
 
 def checks(ledger: str) -> list[Check]:
     """All checks, in the order in which a study would meet them. An encoder found nowhere here is fetched."""
-    return [_python(), _torch(), _deepspeed(), _ray(), _mlflow(), _wordnet(), _encoder(), _disk(ledger)]
+    imported = [_python(), _torch(), *(_importable(name) for name in ("deepspeed", "ray", "mlflow"))]
+    return [*imported, *node_checks(ledger), _cluster_named(), tracking(ledger)]
 
 
 def _python() -> Check:
@@ -39,18 +31,22 @@ def _torch() -> Check:
 
     from trainers.engine import best_precision
 
+    there = listed_cards()
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
         with suppress(ModuleNotFoundError):  # the extra `gpu`
             device += f", {torch.cuda.utilization()} % busy"
+    elif isinstance(there, int) and there:
+        found = f"{torch.__version__} uses none of the {there} GPUs"
+        return Check(name="torch", ok=False, found=found, mend="SEMRAY_TORCH=gpu make environment, from scratch")
     else:
         device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
     found = f"{torch.__version__} on {device}, trains in {best_precision(kind)}"
     return Check(name="torch", ok=True, found=found)
 
 
-def _importable(name: str, mend: str) -> Check:
+def _importable(name: str) -> Check:
     from importlib import import_module
     from importlib.metadata import version
 
@@ -58,55 +54,50 @@ def _importable(name: str, mend: str) -> Check:
         import_module(name)
         return Check(name=name, ok=True, found=version(name))
     except ImportError as error:
-        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend=mend)
+        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend="make environment")
 
 
-def _deepspeed() -> Check:
-    return _importable("deepspeed", "make environment")
-
-
-def _ray() -> Check:
-    return _importable("ray", "make environment")
-
-
-def _mlflow() -> Check:
-    return _importable("mlflow", "make environment")
-
-
-def _located(name: str, locate: Callable[[], Path]) -> Check:
-    """A part that is found or says itself what mends it."""
-    from corpora.errors import CorpusError
-    from trainers.backbones import BackboneError
+def _cluster_named() -> Check:
+    """RAY_ADDRESS makes every study of this shell look for a cluster."""
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        return Check(name="RAY_ADDRESS", ok=True, found="not set: studies run on this machine")
+    from orchestration.cluster import connected
+    from orchestration.errors import StudyError
 
     try:
-        return Check(name=name, ok=True, found=str(locate()))
-    except (CorpusError, BackboneError) as error:
-        return Check(name=name, ok=False, found="not found", mend=str(error))
+        with connected(1):
+            return Check(name="RAY_ADDRESS", ok=True, found=address)
+    except StudyError as error:
+        return Check(name="RAY_ADDRESS", ok=False, found=f"{address}: nothing answers", mend=str(error))
 
 
-def _wordnet() -> Check:
-    from corpora.wordnet_files import locate
+def tracking(ledger: str) -> Check:
+    """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
+    from orchestration.tracking import default_uri
 
-    return _located("WordNet 3.0", lambda: locate().place)
+    uri = default_uri(ledger)
+    shown = uri.rpartition("@")[2]  # never a password
+    mend = "start it, or unset MLFLOW_TRACKING_URI; a study runs without it and `semray sync` catches up"
+    try:
+        if uri.startswith("http"):
+            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=ANSWER_SECONDS) as answer:
+                answer.read()
+        elif uri.startswith("sqlite:///"):
+            _readable(uri.removeprefix("sqlite:///"))
+    except (OSError, sqlite3.Error) as error:
+        return Check(name="MLflow", ok=False, found=f"{shown}: {error}", mend=mend)
+    return Check(name="MLflow", ok=True, found=shown)
 
 
-def _encoder() -> Check:
-    from trainers.backbones import resolve_backbone
-
-    return _located("all-MiniLM-L6-v2", lambda: resolve_backbone("all-MiniLM-L6-v2"))
-
-
-def _disk(ledger: str) -> Check:
-    if "://" in ledger:
-        return Check(name="ledger", ok=True, found=f"{ledger} (an object store)")
-    folder = Path(ledger).absolute()
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    writable = os.access(folder, os.W_OK)
-    return Check(
-        name="ledger",
-        ok=writable and free > ROOM_FOR_A_STUDY,
-        found=f"{ledger}: {free / GIB:.0f} GiB free" + ("" if writable else ", not writable"),
-        mend=f"give --ledger a writable folder with {ROOM_FOR_A_STUDY / GIB:.0f} GiB",
-    )
+def _readable(path: str) -> None:
+    """Raises sqlite3.Error or OSError for a database that is damaged or may not be written."""
+    if not os.path.exists(path):
+        return
+    if not os.access(path, os.W_OK):
+        raise PermissionError("may not be written")
+    database = sqlite3.connect(path, timeout=ANSWER_SECONDS)
+    try:
+        database.execute("select count(*) from sqlite_master").fetchone()
+    finally:
+        database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,12 +12,13 @@ import pytest
 
 from orchestration.ledger import Ledger
 from tests.cluster_day import Laptop, laptop
-from tests.hosts import Host, hosts, missing
+from tests.hosts import SHARED, Host, hosts, missing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
 SUBMIT = ["job", "submit", "--working-dir", "."]
 RUN = ["--", "python", "-m", "orchestration", "run"]
+DOCTOR = ["--", "python", "-m", "orchestration", "doctor", "--address", "auto"]
 RUNS = 1 + 2 * 3  # B0 has no seeds
 ENTRIES = RUNS + 1 + 1  # in MLflow: the comparison and the study too
 
@@ -73,6 +75,7 @@ def test_every_node_comes_up_with_the_token(here: Laptop, machines: list[Host]) 
         ({"RAY_AUTH_MODE": "disabled"}, "Missing authentication token"),
         ({"RAY_AUTH_TOKEN": "0" * 48}, "Invalid authentication token"),
     ],
+    ids=["none", "a wrong one"],
 )
 def test_a_job_without_the_token_is_refused(here: Laptop, jobs: str, setting: dict[str, str], said: str) -> None:
     refused = here.ray(*SUBMIT, "--address", jobs, "--", "touch", "/mnt/semray/intruder", check=False, **setting)
@@ -111,6 +114,29 @@ def test_mlflow_shows_it(here: Laptop) -> None:
         client = MlflowClient(tracking_uri=address)
         (experiment,) = (e for e in client.search_experiments() if e.name == "day")
         assert len(client.search_runs([experiment.experiment_id])) == ENTRIES
+
+
+def test_the_doctor_finds_nothing(here: Laptop, jobs: str) -> None:
+    job = here.ray(*SUBMIT, "--address", jobs, *DOCTOR)
+    assert "MISSING" not in job.stdout
+    assert re.search("ok +shared storage +written on 3 nodes and read on 3", job.stdout)
+
+
+def test_the_doctor_names_what_is_broken(here: Laptop, jobs: str, machines: list[Host]) -> None:
+    """A node without the shared folder, another whose token others may read, and no MLflow."""
+    head, one, other = machines
+    one.run(f"umount {SHARED}")
+    (other.home / ".ray/auth_token").chmod(0o644)
+    head.run("kill $(pgrep -f 'mlflow server') && sleep 2")
+    job = here.ray(*SUBMIT, "--address", jobs, *DOCTOR, check=False)
+    named = dict(re.findall("^MISSING +(shared storage|token|MLflow|[^ ]+) +(.*)$", job.stdout, re.M))
+    assert f"{one.name} does not see what" in named.pop("shared storage")
+    assert f"{other.name}: " in named.pop("token")
+    assert "127.0.0.1:5000" in named.pop("MLflow")
+    assert named == {}
+    one.run(f"mount --bind {here.folder}/shared {SHARED}")
+    (other.home / ".ray/auth_token").chmod(0o600)
+    here.ray("up", "-y", "--no-restart", "--no-config-cache", "cluster.yaml")
 
 
 def test_a_finished_study_computes_nothing(here: Laptop, jobs: str) -> None:
