@@ -29,7 +29,13 @@ def metric_names(place: str) -> dict[str, bool]:
 def distance_names(place: str) -> dict[str, bool]:
     """What `distance_scores` can yield: pairs of one concept should be near, others far."""
     figures = ["dist_mean", *(f"dist_q{percent:02d}" for percent in QUANTILES)]
-    return {f"{place}/{figure}_{short}": short.startswith("dc") for figure in figures for short in SHORT}
+    names = {f"{place}/{figure}_{short}": short.startswith("dc") for figure in figures for short in SHORT}
+    return names | {f"{place}/dist_spread": True}
+
+
+def distance_metrics(place: str) -> dict[str, str]:
+    """Category -> the metric whose items are the distances of its pairs."""
+    return {category: f"{place}/dist_mean_{short}" for category, short in zip(CATEGORIES, SHORT, strict=True)}
 
 
 def baseline_names(place: str) -> dict[str, bool]:
@@ -78,7 +84,8 @@ def pair_scores(
 def distance_scores(place: str, items: Items, distances: np.ndarray, category: np.ndarray) -> list[Score]:
     """Mean and quantiles of the distance by category (CALE, figure 1); the items of a mean are the distances.
 
-    distances, category (N,). A category without pairs yields nothing.
+    dist_spread is how much farther DC/DL lies than SC/SL. distances, category (N,). A category without pairs yields
+    nothing.
     """
     scores = []
     for number, short in enumerate(SHORT):
@@ -91,6 +98,9 @@ def distance_scores(place: str, items: Items, distances: np.ndarray, category: n
         for percent, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True):
             metric = f"{place}/dist_q{percent:02d}_{short}"
             scores.append(Score(metric=metric, value=float(value), larger_is_better=better))
+    near, far = (distances[category == CATEGORIES.index(name)] for name in ("SC/SL", "DC/DL"))
+    if len(near) and len(far):
+        scores.append(Score(metric=f"{place}/dist_spread", value=float(far.mean() - near.mean())))
     return scores
 
 

@@ -6,7 +6,7 @@ A new family is a module in `trainers`, a search space, a test and one entry in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ class Family:
     execute trains and evaluates runs of one job; stacked families take many runs in one job.
     space: the settings that a search may move; empty where there is none.
     selection: tasks on development data (dev/...) that only a search may name; other such stand in `tasks`.
+    distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
     """
 
     settings: type
@@ -44,6 +45,7 @@ class Family:
     stacked: bool = False
     space: Space = ()
     selection: tuple[str, ...] = ()
+    distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def dev_tasks(self) -> tuple[str, ...]:
@@ -54,6 +56,7 @@ class Family:
 def _cale() -> Family:
     from corpora.cale import SIZES, CaleData, fingerprint, load
     from evaluators.cale_tasks import TASKS
+    from evaluators.concept_differentiation import distance_metrics
     from evaluators.tasks import headlines, metric_names
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_metrics
@@ -79,6 +82,7 @@ def _cale() -> Family:
         prepare=prepare,
         execute=train_encoders(cale, CaleData, load, TASKS),
         space=SPACE,
+        distributions={"cosine distance": distance_metrics("spcd")},
     )
 
 

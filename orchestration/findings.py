@@ -72,6 +72,22 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """The items of one arm on one backbone, over all its seeds: for each part, counts in equal bins and the mean.
+
+    low and high, the ends of the bins, are the same for all arms.
+    """
+
+    quantity: str  # what is counted: "cosine distance"
+    arm: str
+    backbone: str
+    low: float
+    high: float
+    counts: Mapping[str, tuple[int, ...]]
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """A study and what came of it.
 
@@ -97,6 +113,7 @@ class Findings:
     runs: tuple[RunRow, ...]
     findings: tuple[Finding, ...]
     headlines: tuple[str, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
 

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from orchestration.report_tables import agreement, anchor, difference, known
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from evaluators.verdicts import Verdict
-    from orchestration.findings import Finding, Findings, RunRow
+    from orchestration.findings import Distribution, Finding, Findings, RunRow
 
 INK, FAINT, PAPER = "#1b1f24", "#8a9099", "#fdfdfc"  # replaced by the page's variables in the SVG
 COLOURS = {
@@ -32,6 +33,8 @@ COLOURS = {
 }
 MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
+# One part of a distribution each, told apart by dashes too: same concept solid, other concepts broken.
+LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
@@ -56,12 +59,16 @@ STYLE: dict[str, Any] = {
 
 
 def every(findings: Findings) -> dict[str, Figure]:
-    """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves."""
+    """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
     drawn = {"forest": forest(findings)} if findings.findings else {}
     for finding in findings.findings:
         if finding.verdict.per_seed:
             drawn[f"seeds-{anchor(finding.verdict)}"] = pairs(finding)
-    return drawn | ({"curves": curves(findings)} if findings.has_curves else {})
+    if findings.has_curves:
+        drawn["curves"] = curves(findings)
+    if findings.distributions:
+        drawn["distributions"] = distributions(findings)
+    return drawn
 
 
 def forest(findings: Findings) -> Figure:
@@ -232,6 +239,36 @@ def _curve_panel(axes: Axes, rows: Sequence[RunRow]) -> None:
             sum(values) / len(values) for values in zip(*([y for _, y in row.curve] for row in rows), strict=True)
         ]
         axes.plot(shared.pop(), means, color=INK, lw=1.1)
+    axes.margins(x=0.02)
+
+
+def distributions(findings: Findings) -> Figure:
+    """Share of the items by value, a line per part and a tick at its mean, one panel per arm and backbone."""
+    columns = min(3, len(findings.distributions))
+    lines = -(-len(findings.distributions) // columns)
+    with _style():
+        figure = _figure(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
+        panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+        for axes, found in zip(panels.flat, findings.distributions, strict=False):
+            _distribution_panel(axes, found)
+            axes.set_title(found.arm if len(findings.backbones) == 1 else f"{found.arm} on {found.backbone}")
+        for axes in list(panels.flat)[len(findings.distributions) :]:
+            axes.set_visible(False)
+        panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
+        panels[0, 0].set_ylabel("share of items")
+        figure.legend(
+            *panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False
+        )
+    return figure
+
+
+def _distribution_panel(axes: Axes, found: Distribution) -> None:
+    for (part, counts), (colour, dash) in zip(found.counts.items(), cycle(LINES)):
+        width = (found.high - found.low) / len(counts)
+        edges = [found.low + width * place for place in range(len(counts) + 1)]
+        shares = [count / sum(counts) for count in counts]
+        axes.stairs(shares, edges, color=colour, ls=dash, lw=1.1, label=part)
+        axes.plot([found.means[part]], [0], marker=3, ms=6, color=colour, clip_on=False)
     axes.margins(x=0.02)
 
 

@@ -66,6 +66,7 @@ def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[s
         ],
         "forest": drawn.get("forest", ""),
         "curves": drawn.get("curves", ""),
+        "distributions": drawn.get("distributions", ""),
         "trouble": _trouble(findings),
         "compared": compared,
         "rest": rest,
