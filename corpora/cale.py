@@ -23,11 +23,12 @@ from corpora.cale_build import from_published, from_semcor
 from corpora.cale_records import CATEGORIES, CaleCorpus, Occurrences, Pairs
 from corpora.cale_tables import Spcd, read_spcd, write_spcd
 from corpora.errors import CorpusError
+from corpora.spcd import rules_of
 from corpora.texts import keyed_sha256
 from corpora.wordnet import read as read_wordnet
 
-# Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
-BUILDER = 1
+# Part of every fingerprint: raise it whenever the same sources and settings would give other rows or files.
+BUILDER = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +96,6 @@ CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cosimlex": cosimlex.LANGUAGES,
     }
 )
-RULES = (
-    *("seed", "length_unit", "min_len", "max_len", "multi_sense", "min_count"),
-    *("partner_pool", "val", "test"),
-)
 
 
 def fingerprint(data: CaleData) -> str:
@@ -157,7 +154,7 @@ def _spcd(data: CaleData) -> tuple[str, Callable[[], Spcd]]:
         content |= {"published": spcd_published.digest_of(published)}
         return key_of(content), lambda: from_published(published, read_wordnet(wordnet))
     semcor = semcor_files.locate(data.semcor)
-    content |= {"semcor": semcor.digests(), "rules": {name: getattr(data, name) for name in RULES}}
+    content |= {"semcor": semcor.digests(), "rules": rules_of(data)}
     return key_of(content), lambda: from_semcor(data, semcor, read_wordnet(wordnet))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from corpora import semcor, spcd_published
 from corpora.cale_records import Occurrences, Pairs, Tagged
 from corpora.cale_tables import Spcd
 from corpora.semcor_files import SemcorFiles
-from corpora.spcd import synset_id, tagged
+from corpora.spcd import rules_of, synset_id, tagged
 from corpora.spcd_pairs import digests_of, pairs_of
 from corpora.wordnet import Wordnet
 from corpora.wu_palmer import WuPalmer
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 def from_semcor(data: CaleData, files: SemcorFiles, lexicon: Wordnet) -> Spcd:
     """SPCD by the rules of the data block; the same files and rules give the same bytes."""
     rows = tagged(semcor.read(files.texts), lexicon, data)
-    return _spcd(rows, pairs_of(rows, seed=data.seed, partner_pool=data.partner_pool), lexicon)
+    pairs = pairs_of(rows, seed=data.seed, partner_pool=data.partner_pool)
+    return _spcd(rows, pairs, lexicon, rules_of(data))
 
 
 def from_published(published: Mapping[str, Iterable[spcd_published.Row]], lexicon: Wordnet) -> Spcd:
     """SPCD as its authors paired it."""
-    return _spcd(*spcd_published.spcd_of(published, lexicon), lexicon)
+    return _spcd(*spcd_published.spcd_of(published, lexicon), lexicon, {"pairs": "as published"})
 
 
-def _spcd(rows: Sequence[Tagged], pairs: Mapping[str, Pairs], lexicon: Wordnet) -> Spcd:
+def _spcd(rows: Sequence[Tagged], pairs: Mapping[str, Pairs], lexicon: Wordnet, rules: Mapping[str, Any]) -> Spcd:
     similarity = WuPalmer(lexicon)
     synsets = [synset_id(row.concept) for row in rows]
     test = zip(pairs["test"].anchor.tolist(), pairs["test"].partner.tolist(), strict=True)
@@ -40,4 +41,5 @@ def _spcd(rows: Sequence[Tagged], pairs: Mapping[str, Pairs], lexicon: Wordnet) 
         pairs=pairs,
         wu_palmer=np.array([similarity(synsets[a], synsets[b]) for a, b in test], np.float64),
         digests=digests_of(rows, pairs),
+        rules=rules,
     )

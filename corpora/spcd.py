@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpora.cale_records import POS, SPLITS, Tagged
 from corpora.occurrences import Occurrence
@@ -23,6 +23,11 @@ from corpora.wordnet import Synset, Wordnet
 if TYPE_CHECKING:
     from corpora.cale import CaleData
 
+# The fields of the data block that decide which rows there are.
+RULES = (
+    *("seed", "length_unit", "min_len", "max_len", "multi_sense", "min_count"),
+    *("partner_pool", "val", "test"),
+)
 _PLAIN = re.compile(r"[a-z]{3,}")
 
 
@@ -55,6 +60,10 @@ def _of_sentence(sentence: Sentence, lexicon: Wordnet, data: CaleData) -> Iterat
             pos=synset.pos,
             lexname=synset.lexname,
         )
+
+
+def rules_of(data: CaleData) -> dict[str, Any]:
+    return {name: getattr(data, name) for name in RULES}
 
 
 def concept_of(synset: Synset) -> str:

@@ -82,6 +82,15 @@ def test_the_second_load_is_from_the_cache(
     assert len(smaller.pairs["test"]) == 5
 
 
+def test_the_cached_folder_says_what_it_is(data: CaleData, corpus: CaleCorpus, own_cache: Path) -> None:
+    (about,) = own_cache.glob("cale/*/about.json")
+    told = json.loads(about.read_text())
+    assert told["rules"]["min_len"] == 4
+    assert told["counts"]["test"]["pairs"] == len(corpus.pairs["test"])
+    assert told["counts"]["val"]["SC/SL"] == int((corpus.pairs["val"].category == 0).sum())
+    assert "Princeton" in told["licence"]
+
+
 def test_another_process_builds_the_same(data: CaleData, corpus: CaleCorpus, tmp_path: Path) -> None:
     """Another cache, another hash seed of Python, another order of the archive's files."""
     packed = write_archive(tmp_path / "other.tar.gz", dict(reversed(tagfiles().items())))
