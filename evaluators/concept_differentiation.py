@@ -84,8 +84,8 @@ def pair_scores(
 def distance_scores(place: str, items: Items, distances: np.ndarray, category: np.ndarray) -> list[Score]:
     """Mean and quantiles of the distance by category (CALE, figure 1); the items of a mean are the distances.
 
-    dist_spread is how much farther DC/DL lies than SC/SL. distances, category (N,). A category without pairs yields
-    nothing.
+    dist_spread is how much farther DC/DL lies than SC/SL. distances, category (N,). A category without pairs
+    yields nothing.
     """
     scores = []
     for number, short in enumerate(SHORT):

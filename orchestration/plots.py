@@ -248,7 +248,7 @@ def distributions(findings: Findings) -> Figure:
     lines = -(-len(findings.distributions) // columns)
     with _style():
         figure = _figure(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
-        panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+        panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
         for axes, found in zip(panels.flat, findings.distributions, strict=False):
             _distribution_panel(axes, found)
             axes.set_title(found.arm if len(findings.backbones) == 1 else f"{found.arm} on {found.backbone}")
