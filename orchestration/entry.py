@@ -156,6 +156,7 @@ def _figures(point: Progress) -> dict[str, float]:
     return {
         "loss": point.loss,
         **{f"loss/{term}": value for term, value in point.terms.items()},
+        **point.figures,
         "learning_rate": point.learning_rate,
         "sentences_per_second": point.sentences_per_second,
     }

@@ -133,8 +133,8 @@ def fit(
 
 
 def loss(encode: Encode, batch: CaleBatch, settings: Settings, world: World) -> dict[str, Tensor]:
-    """The contrastive term of one step, and figures beside it: mean distance of the pairs of one concept
-    (pos_dist) and of the others (neg_dist), and the share of the others that are nearer than the margin.
+    """The contrastive term of one step; without gradient the mean distance of the pairs of one concept (pos_dist)
+    and of the others (neg_dist), and the share of the others that are nearer than the margin (active_neg_share).
 
     A step without pairs of one kind has no figure for it. Gradients and figures are averaged over workers, and
     each divides by the count over all of them.

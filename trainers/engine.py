@@ -117,10 +117,11 @@ def _step(
     began = time.perf_counter()
     batch = batches(step)
     terms = loss(engine, batch)
-    total = torch.stack([term for term in terms.values() if term.requires_grad]).sum()
+    learnt = {name: term for name, term in terms.items() if term.requires_grad}
+    total = torch.stack(list(learnt.values())).sum()
     values = _values(terms, total, world)
     if not math.isfinite(values["loss"]):
-        raise Diverged(step + 1, {name: values[name] for name in terms})
+        raise Diverged(step + 1, {name: values[name] for name in learnt})
     rate = max(group["lr"] for group in engine.optimizer.param_groups)
     engine.backward(total)
     engine.step()
@@ -128,7 +129,8 @@ def _step(
         step=step + 1,
         steps=steps,
         loss=values["loss"],
-        terms={name: values[name] for name in terms},
+        terms={name: values[name] for name in learnt},
+        figures={name: values[name] for name in terms if name not in learnt},
         learning_rate=rate,
         sentences_per_second=len(batch) / (time.perf_counter() - began),
     )

@@ -12,12 +12,16 @@ Precision = Literal["fp32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run is. `terms`: weighted loss terms of the step and figures beside them; rates are per second."""
+    """Where a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
+
+    figures: what the family shows of a step besides, by name.
+    """
 
     step: int
     steps: int
     loss: float
     terms: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
     learning_rate: float = 0.0
     sentences_per_second: float = 0.0
 

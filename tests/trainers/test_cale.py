@@ -182,7 +182,8 @@ def test_training_parts_concepts_and_the_control_does_not(backbone: Path):
         of_one = TRAIN.same_lemma  # at equal lemma: else the lemma alone would part them
         gaps[pairs] = distances[of_one & ~rows.label].mean() - distances[of_one & rows.label].mean()
         assert [p.step for p in curve] == list(range(1, 61))
-        assert curve[5].loss == pytest.approx(curve[5].terms["contrastive"])
+        assert curve[5].terms == {"contrastive": curve[5].loss}
+        assert set(curve[5].figures) == {"pos_dist", "neg_dist", "active_neg_share"}
     assert gaps["all"] > gaps["shuffled"] + 0.05
 
 
@@ -229,7 +230,7 @@ def test_a_restored_run_consumes_the_remaining_pairs_alone(
 def _share(rank: int, size: int, folder: Path) -> None:
     settings = replace(SHORT, steps=4, batch_size=12)
     encoder, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
-    found = {"terms": [p.terms for p in curve], "vectors": encoder.encode(SOME).tolist()}
+    found = {"terms": [{"loss": p.loss, **p.figures} for p in curve], "vectors": encoder.encode(SOME).tolist()}
     (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
 
 

@@ -1,0 +1,142 @@
+"""A study of the cale family from its file to its report, on a SemCor of tiny files; and what such a study may claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestration import plots, report
+from orchestration.errors import StudyError
+from orchestration.execute import execute
+from orchestration.findings import Findings
+from orchestration.ledger import Ledger
+from orchestration.plan import gather_facts, plan, prepare
+from orchestration.report_html import html
+from orchestration.run import Job
+from orchestration.study import Study
+from orchestration.verdicts import declare, find
+from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
+from tests.tiny import tiny_backbone
+from trainers.world import World
+
+STUDY = """\
+question: Do concepts teach more than words?
+family: cale
+backbones: [PLACE/tiny]
+seeds: 2
+data:
+  {semcor: PLACE, wordnet: PLACE/wordnet, min_len: 4, val: 0.2, test: 0.2, threshold_pairs: 60, test_pairs: 150,
+   val_pairs: 60}
+train: {steps: 6, batch_size: 8, learning_rate: 1.0e-3, max_length: 48}
+arms:
+  1L1C: {train: false, readout: lemma}
+  base: {train: false}
+  layers-mid: {train: false, readout: target, layers: [2, 3]}
+  printed: {loss: printed}
+  wic: {pairs: same_lemma}
+  shuffled: {pairs: shuffled}
+  cale: {}
+evaluate: [spcd, space, dev/spcd]
+compare:
+  - {claim: C1, treatment: cale, control: wic, metric: spcd/test/ba_all, expect: better, matched_control: shuffled, signal: concepts}
+  - {claim: C2, treatment: cale, control: base, metric: spcd/test/ba_all, expect: better}
+  - {claim: C3, treatment: layers-mid, control: 1L1C, metric: spcd/test/ba_all, expect: better}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    write_archive(folder / "semcor3.0.tar.gz", tagfiles())
+    write_lexicon(folder / "wordnet")
+    tiny_backbone(folder / "tiny")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+
+
+def study_of(place: Path, old: str = "", new: str = "") -> Study:
+    assert STUDY.count(old) == 1 or not old
+    text = STUDY.replace(old, new) if old else STUDY
+    (place / "small.yaml").write_text(text.replace("PLACE", str(place)))
+    return Study.load(place / "small.yaml")
+
+
+@pytest.fixture(scope="module")
+def findings(place: Path) -> Findings:
+    """Every run of the study, executed here one after another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        study, ledger = study_of(place), Ledger(place / "ledger")
+        planned = plan(study, gather_facts(study))
+        prepare(study)
+        declare(study, planned.runs, ledger)
+        for run in planned.runs:
+            attempt = ledger.lease(run.id)
+            ((_, result),) = execute(Job(runs=(run,)), World())
+            ledger.stage(run, replace(result, save_model=None), attempt)
+            ledger.commit(run.id, attempt)
+        return find(study, planned.runs, ledger)
+
+
+def test_the_report_shows_1l1c_and_the_target_beside_every_gain(findings: Findings) -> None:
+    """On the terminal's first screen, in Markdown and on the page; 1L1C is what the counts of pairs say."""
+    assert len(findings.with_status("finished")) == 3 + 4 * 2
+    for text in (report.table(findings), report.markdown(findings)):
+        assert all(f"{arm} " in text for arm in ("1L1C", "base", "layers-mid", "cale"))
+    alone, base = (findings.of(arm, findings.backbones[0])[0].metrics for arm in ("1L1C", "base"))
+    decided = alone["spcd/threshold"] == 0.5  # halfway between one lemma and two; else it says no to all
+    expected = base["spcd/1l1c/ba_all"] if decided else 0.5
+    assert alone["spcd/test/ba_all"] == pytest.approx(expected, abs=1e-9)
+    assert {finding.verdict.claim for finding in findings.findings} == {"C1", "C2", "C3"}
+
+
+def test_distances_of_every_arm_are_shown_by_category(findings: Findings) -> None:
+    shown = {found.arm: found for found in findings.distributions}
+    assert set(shown) == set(findings.arms)
+    for found in shown.values():
+        assert found.quantity == "cosine distance"
+        assert len(found.counts["SC/SL"]) == 50
+    runs = len(findings.of("cale", findings.backbones[0]))
+    assert {part: sum(counts) for part, counts in shown["cale"].counts.items()} == {
+        part: runs * sum(counts) for part, counts in shown["base"].counts.items()
+    }
+    means = shown["base"].means
+    row = findings.of("base", findings.backbones[0])[0].metrics
+    assert means["DC/DL"] - means["SC/SL"] == pytest.approx(row["spcd/dist_spread"], abs=1e-6)
+    assert 'id="distributions"' in html(findings, plots.every(findings))
+
+
+def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> None:
+    run = findings.of("cale", findings.backbones[0])[0].id
+    names = set(Ledger(place / "ledger").curve(run)["name"].to_pylist())
+    assert {"loss", "loss/contrastive", "pos_dist", "neg_dist", "active_neg_share"} <= names
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "  1L1C: {train: false, readout: lemma}\n",
+            "  1L1C: {markers: added}\n",
+            r"compare: C2: cale - base alone says little\n  accepted: .*\{readout: lemma\}",
+        ),
+        (
+            "readout: target, layers: [2, 3]",
+            "readout: mean, max_length: 40",
+            r"compare: C2: .*\n  accepted: .*\{readout: target",
+        ),
+        ("control: wic", "control: printed", r"C1: control = printed has loss printed\n  accepted: "),
+        ("[2, 3]", "[3, 4]", r"arms\.layers-mid\.layers = \[3, 4\]\n  accepted: 1 to 3"),
+        ("batch_size: 8", "batch_size: 80000", r"arms\.\w+: train\.batch_size = 80000\n  accepted: at most \d+"),
+        ("dev/spcd]", "lscd/en]", r"evaluate: lscd/en: .*\n  accepted: .*lscd = \[\]"),
+    ],
+)
+def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        prepare(study_of(place, old, new))
