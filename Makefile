@@ -1,7 +1,8 @@
 # make quickstart   a real study on this machine: from nothing to verdicts
 # make test         everything that must hold, on a bare machine, in minutes
 # make test-long    the tests that take longer
-# make lint         style and types
+# make lint         style and types; known vulnerabilities are shown
+# make audit        known vulnerabilities of what is pinned; fails when there are any
 # make bench        what is fast, against whom (results in benchmarks/results)
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/nu
 # $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
 apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
 
-.PHONY: help quickstart environment wordnet test test-long lint bench clean
+.PHONY: help quickstart environment wordnet test test-long lint audit bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -63,6 +64,13 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	-@$(MAKE) --no-print-directory audit
+
+# Without a way to the service that knows vulnerabilities nothing is checked, and that is said.
+audit: $(READY)
+	@said=$$($(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeout 10 -r constraints.txt 2>&1); code=$$?; \
+	case "$$said" in *requests.exceptions*) echo "audit: nothing was checked, the service cannot be reached";; \
+	  *) echo "$$said" | grep -v "could not be audited"; exit $$code;; esac
 
 bench: $(READY) wordnet
 	@for script in $$(ls benchmarks/*.py | grep -v tables.py); do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from orchestration.environment import environment
 from orchestration.errors import StudyError
+from orchestration.names import NAME_WORDS, is_path_component
 from orchestration.run import Result, Run
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def write_entry(folder: Path, run: Run, result: Result, attempt: int) -> None:
     metrics = {score.metric: _metric(score) for score in result.scores}
     if len(metrics) != len(result.scores):
         raise ValueError(f"{run.label}: two scores of one metric in {[score.metric for score in result.scores]}")
+    if wrong := [name for name in metrics if not all(map(is_path_component, name.split("/")))]:
+        raise ValueError(f"{run.label}: metric {wrong[0]!r}\n  accepted: parts joined by /, each {NAME_WORDS}")
     body = {
         "metrics": metrics,
         "seconds": dict(result.seconds),

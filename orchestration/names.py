@@ -1,4 +1,4 @@
-"""Names in a message: those that are accepted, and the one that was probably meant."""
+"""Names: those that are accepted, the one that was probably meant, and which may become part of a path."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 LIST_AT_MOST = 12  # of longer lists only those nearest to what was written are repeated
+
+NAME_BYTES = 200  # file systems take 255, with room for what we add
+NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
+
+
+def is_path_component(name: str) -> bool:
+    """Whether a name can be one part of a path, on a disk or in a URL, and leads nowhere else."""
+    fits = 0 < len(name.encode(errors="replace")) <= NAME_BYTES and name == name.strip()
+    return fits and not name.startswith(".") and name.isprintable() and not set("/\\") & set(name)
 
 
 def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:

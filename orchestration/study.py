@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from orchestration.checking import WRONG, Checker, words
 from orchestration.document import Place, read
-from orchestration.names import names_accepted
+from orchestration.errors import StudyError
+from orchestration.names import NAME_WORDS, is_path_component, names_accepted
 from orchestration.schema import DEFAULT_SEEDS, Comparison, Growing, Resources, Search, Seed, Seeds, Text
 from orchestration.search_check import check_search
 
@@ -42,6 +43,8 @@ class Study:
     def load(path: str | Path) -> Study:
         """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted."""
         document = read(Path(path))
+        if not is_path_component(document.path.stem):  # it names folders: reports, the lock, the declaration
+            raise StudyError(f"{document.path}: names its study {document.path.stem!r}\n  accepted: {NAME_WORDS}")
         check = Checker(document)
         parts = _parts(check)
         check.finish()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import os
 import re
 import shutil
@@ -19,6 +22,8 @@ from trainers.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"
+DIGESTS = "digests.json"
+log = logging.getLogger(__name__)
 
 
 def save(engine: Any, world: World, curve: list[Progress]) -> None:
@@ -36,6 +41,7 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
     )
     dist.barrier()
     if world.rank == 0:
+        (draft / name / DIGESTS).write_text(json.dumps(_digests(draft / name)))
         for file in (draft / name).rglob("*"):
             flush(file)
         os.replace(draft / name, world.scratch / name)
@@ -51,16 +57,40 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
 def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progress]:
     """Put the newest finished checkpoint into the engine and return its curve; an empty curve without one.
 
-    readable: the classes that may come out of the files beside tensors and plain data.
+    readable: the classes that may come out of the files beside tensors and plain data. A checkpoint that is not as
+    it was written, on any rank, is not opened: the run begins again.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     finished = _finished(scratch)
     if not finished:
         return []
     _, folder = max(finished)
+    if not _intact_everywhere(folder, engine.device):
+        log.warning("checkpoints: %s is not as it was written; the run begins again", folder)
+        return []
     with _only(readable):
         _, client_state = engine.load_checkpoint(str(scratch), tag=folder.name)
     return [Progress(**fields) for fields in client_state["curve"]]
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """sha256 of every file of a checkpoint, by its path there."""
+    found = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS):
+        with file.open("rb") as stream:
+            found[file.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def _intact_everywhere(folder: Path, device: torch.device) -> bool:
+    """Whether the files on all ranks are those that were written."""
+    try:
+        intact = json.loads((folder / DIGESTS).read_text()) == _digests(folder)
+    except (OSError, ValueError):
+        intact = False
+    agreed = torch.tensor(int(intact), device=device)
+    dist.all_reduce(agreed, op=dist.ReduceOp.MIN)
+    return bool(agreed.item())
 
 
 def _finished(scratch: Path) -> list[tuple[int, Path]]:

@@ -156,6 +156,13 @@ def test_a_run_without_items_curve_and_model(ledger: Ledger) -> None:
     assert ledger.model(run.id) is None
 
 
+@pytest.mark.parametrize("metric", ["", "../up", "t2d//mrr", "/root", ".hidden", "a\\b", "line\nbreak", "m" * 201])
+def test_a_metric_that_is_no_path_is_refused(tmp_path: Path, metric: str) -> None:
+    """Names of metrics become places in MLflow."""
+    with pytest.raises(ValueError, match="accepted: parts joined by /"):
+        Ledger(tmp_path).stage(make_run(), Result(scores=[Score(metric=metric, value=1)]), 1)
+
+
 def test_two_scores_of_one_metric_are_refused(tmp_path: Path) -> None:
     twice = Result(scores=[Score(metric="m", value=1), Score(metric="m", value=2)])
     with pytest.raises(ValueError, match="two scores of one metric"):

@@ -261,3 +261,14 @@ def test_the_mistakes_of_the_reference_are_said_so(write: Write) -> None:
     path = write(text)
     shown = DOCS.split("with exit code 2:\n\n```\n")[1].split("\n```")[0]
     assert complaint(path).replace(str(path), "studies/sample.yaml") == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["...yaml", ".hidden.yaml", "a\\b.yaml", " blank.yaml", "two\nlines.yaml", "n" * 201 + ".yaml"]
+)
+def test_a_name_that_is_no_part_of_a_path(tmp_path: Path, name: str) -> None:
+    """A study's name becomes folders: reports, the lock, the declaration."""
+    path = tmp_path / name
+    path.write_text(GOOD)
+    assert "names its study" in complaint(path)
+    assert "accepted: a name without /" in complaint(path)

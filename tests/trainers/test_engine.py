@@ -6,6 +6,8 @@ Several workers against one: test_concept.py, whose loss needs the rows of all w
 from __future__ import annotations
 
 import gc
+import hashlib
+import json
 import pickle
 import random
 import shutil
@@ -246,9 +248,35 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path):
     (states,) = (tmp_path / "step-4").glob("*model_states.pt")
     content = torch.load(states, weights_only=False)
     torch.save({**content, "curve": _Trap(tmp_path / "sprung")}, states)
+    digests = tmp_path / "step-4" / "digests.json"
+    own = hashlib.sha256(states.read_bytes()).hexdigest()
+    digests.write_text(json.dumps({**json.loads(digests.read_text()), states.name: own}))
     with pytest.raises(pickle.UnpicklingError):
         trained(world=World(scratch=tmp_path, checkpoint_every=4))
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("harm", ["changed", "missing", "added", "unsealed"])
+def test_a_checkpoint_that_is_not_as_it_was_written_is_not_opened(tmp_path: Path, harm: str):
+    whole, _ = trained()
+    with pytest.raises(Killed):
+        trained(world=World(scratch=tmp_path, checkpoint_every=4, report=killing(5)))
+    (states,) = (tmp_path / "step-4").glob("*model_states.pt")
+    content = bytearray(states.read_bytes())
+    content[len(content) // 2] ^= 1
+    match harm:
+        case "changed":
+            states.write_bytes(content)
+        case "missing":
+            states.unlink()
+        case "added":
+            (tmp_path / "step-4" / "extra.pt").write_bytes(content)
+        case "unsealed":
+            (tmp_path / "step-4" / "digests.json").unlink()
+    seen: list[Progress] = []
+    again, _ = trained(world=World(scratch=tmp_path, checkpoint_every=4, report=seen.append))
+    assert seen[0].step == 1
+    assert same(weights(again), weights(whole))
 
 
 class _Trap:
