@@ -67,6 +67,8 @@ def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progres
     _, folder = max(finished)
     if not _intact_everywhere(folder, engine.device):
         log.warning("checkpoints: %s is not as it was written; the run begins again", folder)
+        shutil.rmtree(folder, ignore_errors=True)  # on every machine, and out of the way of the next one
+        dist.barrier()
         return []
     with _only(readable):
         _, client_state = engine.load_checkpoint(str(scratch), tag=folder.name)
