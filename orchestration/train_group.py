@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import time
 import traceback
@@ -220,8 +219,6 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
     os.environ.update(FASTER)
     api: Any = ray.train  # its types are those of the first Ray Train
     variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
-    if ray.util.get_node_ip_address() == "127.0.0.1":  # else gloo listens on the address of the host's name
-        variables["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     share = {"CPU": kind.threads} | ({"GPU": kind.gpus} if kind.gpus else {})
     TorchTrainer(
         train,
@@ -229,6 +226,7 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
         scaling_config=api.ScalingConfig(
             num_workers=run.world_size, use_gpu=bool(kind.gpus), resources_per_worker=share
         ),
+        torch_config=_on_node_addresses(),
         run_config=api.RunConfig(
             name=run.id,
             storage_path=f"{kind.url}/.train",
@@ -237,6 +235,39 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
             worker_runtime_env={"env_vars": variables},
         ),
     ).fit()
+
+
+def _on_node_addresses() -> Any:
+    """A process group whose workers listen where Ray reaches their nodes.
+
+    gloo would listen on the address of the host's own name, which on many machines is a loopback one: workers of
+    one node would meet there, those of two never.
+    """
+    from ray.train.torch import TorchConfig
+    from ray.train.torch.config import _TorchBackend
+
+    class Backend(_TorchBackend):
+        def on_start(self, worker_group: Any, backend_config: Any) -> None:
+            worker_group.execute(_listen_on_node_address)
+            super().on_start(worker_group, backend_config)
+
+    class Config(TorchConfig):
+        @property
+        def backend_cls(self) -> type[Backend]:
+            return Backend
+
+    return Config()
+
+
+def _listen_on_node_address() -> None:
+    """Name the interface that has the node's address to gloo; where none has it, gloo finds its own way."""
+    import psutil
+    import ray
+
+    address = ray.util.get_node_ip_address()
+    for interface, given in psutil.net_if_addrs().items():
+        if any(one.address == address for one in given):
+            os.environ["GLOO_SOCKET_IFNAME"] = interface
 
 
 # The workers

@@ -43,6 +43,18 @@ compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}}
 resources: {{lanes: 3, checkpoint_every: 10}}
 """
+PAIR = """\
+question: Do two workers on two hosts learn what two on one learn?
+family: concept
+backbones: [{shared}/tiny]
+seeds: 1
+data: {{wordnet: {shared}/wordnet, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: 20, batch_size: 8, learning_rate: 1.0e-3, warmup: 2, max_length: 32}}
+arms:
+  B1: {{hard_negatives: true}}
+evaluate: [t2d]
+resources: {{workers_per_run: 2, precision: fp32, deepspeed: {{zero_stage: 2}}}}
+"""
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,8 @@ def laptop(folder: Path, machines: Sequence[Host], *, steps: int = 40) -> Laptop
         shutil.copy2(ROOT / name, place.project / name)
     (place.project / "studies").mkdir()
     (place.project / "studies/day.yaml").write_text(STUDY.format(shared=SHARED, steps=steps))
+    (place.project / "studies/pair.yaml").write_text(PAIR.format(shared=SHARED))
+    (place.project / "studies/pair-here.yaml").write_text(PAIR.format(shared=folder / "shared"))
     config = yaml.safe_load((ROOT / "cluster.yaml").read_text())
     (place.project / "cluster.yaml").write_text(yaml.safe_dump(on_hosts(config, folder, machines), width=1000))
     token = folder / "home/.ray/auth_token"

@@ -42,7 +42,7 @@ mount -t tmpfs none /mnt
 mkdir -p {shared} {home} /tmp/ray /run/sshd
 mount --bind {folder}/shared {shared}
 mount --bind {folder}/{name}/ray /tmp/ray
-mount --bind {folder}/hosts /etc/hosts
+mount --bind {folder}/{name}/hosts /etc/hosts
 mount --bind {folder}/passwd /etc/passwd
 mount --bind {folder}/{name}/home {home}
 exec {sshd} -D -f {folder}/{name}/sshd
@@ -99,8 +99,6 @@ def hosts(count: int, folder: Path) -> Iterator[list[Host]]:
     names = [f"sr{number}h{index}" for index in range(count)]
     addresses = [f"{net}.{10 + index}" for index in range(count)]
     (folder / "shared").mkdir()
-    lines = ["127.0.0.1 localhost", *map(" ".join, zip(addresses, names, strict=True))]
-    (folder / "hosts").write_text("\n".join(lines) + "\n")
     (folder / "passwd").write_text(
         re.sub("(?m)^(root:.*:).*(:.*)$", rf"\g<1>{HOME}\2", Path("/etc/passwd").read_text())
     )
@@ -129,6 +127,7 @@ def _host(name: str, address: str, bridge: str, gateway: str, folder: Path) -> I
             (place / "home/semray/.venv" / part.name).symlink_to(part)
     (place / "home/semray/.venv/.ready").touch()
     _ran("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / "key"))
+    (place / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")  # as Debian writes it
     (place / "sshd").write_text(SSHD.format(address=address, key=place / "key", authorized=folder / "id.pub"))
     with ExitStack() as stack:
         _ran("ip", "netns", "add", name)

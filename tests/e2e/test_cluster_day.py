@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -105,6 +107,23 @@ def test_a_study_runs_on_all_hosts_to_its_verdict(here: Laptop, jobs: str, machi
     ledger = Ledger(here.folder / "shared/ledger")
     assert len(ledger.ids()) == RUNS
     assert ledger.failed() == {}
+
+
+def test_two_workers_on_two_hosts_learn_what_two_on_one_learn(here: Laptop, jobs: str) -> None:
+    """ZeRO 2 over gloo; every host has room for one worker. The host's name leads to loopback, as on Debian."""
+    here.ray(*SUBMIT, "--address", jobs, *RUN, "studies/pair.yaml")
+    alone = {"SEMRAY_CACHE": str(here.folder / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "orchestration", "run", "studies/pair-here.yaml", "--ledger", "here/ledger"]
+    subprocess.run(command, cwd=here.project, env={**here.environment, **alone}, check=True, capture_output=True)
+    one_host, two_hosts = Ledger(here.project / "here/ledger"), Ledger(here.folder / "shared/ledger")
+    (run_id,) = one_host.ids()
+    assert two_hosts.record(run_id).run.world_size == 2
+    losses = [
+        [row["value"] for row in ledger.curve(run_id).to_pylist() if row["name"] == "loss"]
+        for ledger in (one_host, two_hosts)
+    ]
+    assert len(losses[0]) == 20
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
 def test_mlflow_shows_it(here: Laptop) -> None:
