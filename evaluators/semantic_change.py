@@ -26,8 +26,8 @@ def average_pairwise_distance(first: np.ndarray, second: np.ndarray) -> float:
 def prototype_distance(first: np.ndarray, second: np.ndarray) -> float:
     """PRT: cosine distance of the two periods' mean vectors. (N, D), (M, D) -> scalar.
 
-    The rows are averaged as they are, as the paper prints it; from an encoder whose rows have length 1 that is a mean
-    of directions, in which no use outweighs another. ValueError for a mean of zeros.
+    The rows are averaged as they are, as the paper prints it; where an encoder gives rows of length 1 that is a
+    mean of directions, in which no use outweighs another. ValueError for a mean of zeros.
     """
     means = [rows.astype(np.float64).mean(0, keepdims=True) for rows in (first, second)]
     return float(1 - aligned_cosines(*means)[0])
