@@ -32,10 +32,13 @@ class Board:
     points are wanted.
     """
 
-    def __init__(self, selection: Selection, ledger: Ledger, on_change: Callable[[Trial, str], None]) -> None:
+    def __init__(
+        self, selection: Selection, ledger: Ledger, on_change: Callable[[Board, Trial, str], None]
+    ) -> None:
         self.selection, self.ledger, self._on_change = selection, ledger, on_change
         self.trials: list[Trial] = []
         self.asked: set[str] = set()
+        self.executed = 0  # runs that lanes did for this search since it was started
         self.over = threading.Event()
         self._lock = threading.Lock()
 
@@ -60,7 +63,7 @@ class Board:
             chance = chance_to_win(self._scores(), number, best.number)
         if chance >= self.selection.search.race:
             return True
-        self._on_change(trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
+        self._on_change(self, trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
         return False
 
     # The driver's side
@@ -74,6 +77,7 @@ class Board:
         self.asked.add(run.id)
         if self.ledger.has(run.id):
             return self.scored(run, number)
+        self.executed += 1
         return run
 
     def run(self, number: int, place: int) -> Run:
@@ -96,7 +100,7 @@ class Board:
     def _grown(self, trial: Trial) -> Report:
         with self._lock:
             self.trials[trial.number] = trial
-        self._on_change(trial, "")
+        self._on_change(self, trial, "")
         values = trial.mean if not trial.failed else self._worst
         means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
         known = {name: value for name, value in means.items() if math.isfinite(value)}

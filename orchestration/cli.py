@@ -16,11 +16,12 @@ DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
     options = _parser().parse_args(arguments)
-    from orchestration import commands
+    from orchestration import commands, search_commands
     from orchestration.errors import StudyError
 
+    home = search_commands if options.command in ("search", "confirm") else commands
     try:
-        return getattr(commands, options.command.replace("-", "_"))(options)
+        return getattr(home, options.command.replace("-", "_"))(options)
     except StudyError as error:
         print(error, file=sys.stderr)
         return WRONG_REQUEST
@@ -65,11 +66,16 @@ def _parser() -> argparse.ArgumentParser:
             "--mlflow", metavar="URI", help="MLflow tracking URI (default: SQLite next to the ledger)"
         )
 
-    run = add("run", "train what the ledger lacks, then report the verdicts")
-    run.add_argument(
-        "--lanes", type=_at_least_one, default=None, help="runs at a time (default: one per core or GPU share)"
-    )
-    track(run)
+    for name, summary in (
+        ("run", "train what the ledger lacks, then report the verdicts"),
+        ("search", "look for better settings on development data and selection seeds"),
+        ("confirm", "put the best settings of a search to the test, on fresh seeds and test data"),
+    ):
+        command = add(name, summary)
+        command.add_argument(
+            "--lanes", type=_at_least_one, default=None, help="runs at a time (default: one per core or GPU share)"
+        )
+        track(command)
     add("plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing")
     report = add("report", "print the verdicts and write the report from what the ledger holds")
     report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")

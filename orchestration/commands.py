@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,18 +26,25 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     """Train what the ledger lacks, judge, report, track."""
+    study = study_of(options)
+    if study.search is not None:
+        say(f"the study's arms as they are; its search:  semray search {study.path}")
+    ledger = Ledger(options.ledger)
+    findings, code = carry_out(study, ledger)
+    _show(options, findings)
+    publish(findings, ledger, report_folder(options, study, ledger), options.mlflow)
+    return code
+
+
+def carry_out(study: Study, ledger: Ledger) -> tuple[Findings, int]:
+    """Train what the ledger lacks of a study, and judge; returns the findings and the exit code."""
     from orchestration.verdicts import declare, find
 
-    study, ledger = _study(options), Ledger(options.ledger)
-    if study.search is not None:
-        raise StudyError(
-            f"{study.path}: search: this version checks a search but cannot run one\n  accepted: no `search`"
-        )
     with ledger.drive(study.name) as adopted:
         if adopted:
-            _say(f"taken over from an earlier driver: {len(adopted)} finished runs")
+            say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         plan = _plan(study, ledger)
-        _say(_described(plan, ledger))
+        say(_described(plan, ledger))
         if plan.left:
             prepare(study)
         declare(study, plan.runs, ledger)
@@ -47,19 +53,18 @@ def run(options: Namespace) -> int:
         findings = find(study, plan.runs, ledger)
         while not stopped and (wider := _with_another_seed(plan, findings)) is not None:
             plan = wider
-            _say(f"still open: {_open_claims(findings)}; seed {plan.runs[-1].seed} for their arms")
+            say(f"still open: {_open_claims(findings)}; seed {plan.runs[-1].seed} for their arms")
             stopped = _train(plan, ledger, given_up)
             findings = find(study, plan.runs, ledger)
-    _show(options, findings)
-    _publish(findings, ledger, _report_folder(options, study, ledger), options.mlflow)
-    return SOME_FAILED if stopped or findings.with_status("failed") or findings.with_status("missing") else DONE
+    unfinished = stopped or findings.with_status("failed") or findings.with_status("missing")
+    return findings, SOME_FAILED if unfinished else DONE
 
 
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.reachability import reachability
 
-    study, ledger = _study(options), Ledger(options.ledger)
+    study, ledger = study_of(options), Ledger(options.ledger)
     plan = _plan(study, ledger)
     if options.json:
         reaches = reachability(plan, _metrics(plan, ledger))
@@ -83,17 +88,17 @@ def report(options: Namespace) -> int:
     from orchestration.report import write
     from orchestration.verdicts import find
 
-    study, ledger = _study(options), Ledger(options.ledger)
+    study, ledger = study_of(options), Ledger(options.ledger)
     plan = _grown(_plan(study, ledger), ledger)
     findings = find(study, plan.runs, ledger)
     if not findings.with_status("finished"):
         raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
     _show(options, findings)
-    page = write(findings, _report_folder(options, study, ledger))
-    _say(f"report  {page}")
+    page = write(findings, report_folder(options, study, ledger))
+    say(f"report  {page}")
     if options.passport:
         write_passport(Path(options.passport), study, plan.runs, ledger, findings)
-        _say(f"passport  {options.passport}")
+        say(f"passport  {options.passport}")
     return DONE
 
 
@@ -101,7 +106,7 @@ def sync(options: Namespace) -> int:
     """Bring MLflow up to what the ledger holds."""
     from orchestration.verdicts import find
 
-    study, ledger = _study(options), Ledger(options.ledger)
+    study, ledger = study_of(options), Ledger(options.ledger)
     findings = find(study, _grown(_plan(study, ledger), ledger).runs, ledger)
     done = _sync(findings, ledger, options.mlflow)
     if options.json:
@@ -111,7 +116,7 @@ def sync(options: Namespace) -> int:
 
 def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
-    study, ledger = _study(options), Ledger(options.ledger)
+    study, ledger = study_of(options), Ledger(options.ledger)
     plan = _grown(_plan(study, ledger), ledger)
     failed = ledger.failed()
     rows = [
@@ -155,7 +160,7 @@ def why(options: Namespace) -> int:
     from orchestration.verdicts import find
     from orchestration.why import chain
 
-    study, ledger = _study(options), Ledger(options.ledger)
+    study, ledger = study_of(options), Ledger(options.ledger)
     findings = find(study, _grown(_plan(study, ledger), ledger).runs, ledger)
     chosen = replace(findings, findings=tuple(f for f in findings.findings if f.verdict.claim == options.claim))
     if not chosen.findings:
@@ -203,7 +208,7 @@ def headroom(options: Namespace) -> int:
     from orchestration.families import as_plain
     from orchestration.headrooms import headrooms, table
 
-    study = _study(options)
+    study = study_of(options)
     if study.family != "difficulty":
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: difficulty, for a look at headroom")
     gather_facts(study)
@@ -223,7 +228,8 @@ def set_aside(options: Namespace) -> int:
     return DONE
 
 
-def _study(options: Namespace) -> Study:
+def study_of(options: Namespace) -> Study:
+    """The study of a command line, with the lanes asked for there."""
     study = Study.load(options.study)
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
@@ -327,7 +333,7 @@ def _show(options: Namespace, findings: Findings) -> None:
         print({"table": forms.table, "markdown": forms.markdown, "latex": forms.latex}[form](findings))
 
 
-def _report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
+def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
     """`--out`, else reports/<study> beside a local ledger or here."""
     if getattr(options, "out", None):
         return Path(options.out)
@@ -335,14 +341,14 @@ def _report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
     return beside / "reports" / study.name
 
 
-def _publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
+def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
     """Write the report's files, bring MLflow up to date, and link the one to the other."""
     from orchestration.report import write
 
     page = write(findings, folder)
     if links := _sync(findings, ledger, uri).links:
         page = write(findings, folder, links)
-    _say(f"report  {page}")
+    say(f"report  {page}")
 
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:
@@ -351,8 +357,8 @@ def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:
 
     uri = uri or tracking.default_uri(ledger.url)
     done = tracking.sync(findings, ledger, uri)
-    _say(done.line)
-    _say(f"look at it:  {tracking.ui_command(uri)}")
+    say(done.line)
+    say(f"look at it:  {tracking.ui_command(uri)}")
     return done
 
 
@@ -371,5 +377,6 @@ def _only_run(ledger: Ledger, start: str) -> str:
     return matching[0]
 
 
-def _say(*lines: str | Iterable[str]) -> None:
-    print(*lines, file=sys.stderr, flush=True)
+def say(*lines: str) -> None:
+    """Lines for a person, on stderr."""
+    print(*lines, sep="\n", file=sys.stderr, flush=True)

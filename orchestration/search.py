@@ -42,6 +42,10 @@ class Selection:
         return self.study.arms[self.arm]
 
     @property
+    def backbone(self) -> str:
+        return self.study.backbones[0]
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         return self.search.seeds
 
@@ -78,7 +82,7 @@ class Selection:
         name = f"{self.arm}@{number}"
         settings = settings_at(self.space, self.settings, point) if point else self.settings
         study = replace(self.study, arms={name: settings})
-        return planned_run(study, self.facts, name, self.study.backbones[0], seed)
+        return planned_run(study, self.facts, name, self.backbone, seed)
 
 
 def selections(study: Study, facts: Facts) -> list[Selection]:

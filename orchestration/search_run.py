@@ -22,7 +22,7 @@ def run_search(
     ledger: Ledger,
     *,
     on_event: Callable[[Event], None],
-    on_change: Callable[[Trial, str], None],
+    on_change: Callable[[Board, Trial, str], None],
     body: Body | str = "orchestration.execute:execute",
     warm: Sequence[str] = WARM,
 ) -> bool:

@@ -74,7 +74,7 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         Planned(
             key=f"run/{row.arm}/{row.id}",
             kind="run",
-            digest=_digest(row.id, row.status, row.attempt),
+            digest=digest_of(row.id, row.status, row.attempt),
             build=partial(_run_entry, findings, row, ledger),
         )
         for row in findings.runs
@@ -84,7 +84,7 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         Planned(
             key=f"comparison/{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}",
             kind="comparison",
-            digest=_digest(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
+            digest=digest_of(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
             build=partial(_comparison_entry, findings, finding),
         )
         for finding in findings.findings
@@ -100,7 +100,7 @@ def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
     return Planned(
         key=f"study/{findings.revision}",
         kind="study",
-        digest=_digest(
+        digest=digest_of(
             rows, verdicts, findings.notes, {name: str(value) for name, value in findings.arms.items()}
         ),
         build=partial(_study_entry, findings, links),
@@ -265,5 +265,5 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n").encode()
 
 
-def _digest(*content: Any) -> str:
+def digest_of(*content: Any) -> str:
     return hashlib.sha256(_json([LAYOUT, *content])).hexdigest()[:16]

@@ -17,9 +17,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,64 +100,85 @@ def ui_command(uri: str) -> str:
     return f"{settings} {shlex.join(command)}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """What is to stand in an experiment: a parent, which may name the pages of its children, and the children."""
+
+    experiment: str
+    note: str
+    parent: Callable[[Mapping[str, str]], Planned]
+    children: Callable[[], Sequence[Planned]]
+
+
 def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncReport:
     """Bring MLflow up to the findings. Never raises for MLflow's sake: what went wrong is in `problem`."""
-    uri, started = uri or default_uri(ledger.url), time.monotonic()
+    tree = Tree(
+        experiment=findings.study,
+        note=findings.question,
+        parent=partial(planned_study, findings),
+        children=partial(planned, findings, ledger),
+    )
+    return mirror(tree, uri or default_uri(ledger.url))
+
+
+def mirror(tree: Tree, uri: str) -> SyncReport:
+    """Bring MLflow up to a tree, adding nothing that is there. What went wrong is in `problem`."""
+    started = time.monotonic()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
     with _quiet():
         try:
-            with _alone(uri, findings.study):
-                links = _sync(findings, ledger, uri, counts)
+            with _alone(uri, tree.experiment):
+                links = _mirror(tree, uri, counts)
         except _outside_errors() as error:
             problem = _reason(error)
     return SyncReport(uri=_shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
 
 
-def _sync(findings: Findings, ledger: Ledger, uri: str, counts: dict[str, int]) -> dict[str, str]:
+def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     """Fill `counts` as it goes, so that they stand when the server goes away midway. Returns the links."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
-    experiment = _experiment(client, findings, uri)
-    study = planned_study(findings, {})
-    parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{study.key}'")), None)
-    whole = parent is not None and parent.data.tags.get(DIGEST) == study.digest
+    experiment = _experiment(client, tree, uri)
+    first = tree.parent({})
+    parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{first.key}'")), None)
+    whole = parent is not None and parent.data.tags.get(DIGEST) == first.digest
     if whole and not uri.startswith("http"):
         counts["unchanged"] += 1
         return {}
     existing = {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''")}
     if parent is None:
-        parent = client.create_run(experiment, run_name=findings.study, tags=_birth(study, None))
+        parent = client.create_run(experiment, run_name=tree.experiment, tags=_birth(first, None))
     children = {
         plan.key: _put(client, experiment, plan, existing.get(plan.key), parent.info.run_id, counts)
-        for plan in planned(findings, ledger)
+        for plan in tree.children()
     }
     links = _links(uri, experiment, children)
     if not whole:
-        write_entry(client, parent, study.digest, planned_study(findings, links).build())
+        write_entry(client, parent, first.digest, tree.parent(links).build())
         counts["updated" if DIGEST in parent.data.tags else "new"] += 1
     return links
 
 
-def _experiment(client: MlflowClient, findings: Findings, uri: str) -> str:
+def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
     """The study's experiment, created on first sight; a local database keeps its artifacts beside itself."""
     from mlflow.exceptions import MlflowException
 
-    found = client.get_experiment_by_name(findings.study)
+    found = client.get_experiment_by_name(tree.experiment)
     if found is None:
         place = None
         if uri.startswith("sqlite:///"):
             place = (
-                Path(uri.removeprefix("sqlite:///")).absolute().parent / "mlartifacts" / findings.study
+                Path(uri.removeprefix("sqlite:///")).absolute().parent / "mlartifacts" / tree.experiment
             ).as_uri()
         return client.create_experiment(
-            findings.study, artifact_location=place, tags={"mlflow.note.content": findings.question}
+            tree.experiment, artifact_location=place, tags={"mlflow.note.content": tree.note}
         )
     if found.lifecycle_stage != "active":
         raise MlflowException(
-            f"the experiment {findings.study} was deleted there; restore it or delete it for good"
+            f"the experiment {tree.experiment} was deleted there; restore it or delete it for good"
         )
     return found.experiment_id
 

@@ -99,7 +99,7 @@ def go(selection: Selection, ledger: Ledger, body: Body = scored) -> tuple[Searc
             selection,
             ledger,
             on_event=lambda event: None,
-            on_change=lambda trial, words: told.append((trial, words)),
+            on_change=lambda board, trial, words: told.append((trial, words)),
             body=body,
             warm=(),
         )
