@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.errors import StudyError
@@ -70,14 +71,25 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
-def lanes_that_fit(cpus_per_lane: int, gpus_per_lane: float) -> int:
-    """How many lanes the connected Ray has room for."""
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one run takes of a cluster. memory: in bytes, 0 when it is not counted."""
+
+    cpus: int
+    gpus: float = 0.0
+    memory: int = 0
+
+
+def runs_that_fit(share: Share) -> int:
+    """How many runs of this size the connected Ray has room for at a time."""
     import ray
 
     free = ray.cluster_resources()
-    room = free.get("CPU", 0) // cpus_per_lane
-    if gpus_per_lane:
-        room = min(room, math.floor(free.get("GPU", 0) / gpus_per_lane + 1e-6))
+    room = free.get("CPU", 0) // share.cpus
+    if share.gpus:
+        room = min(room, math.floor(free.get("GPU", 0) / share.gpus + 1e-6))
+    if share.memory:
+        room = min(room, free.get("memory", 0) // share.memory)
     return int(room)
 
 

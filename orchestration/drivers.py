@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
@@ -66,7 +66,8 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
     finally:
         done.set()
         beats.join()
-        storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver counts on from it
+        with suppress(*away()):  # what ended the block is the better news; a dead process holds nothing
+            storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver counts on from it
 
 
 def is_driving(storage: Storage, driver: Driver) -> bool:

@@ -90,7 +90,7 @@ class Lane:
         self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
         self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
         self._body, self._ledger = resolved(body), Ledger(url)
-        self._state = LaneState()
+        self._state, self._stopping = LaneState(), False
 
     def pid(self) -> int:
         """The lane's process, once it is ready."""
@@ -99,6 +99,10 @@ class Lane:
     def state(self) -> LaneState:
         """How far the present job is. An answer renews the lane's lease."""
         return self._state
+
+    def stop(self) -> None:
+        """Let the running step end, and the job with it, its checkpoint saved."""
+        self._stopping = True
 
     def work(self, lease: Lease) -> LaneState:
         """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
@@ -138,6 +142,7 @@ class Lane:
             scratch=None if others else self._ledger.scratch(first.id, lease.attempts[first.id]),
             checkpoint_every=self._checkpoint_every,
             report=report,
+            stopping=lambda: self._stopping,
         )
 
 

@@ -8,13 +8,14 @@ silent is replaced, and its job is leased again under a higher number.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from orchestration.cluster import connected, cores, lanes_that_fit
+from orchestration.cluster import Share, connected, cores, runs_that_fit
 from orchestration.errors import StudyError
 from orchestration.events import (
     Event,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMoved", "RunStarted", "launch"]
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
+STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
 WARM = ("torch", "transformers", "deepspeed", "trainers.engine")  # what every run imports, paid once per lane
 
 
@@ -56,26 +58,37 @@ def launch(
     Jobs for pooled lanes come first, then those for worker groups.
     Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
     tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
-    launch after what is staged has been committed; a second one ends it at once.
+    launch: pooled runs end their step and save a checkpoint, groups fall back to their last one, and what is
+    staged is committed. A second signal does not wait for steps.
     Raises StudyError when Ray cannot be started or has no room for one lane.
     """
     if not jobs:
         return Outcome()
     pooled = [job for job in jobs if launcher(job, resources) == "pool"]
     grouped = [job for job in jobs if launcher(job, resources) == "train"]
-    workers, gpus = resources.workers_per_run if grouped else 1, resources.gpus_per_run / resources.workers_per_run
+    one = Share(
+        cpus=threads_per_lane,
+        gpus=resources.gpus_per_run / resources.workers_per_run,
+        memory=int(resources.memory_gib_per_run * 2**30) // resources.workers_per_run,
+    )
+    workers = resources.workers_per_run if grouped else 1
+    whole = Share(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
     with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
-        _room(threads_per_lane * workers, gpus * workers)  # known before the first job starts
+        growing = "RAY_ADDRESS" in os.environ  # a cluster; a machine's own Ray has all it ever will
+        _room(whole, growing)  # known before the first job starts
         outcome = Outcome()
         if pooled:
-            lanes = min(resources.lanes or _room(threads_per_lane, gpus), len(pooled))
-            kind = LaneKind(body, tuple(warm), gpus, threads_per_lane, resources.checkpoint_every)
-            pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds)
+            lanes = min(resources.lanes or _room(one, growing), len(pooled))
+            kind = LaneKind(
+                body, tuple(warm), one.gpus, threads_per_lane, resources.checkpoint_every, memory=one.memory
+            )
+            more = growing and resources.lanes is None
+            pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds, growing=more)
             outcome = pool.run(pooled, lanes=lanes, tries=resources.retries + 1)
         if grouped:
             from orchestration.train_group import launch_groups
 
-            lanes = resources.lanes or _room(threads_per_lane * workers, gpus * workers)
+            lanes = resources.lanes or _room(whole, growing)
             later = launch_groups(grouped, ledger, resources, on_event, stop, body, threads_per_lane, lanes)
             outcome = Outcome(
                 finished=outcome.finished + later.finished,
@@ -99,9 +112,12 @@ def serve(
     open_source is told how many runs there is room for at a time, once Ray is there. Otherwise as `launch`.
     """
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
-        room = _room(1, resources.gpus_per_run)
+        one = Share(cpus=1, gpus=resources.gpus_per_run, memory=int(resources.memory_gib_per_run * 2**30))
+        room = _room(one, "RAY_ADDRESS" in os.environ)
         lanes = resources.lanes or room
-        kind = LaneKind(body, tuple(warm), resources.gpus_per_run, 1, resources.checkpoint_every, models=False)
+        kind = LaneKind(
+            body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory, models=False
+        )
         pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS)
         with open_source(lanes) as source:
             return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
@@ -119,6 +135,7 @@ def asked_to_stop() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        os.write(2, STOPPING)  # a signal's handler may not print
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -128,13 +145,17 @@ def asked_to_stop() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _room(cpus: int, gpus: float) -> int:
-    """How many runs of this size fit at a time. Raises StudyError when none does."""
-    room = lanes_that_fit(cpus, gpus)
+def _room(share: Share, growing: bool) -> int:
+    """How many runs of this size fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
+    room = runs_that_fit(share)
+    if room < 1 and growing:
+        return 1
     if room < 1:
-        wanted = f"{cpus} CPUs" + (f" and {gpus:g} GPUs" if gpus else "")
+        wanted = f"{share.cpus} CPUs" + (f" and {share.gpus:g} GPUs" if share.gpus else "")
+        wanted += f" and {share.memory / 2**30:.1f} GiB" if share.memory else ""
         raise StudyError(
             f"resources: a run needs {wanted}, and Ray has no such room\n"
-            f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, or a cluster with as much"
+            f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, less `memory_gib_per_run`, or a cluster "
+            f"with as much"
         )
     return room

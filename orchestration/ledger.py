@@ -41,7 +41,7 @@ from orchestration.entry import (
     write_entry,
 )
 from orchestration.run import Result, Run
-from orchestration.storage import PART, LocalStorage, open_storage, reached
+from orchestration.storage import PART, LocalStorage, kept, open_storage, reached
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +150,8 @@ class Ledger:
         while True:
             attempt = self.newest(run_id) + 1
             try:
-                self._storage.create(f".attempts/{run_id}/{attempt}", owner, durable=False)
+                with kept(self.url):
+                    self._storage.create(f".attempts/{run_id}/{attempt}", owner, durable=False)
             except FileExistsError:
                 continue
             return attempt
@@ -198,11 +199,12 @@ class Ledger:
         leased. FileNotFoundError when nothing was staged.
         """
         published = False
-        if attempt >= self.newest(run_id) and not self.has(run_id):
-            published = self._storage.publish(_staged(run_id, attempt), run_id)
-        self._storage.remove(_staged(run_id, attempt))
-        if published:
-            self._clear(run_id)
+        with kept(self.url):
+            if attempt >= self.newest(run_id) and not self.has(run_id):
+                published = self._storage.publish(_staged(run_id, attempt), run_id)
+            self._storage.remove(_staged(run_id, attempt))
+            if published:
+                self._clear(run_id)
         return published
 
     def adopt(self) -> list[str]:
@@ -230,9 +232,10 @@ class Ledger:
     def fail(self, run: Run, attempt: int, error: str, traceback: str, *, final: bool = False) -> Failure:
         """Record that an attempt failed. The record goes when the run is committed."""
         place = f".failures/{run.id}"
-        self._storage.write(f"{place}.log", traceback.encode())
         body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": _now(), "final": final}
-        self._storage.write(f"{place}.json", json.dumps(body, indent=1).encode())
+        with kept(self.url):
+            self._storage.write(f"{place}.log", traceback.encode())
+            self._storage.write(f"{place}.json", json.dumps(body, indent=1).encode())
         return self._read_failure(run.id, body)
 
     def failure(self, run_id: str) -> Failure | None:
@@ -252,7 +255,8 @@ class Ledger:
 
     def declare(self, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
         """Write a study's claims down, once; a later call changes nothing and finds out which claims are new."""
-        return declarations.declare(self._storage, study, claims)
+        with kept(self.url):
+            return declarations.declare(self._storage, study, claims)
 
     def declared(self, study: str) -> Declaration | None:
         """The first claims of a study; None before its first run. Raises LedgerError when they were altered."""

@@ -212,8 +212,16 @@ def _open_doors() -> Iterator[str]:
             where = f"port {listener.laddr.port} of process {listener.pid}"
             if "mlflow" in words and "basic-auth" not in words:
                 yield f"MLflow without a password on {where}"
-            elif _is_ray(words) and process.environ().get("RAY_AUTH_MODE", "").lower() != "token":
+            elif _is_ray(words) and not any(map(_asks_for_token, [process, *process.parents()])):
                 yield f"Ray without a token on {where}"
+
+
+def _asks_for_token(process: psutil.Process) -> bool:
+    """Whether it was started so. One that renamed itself has lost its environment; who started it has not."""
+    try:
+        return process.environ().get("RAY_AUTH_MODE", "").lower() == "token"
+    except psutil.Error:
+        return False
 
 
 def _is_ray(words: str) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 1.0
 START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
 START_TRIES = 3  # lanes that may die in a row before one of them was ready
+WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
 
@@ -36,13 +37,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class LaneKind:
-    """What all lanes of a pool have in common; the fields are those of `Lane`."""
+    """What all lanes of a pool have in common; but for memory, in bytes, the fields are those of `Lane`."""
 
     body: Body | str
     warm: tuple[str, ...]
     gpus: float
     threads: int
     checkpoint_every: int
+    memory: int = 0
     models: bool = True
 
     def start(self, url: str) -> Any:
@@ -58,12 +60,13 @@ class LaneKind:
         actor = remote(
             num_cpus=self.threads,
             num_gpus=self.gpus,
+            memory=self.memory or None,
             max_restarts=0,
             max_task_retries=0,
             concurrency_groups={"poll": 1},
             runtime_env={"env_vars": variables},
         )(Lane)
-        return actor.remote(url=url, **vars(self))
+        return actor.remote(url=url, **{name: value for name, value in vars(self).items() if name != "memory"})
 
 
 @dataclass
@@ -108,7 +111,7 @@ class _Slot:
 
 
 class Pool:
-    """Some lanes of one kind, and what has come out of them so far."""
+    """Some lanes of one kind, and what has come out of them so far. growing: there may be room for more later."""
 
     def __init__(
         self,
@@ -118,9 +121,10 @@ class Pool:
         stop: threading.Event,
         *,
         lease_seconds: float,
+        growing: bool = False,
     ) -> None:
         self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
-        self.lease_seconds = lease_seconds
+        self.lease_seconds, self.growing = lease_seconds, growing
         self.source: Source | None = None
         self.tries = 1
         self.queue: deque[_Task] = deque()
@@ -137,9 +141,12 @@ class Pool:
             self.slots = [self._open(number) for number in range(lanes)]
             while self._expecting() and not self.stop.is_set():
                 self._hand_out()
+                self._grow()
                 self._listen()
                 self._look_after()
             stopped = self._expecting()
+            if stopped:
+                self._wind_down()
         finally:
             self._close()
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
@@ -158,12 +165,34 @@ class Pool:
         actor = self.kind.start(self.ledger.url)
         return _Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
 
+    def _grow(self) -> None:
+        """While runs wait, ask for as many lanes more as there are, and one at least.
+
+        What finds no room yet is what an autoscaler goes by; and another study may end and leave some.
+        """
+        if self.growing:
+            starting = sum(not slot.ready for slot in self.slots)
+            wanted = min(len(self.queue), max(1, len(self.slots) - starting))
+            self.slots += [self._open(len(self.slots) + more) for more in range(wanted - starting)]
+
     def _replace(self, slot: _Slot) -> None:
         """End a lane's process, whatever state it is in, and start another in its place."""
         import ray
 
         ray.kill(slot.actor)
         self.slots[slot.number] = self._open(slot.number)
+
+    def _wind_down(self) -> None:
+        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        import ray
+
+        left = [slot.work for slot in self.slots if slot.held]
+        for slot in self.slots:
+            if slot.held:
+                slot.actor.stop.options(concurrency_group="poll").remote()
+        deadline = time.monotonic() + WIND_DOWN_SECONDS
+        while left and time.monotonic() < deadline:
+            _, left = ray.wait(left, num_returns=len(left), timeout=POLL_SECONDS)
 
     def _close(self) -> None:
         """Commit what lies finished, then end all lanes."""

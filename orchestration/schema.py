@@ -137,9 +137,13 @@ class DeepSpeed:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never."""
+    """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never.
+
+    memory_gib_per_run: what each run is given room for; 0 counts no memory.
+    """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
+    memory_gib_per_run: Annotated[float, Ge(0)] = 0.0
     workers_per_run: Annotated[int, Ge(1)] = 1
     lanes: Annotated[int, Ge(1)] | None = None
     precision: Literal["auto", "fp32", "bf16"] = "auto"

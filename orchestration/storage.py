@@ -102,12 +102,26 @@ def reached(url: str | Path) -> Iterator[None]:
         raise StudyError(_unreachable(url, error)) from error
 
 
+@contextmanager
+def kept(url: str | Path) -> Iterator[None]:
+    """Raise StudyError when the store fails within the block: full, read-only, away.
+
+    That a name is there already, or is not, is passed on: the callers mean to hear it.
+    """
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except away() as error:
+        raise StudyError(_unreachable(url, error)) from error
+
+
 def _unreachable(url: str | Path, error: Exception) -> str:
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return (
         f"ledger {url}: {said}\n"
-        f"  accepted: a folder that may be written, or a URL such as s3://bucket/ledger, with the package for it "
-        f"installed and its credentials set"
+        f"  accepted: a folder that may be written and has room, or a URL such as s3://bucket/ledger, with the "
+        f"package for it installed and its credentials set"
     )
 
 

@@ -50,13 +50,14 @@ FASTER = {  # Ray Train answers at its poll and starts services that nobody read
 
 @dataclass(frozen=True, kw_only=True)
 class GroupKind:
-    """What the worker groups of a launch have in common. gpus: per worker."""
+    """What the worker groups of a launch have in common. gpus and memory, in bytes: per worker."""
 
     body: Body | str
     url: str
     driver: Driver | None
     threads: int
     gpus: float
+    memory: int
     retries: int
     checkpoint_every: int
 
@@ -96,6 +97,7 @@ def launch_groups(
         driver=ledger.driver,
         threads=threads,
         gpus=resources.gpus_per_run / resources.workers_per_run,
+        memory=int(resources.memory_gib_per_run * 2**30) // resources.workers_per_run,
         retries=resources.retries,
         checkpoint_every=resources.checkpoint_every,
     )
@@ -219,7 +221,8 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
     os.environ.update(FASTER)
     api: Any = ray.train  # its types are those of the first Ray Train
     variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
-    share = {"CPU": kind.threads} | ({"GPU": kind.gpus} if kind.gpus else {})
+    wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
+    share = {name: amount for name, amount in wanted.items() if amount}
     TorchTrainer(
         train,
         train_loop_config={"kind": kind, "run": run, "before": before, "board": board},

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from trainers.optimisation import schedule
 from trainers.streams import number
-from trainers.world import Precision, Progress, World
+from trainers.world import Precision, Progress, Stopped, World
 
 if TYPE_CHECKING:
     from deepspeed import DeepSpeedEngine
@@ -89,7 +89,7 @@ def fit(
     reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
     steps counted from 0. With world.scratch and world.checkpoint_every the run leaves checkpoints there and
     continues from the newest one.
-    Raises Diverged at the first loss that is not finite.
+    Raises Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
     """
     from trainers import checkpoints
 
@@ -101,8 +101,11 @@ def fit(
             torch.manual_seed(number(seed, "dropout", step, world.rank))
             curve.append(_step(engine, loss, batches, step, recipe.steps, world))
             world.report(curve[-1])
-            if world.scratch is not None and world.checkpoint_every and (step + 1) % world.checkpoint_every == 0:
+            due, stopping = world.checkpoint_every and (step + 1) % world.checkpoint_every == 0, world.stopping()
+            if world.scratch is not None and (due or stopping):
                 checkpoints.save(engine, world, curve)
+            if stopping:
+                raise Stopped(f"after step {step + 1}")
     return curve
 
 

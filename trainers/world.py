@@ -26,6 +26,15 @@ class Progress:
     sentences_per_second: float = 0.0
 
 
+class Stopped(Exception):
+    """The run was asked to stop: its last step has ended, and its checkpoint holds all steps so far."""
+
+
+def _never() -> bool:
+    """Nobody asks."""
+    return False
+
+
 def _ignore(progress: Progress) -> None:
     """Nobody is watching."""
 
@@ -38,6 +47,8 @@ class World:
     scratch is a folder that survives a crash of this attempt and belongs to this run alone: the engine keeps
     its checkpoint there and continues from the one it finds. None: no checkpoints.
     save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
+    stopping is asked after every step; once it says so the engine saves a checkpoint and raises Stopped. Of
+    several ranks none may say so alone.
     """
 
     rank: int = 0
@@ -50,3 +61,4 @@ class World:
     checkpoint_every: int = 0
     report: Callable[[Progress], None] = _ignore
     save: Callable[[Path, int], None] | None = None
+    stopping: Callable[[], bool] = _never

@@ -320,6 +320,34 @@ def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
     assert [event.run for event in events if isinstance(event, RunStarted)] == [own]
 
 
+def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no room when the launch begins; a lane is asked for all the same, and another while runs wait."""
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    runs = [make_run(folder, seed) for seed in range(4)]
+    both = [make_run(folder, seed, outlive=False) for seed in (10, 11)]
+    ready: list[int] = []
+
+    def go_on(event: Event) -> None:
+        if isinstance(event, LaneReady):
+            ready.append(event.lane)
+            if len(ready) == 2:
+                (folder / "go").touch()
+
+    outcome, _ = go(ledger, alone(both), waiting, go_on, resources={"lanes": None})
+    assert set(outcome.finished) == {run.id for run in both}
+    assert ready == [0, 1]
+    outcome, _ = go(ledger, alone(runs), squares, resources={"lanes": None})
+    assert set(outcome.finished) == {run.id for run in runs}
+
+
+def test_memory_is_room_too(ledger: Ledger, folder: Path) -> None:
+    with pytest.raises(StudyError, match=r"1 CPUs and 100000\.0 GiB, and Ray has no such room"):
+        go(ledger, alone([make_run(folder, 0)]), squares, resources={"memory_gib_per_run": 1e5})
+    notes = go(ledger, alone([make_run(folder, 1)]), squares, resources={"memory_gib_per_run": 0.5})[0]
+    assert len(notes.finished) == 1
+
+
 def test_lanes_that_cannot_start(ledger: Ledger, folder: Path) -> None:
     jobs = alone([make_run(folder, 0)])
     with pytest.raises(

@@ -26,7 +26,7 @@ from trainers import engine
 from trainers.engine import Diverged, Recipe, best_precision, fit
 from trainers.optimisation import parameter_groups, schedule
 from trainers.streams import torch_stream
-from trainers.world import Progress, World
+from trainers.world import Progress, Stopped, World
 
 
 class Net(nn.Module):
@@ -226,6 +226,18 @@ def test_a_killed_run_goes_on_as_if_nothing_happened(tmp_path: Path, precision: 
     assert [p.step for p in seen] == [9, 10, 11, 12]
     assert [p.loss for p in again] == [p.loss for p in curve]
     assert [p.learning_rate for p in again] == [p.learning_rate for p in curve]
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_run_that_is_asked_to_stop_saves_its_last_step(tmp_path: Path):
+    whole, curve = trained()
+    seen: list[Progress] = []
+    world = World(scratch=tmp_path, report=seen.append, stopping=lambda: len(seen) == 5)
+    with pytest.raises(Stopped):
+        trained(world=world)
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-5"]
+    resumed, again = trained(model=net(seed=5), world=World(scratch=tmp_path))
+    assert [p.loss for p in again] == [p.loss for p in curve]
     assert same(weights(resumed), weights(whole))
 
 
