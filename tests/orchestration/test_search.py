@@ -1,55 +1,30 @@
-"""Searches on a real Ray: what is asked for, what is raced out, and that a search goes on as if never killed.
-
-The run bodies below score a point by its settings and its seed; nothing is trained.
-"""
+"""Searches on a real Ray: what is asked for, what is raced out, and that a search goes on as if never killed."""
 
 from __future__ import annotations
 
-import math
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import optuna
+import psutil
 import pytest
 
-from evaluators.scores import Score
 from orchestration.cluster import connected
-from orchestration.lane import Body
+from orchestration.errors import StudyError
 from orchestration.ledger import Ledger
-from orchestration.plan import Facts
 from orchestration.run import Job, Result, Run
-from orchestration.search import Searched, Selection, Trial, searched, selections
-from orchestration.search_run import run_search
-from orchestration.study import Study
+from orchestration.search import Searched, Trial, best_of, front_of
+from orchestration.search_optuna import export, plots
+from orchestration.search_words import as_json, table
+from tests import searching
+from tests.searching import MRR, go, scored, selection
 from trainers.world import World
 
-pytestmark = pytest.mark.timeout(180)
-
-STUDY = """\
-question: Which margin?
-family: concept
-backbones: [tiny]
-seeds: 4
-train: {steps: 10}
-arms:
-  B1: {hard_negatives: true}
-  B1-noHN: {}
-evaluate: [t2d]
-search:
-  space: concept
-  arms: [B1]
-  dimensions: {hn_margin: {low: 0.1, high: 0.4}, temperature: all}
-  trials: 12
-  startup: 4
-  objective: {metric: dev/t2d/mrr, mode: max}
-  seeds: [100, 101, 102]
-  RACE
-resources: {lanes: LANES, retries: 0}
-"""
-METRICS = ("dev/t2d/recall@1", "dev/t2d/recall@5", "dev/t2d/recall@10", "dev/t2d/recall@50", "dev/t2d/mrr")
+pytestmark = pytest.mark.timeout(240)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,63 +33,179 @@ def ray_of_two() -> Iterator[None]:
 
     with connected(2):
         ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        ray.cloudpickle.register_pickle_by_value(searching)
         yield
-
-
-def quality(run: Run) -> float:
-    """Best at a margin of 0.3 and a temperature of 0.03; all points share a seed's luck."""
-    seed = run.seed or 0
-    luck = np.random.default_rng(seed).normal(0, 0.05) + np.random.default_rng([seed, 1]).normal(0, 0.002)
-    margin, temperature = run.settings["hn_margin"], run.settings["temperature"]
-    return float(0.5 - (margin - 0.3) ** 2 - 0.05 * math.log(temperature / 0.03) ** 2 + luck)
-
-
-def scored(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    for run in job.runs:
-        yield run, Result(scores=[Score(metric=name, value=quality(run)) for name in METRICS])
 
 
 def fragile(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     """Diverges beyond a margin of 0.3, at the second seed."""
-    for run in job.runs:
+    for run, result in scored(job, world):
         if run.settings["hn_margin"] > 0.3 and run.seed == 101:
             raise RuntimeError("loss is nan")
-        yield run, Result(scores=[Score(metric=name, value=quality(run)) for name in METRICS])
+        yield run, result
 
 
-def selection(folder: Path, lanes: int = 1, race: str = "race: 0.1", **changes: Any) -> Selection:
-    path = folder / "margins.yaml"
-    path.write_text(STUDY.replace("LANES", str(lanes)).replace("RACE", race))
-    study = Study.load(path)
-    assert study.search is not None
-    study = replace(study, search=replace(study.search, **changes))
-    (found,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
-    return found
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Searched, list[tuple[Trial, str]], Ledger]:
+    folder = tmp_path_factory.mktemp("search")
+    ledger = Ledger(folder / "ledger")
+    return *go(selection(folder), ledger), ledger
 
 
-def go(selection: Selection, ledger: Ledger, body: Body = scored) -> tuple[Searched, list[tuple[Trial, str]]]:
-    told: list[tuple[Trial, str]] = []
-    with ledger.drive("margins"):
-        run_search(
-            selection,
-            ledger,
-            on_event=lambda event: None,
-            on_change=lambda board, trial, words: told.append((trial, words)),
-            body=body,
-            warm=(),
-        )
-    return searched(selection, ledger), told
+Done = tuple[Searched, list[tuple[Trial, str]], Ledger]
 
 
-def test_a_search_finds_what_is_there_and_spends_seeds_where_they_matter(tmp_path: Path) -> None:
-    chosen = selection(tmp_path)
-    found, told = go(chosen, Ledger(tmp_path / "ledger"))
+def test_a_search_finds_what_is_there_and_spends_seeds_where_they_matter(done: Done) -> None:
+    found, told, ledger = done
     assert len(found.trials) == 12
-    assert found.trials[0].point == {"temperature": 0.05, "hn_margin": 0.2}
+    assert found.trials[0].point == {"temperature": 0.05, "hn_margin": 0.2}  # the arm's own settings
     assert found.best is not None
     assert len(found.best.scores) == 3
     assert found.best.mean() > found.trials[0].mean()
     stopped = [trial.number for trial, words in told if words]
     assert stopped
     assert all(len(found.trials[number].scores) < 3 for number in stopped)
-    assert found.spent == sum(len(trial.scores) for trial in found.trials) < 36
+    assert found.spent == sum(len(trial.scores) for trial in found.trials) == len(ledger.ids()) < 36
+
+
+def test_no_run_of_a_search_keeps_its_model_or_looks_at_test_data(done: Done) -> None:
+    found, _, ledger = done
+    for run_id in ledger.ids():
+        assert ledger.model(run_id) is None
+        assert set(ledger.record(run_id).run.evaluate) == {"dev/t2d"}
+        assert ledger.record(run_id).run.seed in found.selection.seeds
+
+
+def test_a_longer_search_goes_on_from_the_shorter_one(done: Done, tmp_path: Path) -> None:
+    """Nothing is done twice, and the sampler comes to the points it would have come to anyway."""
+    found, _, _ = done
+    ledger = Ledger(tmp_path / "ledger")
+    go(selection(tmp_path, trials=7), ledger)
+    before = ledger.ids()
+    longer, _ = go(selection(tmp_path), ledger)
+    assert longer.trials == found.trials
+    assert {ledger.record(run_id).attempt for run_id in before} == {1}
+
+
+def test_a_search_that_is_killed_ends_with_the_same_table(done: Done, tmp_path: Path) -> None:
+    """kill -9 of the driver in the middle; the same command again makes the same suggestions, and no run twice."""
+    command = [sys.executable, "-m", "tests.searching", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=ROOT)
+    ledger, deadline = Ledger(tmp_path / "ledger"), time.monotonic() + 180
+    while len(ledger.ids()) < 9:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    left = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    psutil.wait_procs(left, timeout=60)  # its Ray finds out that it is gone
+    before = ledger.ids()
+    assert len(before) < done[0].spent
+    again, _ = go(selection(tmp_path), ledger)
+    assert again.trials == done[0].trials
+    assert ledger.ids() >= before
+    assert all(ledger.record(run_id).attempt == 1 for run_id in before)
+
+
+def test_a_failed_seed_ends_its_point_and_is_shown(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    found, _ = go(selection(tmp_path, race=0.0, sampler="random", trials=8), ledger, fragile)
+    broken = [trial for trial in found.trials if trial.failed]
+    assert broken
+    for trial in broken:
+        assert trial.point["hn_margin"] > 0.3
+        assert (list(trial.scores), list(trial.failed)) == ([100], [101])
+    assert found.best is not None
+    assert found.best.point["hn_margin"] <= 0.3
+    assert all(len(trial.scores) == 3 for trial in found.trials if not trial.failed)
+    assert "loss is nan" in str(as_json(found)["points"][broken[0].number])
+
+
+def test_a_budget_ends_a_search(tmp_path: Path) -> None:
+    found, _ = go(selection(tmp_path, budget=7, race=0.0), Ledger(tmp_path / "ledger"))
+    assert found.spent == 7
+    assert [len(trial.scores) for trial in found.trials][:3] == [3, 3, 1]
+
+
+def test_two_trials_at_a_time_share_two_cores(tmp_path: Path) -> None:
+    """Trials reserve no core, so both lanes start though both cores are theirs alone."""
+    found, _ = go(selection(tmp_path, lanes=2, trials=6, race=0.0), Ledger(tmp_path / "ledger"))
+    assert [len(trial.scores) for trial in found.trials] == [3] * 6
+
+
+def test_a_grid_is_tried_whole_and_each_point_once(tmp_path: Path) -> None:
+    wanted = {"temperature": [0.03, 0.05], "hn_margin": [0.2, 0.3]}
+    chosen = selection(tmp_path, sampler="grid", dimensions=wanted, race=0.0, trials=99)
+    found, _ = go(chosen, Ledger(tmp_path / "ledger"))
+    points = [tuple(trial.point.values()) for trial in found.trials]
+    assert points[0] == (0.05, 0.2)
+    assert sorted(points) == [(0.03, 0.2), (0.03, 0.3), (0.05, 0.2), (0.05, 0.3)]
+    assert found.best is not None
+    assert found.best.point == {"temperature": 0.03, "hn_margin": 0.3}
+
+
+def test_several_objectives_leave_a_front(tmp_path: Path) -> None:
+    from orchestration.schema import Objective
+
+    objectives = (Objective(metric=MRR, mode="max"), Objective(metric="dev/pair_auc", mode="max"))
+    chosen = selection(tmp_path, objective=objectives, race=0.0, trials=8, seeds=(100,))
+    found, _ = go(chosen, Ledger(tmp_path / "ledger"))
+    front = found.front
+    assert found.best in front
+    best_auc = max(found.trials, key=lambda trial: trial.mean(1))
+    assert best_auc in front
+    assert "* no other point is better in every objective" in table(found)
+    assert plots(found).keys() == {"importance.png", "parallel_coordinates.png"}
+
+
+def test_what_a_run_does_not_yield_is_told(tmp_path: Path) -> None:
+    from orchestration.schema import Objective
+
+    chosen = selection(tmp_path, objective=Objective(metric="dev/t2d/recall@1", mode="max"))
+    with pytest.raises(StudyError, match=r"dev/t2d/recall@1.*\n.*dev/t2d/mrr"):
+        go(chosen, Ledger(tmp_path / "ledger"))
+
+
+def test_optuna_reads_the_journal(done: Done, tmp_path: Path) -> None:
+    """What the dashboard opens: all points, with their settings and the mean over their seeds."""
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    found, _, _ = done
+    for _ in range(2):  # written again, it is not written twice
+        journal = export(found, tmp_path / "optuna.log")
+    study = optuna.load_study(study_name=None, storage=JournalStorage(JournalFileBackend(str(journal))))
+    assert [trial.params for trial in study.trials] == [trial.point for trial in found.trials]
+    assert [trial.value for trial in study.trials] == [trial.mean() for trial in found.trials]
+    assert found.best is not None
+    assert study.metric_names == [MRR]
+
+
+def test_the_table_shows_the_best_and_the_arm_itself(done: Done) -> None:
+    found, _, _ = done
+    shown = table(found)
+    assert found.best is not None
+    (best,) = (line for line in shown.splitlines() if line.endswith("best"))
+    assert best.split()[0] == str(found.best.number)
+    assert "the arm itself" in shown
+    assert f"12 points, {found.spent} of 36 runs" in shown
+
+
+def trial(number: int, *scores: tuple[float, ...], failed: bool = False) -> Trial:
+    why = {9: "lost"} if failed else {}
+    return Trial(number=number, point={}, scores=dict(enumerate(scores)), failed=why)
+
+
+def test_the_best_has_all_seeds_and_none_failed() -> None:
+    few, whole, lost = trial(0, (9.0,)), trial(1, (1.0,), (2.0,)), trial(2, (8.0,), (8.0,), failed=True)
+    assert best_of([few, whole, lost], [1]) is whole
+    assert best_of([lost], [1]) is None
+    assert best_of([trial(3, (1.0,)), trial(4, (2.0,)), trial(5, (2.0,))], [1]).number == 4  # type: ignore[union-attr]
+    assert best_of([trial(3, (1.0,)), trial(4, (2.0,))], [-1]).number == 3  # type: ignore[union-attr]
+
+
+def test_the_front_by_hand() -> None:
+    points = [trial(0, (1.0, 5.0)), trial(1, (2.0, 4.0)), trial(2, (1.5, 3.0)), trial(3, (3.0, 1.0))]
+    assert [t.number for t in front_of(points, [1, 1])] == [0, 1, 3]
+    assert [t.number for t in front_of(points, [1, -1])] == [3]

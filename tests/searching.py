@@ -1,0 +1,109 @@
+"""A search whose runs train nothing: a run's score follows from its settings and its seed.
+
+python -m tests.searching FOLDER      # the search, into FOLDER/ledger
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluators.scores import Score
+from orchestration.ledger import Ledger
+from orchestration.plan import Facts
+from orchestration.run import Job, Result, Run
+from orchestration.search import Searched, Selection, Trial, searched, selections
+from orchestration.study import Study
+from trainers.world import World
+
+STUDY = """\
+question: Which margin?
+family: concept
+backbones: [tiny]
+seeds: 4
+train: {steps: 10}
+arms:
+  B0: {train: false}
+  B1: {hard_negatives: true}
+evaluate: [t2d, pair_auc]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}
+search:
+  space: concept
+  arms: [B1]
+  dimensions: {hn_margin: {low: 0.1, high: 0.4}, temperature: all}
+  trials: 12
+  startup: 4
+  objective: {metric: dev/t2d/mrr, mode: max}
+  seeds: [100, 101, 102]
+resources: {lanes: 1, retries: 0}
+"""
+MRR, AUC = "dev/t2d/mrr", "dev/pair_auc"
+
+
+def quality(run: Run) -> float:
+    """Best at a margin of 0.3 and a temperature of 0.03; all points share a seed's luck."""
+    seed = run.seed or 0
+    luck = np.random.default_rng(seed).normal(0, 0.05) + np.random.default_rng([seed, 1]).normal(0, 0.002)
+    margin, temperature = run.settings["hn_margin"], run.settings["temperature"]
+    return float(0.5 - (margin - 0.3) ** 2 - 0.05 * math.log(temperature / 0.03) ** 2 + luck)
+
+
+def scored(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """The quality of each run; with a larger margin the second figure is the better one."""
+    for run in job.runs:
+        worth = [Score(metric=MRR, value=quality(run)), Score(metric=AUC, value=run.settings["hn_margin"])]
+        yield run, Result(scores=worth)
+
+
+def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
+    """The search of the study above, some of its fields otherwise."""
+    path = folder / "margins.yaml"
+    path.write_text(STUDY.replace("lanes: 1", f"lanes: {lanes}"))
+    study = Study.load(path)
+    assert study.search is not None
+    study = replace(study, search=replace(study.search, **changes))
+    (found,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
+    return found
+
+
+def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Searched, list[tuple[Trial, str]]]:
+    """Search to the end; returns the table and what was told of each trial."""
+    from orchestration.search_run import run_search
+
+    told: list[tuple[Trial, str]] = []
+    with ledger.drive(selection.study.name):
+        run_search(
+            selection,
+            ledger,
+            on_event=lambda event: None,
+            on_change=lambda board, trial, words: told.append((trial, words)),
+            body=body,
+            warm=(),
+        )
+    return searched(selection, ledger), told
+
+
+def slowly(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    """As `scored`, each run a moment later."""
+    for run, result in scored(job, world):
+        time.sleep(0.1)
+        yield run, result
+
+
+if __name__ == "__main__":
+    import ray
+
+    from orchestration.cluster import connected
+
+    with connected(1):
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        place = Path(sys.argv[1])
+        go(selection(place), Ledger(place / "ledger"), slowly)
