@@ -1,0 +1,211 @@
+"""A ledger that is full, read-only or driven twice: a clear message, and afterwards the same figures, each once.
+
+The driver is a process as a person starts it. A disk is a small tmpfs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from orchestration.ledger import Ledger
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+
+STUDY = """
+question: Do the figures stay the same, whatever becomes of the disk?
+family: concept
+backbones: [{folder}/tiny]
+seeds: 2
+data: {{wordnet: {folder}/wordnet, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: {steps}, batch_size: 8, learning_rate: 1.0e-3, warmup: 2, max_length: 32}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+resources: {{lanes: 1, checkpoint_every: {every}, retries: 0}}
+"""
+RUNS = 1 + 2  # B0 has no seeds
+STOPPED = 1
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("faults")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    tiny_backbone(folder / "tiny", layers=2)
+    for name, steps, every in (("quick", 20, 10), ("twin", 20, 10), ("slow", 300, 0)):
+        (folder / f"{name}.yaml").write_text(STUDY.format(folder=folder, steps=steps, every=every))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def peaceful(place: Path) -> dict[str, object]:
+    """The figures of the study when nothing happens."""
+    driver = start(place, "quick", place / "peaceful/ledger")
+    assert driver.wait() == 0
+    return figures(place / "peaceful/ledger")
+
+
+@pytest.fixture
+def disk(place: Path, tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 64 MiB."""
+    if sys.platform != "linux" or os.getuid() != 0:
+        pytest.skip("a disk of one's own needs root on Linux")
+    where = tmp_path / "disk"
+    where.mkdir()
+    tried = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(where)], capture_output=True)
+    if tried.returncode:
+        pytest.skip(f"no file system can be mounted here: {tried.stderr.decode().strip()}")
+    yield where
+    subprocess.run(["umount", "--lazy", str(where)], check=True)
+
+
+def remount(disk: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
+
+
+def start(place: Path, study: str, ledger: Path) -> subprocess.Popen[bytes]:
+    """`semray run`, in a process group of its own, its words in said-<study>."""
+    command = [sys.executable, "-m", "orchestration", "run", f"{study}.yaml", "--ledger", str(ledger)]
+    settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(place / "cache")}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "MLFLOW_"))}
+    with (place / f"said-{study}").open("wb") as said:
+        return subprocess.Popen(
+            command, cwd=place, env={**ours, **settings}, stdout=said, stderr=said, start_new_session=True
+        )
+
+
+def said(place: Path, study: str) -> str:
+    return (place / f"said-{study}").read_text()
+
+
+def figures(ledger: Path) -> dict[str, object]:
+    held = Ledger(ledger)
+    return {run_id: (held.record(run_id).metrics, held.items(run_id).to_pydict()) for run_id in held.ids()}
+
+
+def leases(ledger: Path) -> int:
+    return len(list(ledger.glob(".attempts/*/*")))
+
+
+def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "nothing happened"
+        threading.Event().wait(0.05)
+
+
+def test_a_disk_that_is_full(place: Path, disk: Path, peaceful: dict[str, object]) -> None:
+    ledger = disk / "ledger"
+    driver = start(place, "quick", ledger)
+    until(lambda: leases(ledger) == 1)
+    filled = (disk / "filler").open("wb", buffering=0)
+    try:
+        while filled.write(b"0" * 2**20):
+            pass
+    except OSError:
+        filled.close()
+    assert driver.wait() != 0
+    words = said(place, "quick")
+    assert "No space left on device" in words
+    assert "Traceback" not in words
+    (disk / "filler").unlink()
+    assert start(place, "quick", ledger).wait() == 0
+    assert figures(ledger) == peaceful
+
+
+def test_a_ledger_that_becomes_read_only(place: Path, disk: Path, peaceful: dict[str, object]) -> None:
+    ledger = disk / "ledger"
+    driver = start(place, "quick", ledger)
+    until(lambda: leases(ledger) == 1)
+    until(lambda: subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True).returncode == 0)
+    assert driver.wait() == 2
+    words = said(place, "quick")
+    assert f"ledger {ledger}: [Errno 30] Read-only file system" in words
+    assert "accepted: a folder that may be written" in words
+    assert "Traceback" not in words
+    assert start(place, "quick", ledger).wait() == 2  # and it is refused from the start
+    assert "Traceback" not in said(place, "quick")
+    remount(disk, "rw")
+    assert start(place, "quick", ledger).wait() == 0
+    assert figures(ledger) == peaceful
+
+
+def test_two_drivers_on_one_ledger(place: Path, tmp_path: Path, peaceful: dict[str, object]) -> None:
+    """Two studies of the same runs at once: each run is done once. A second driver of one study is refused."""
+    ledger = tmp_path / "ledger"
+    one = start(place, "quick", ledger)
+    until(lambda: leases(ledger) == 1)
+    other = start(place, "twin", ledger)
+    again = subprocess.run(
+        [sys.executable, "-m", "orchestration", "run", "quick.yaml", "--ledger", str(ledger)],
+        cwd=place,
+        capture_output=True,
+        text=True,
+    )
+    if one.poll() is None:
+        assert again.returncode == 2
+        assert f"is being run by process {one.pid}" in again.stderr
+    assert (one.wait(), other.wait()) == (0, 0)
+    assert figures(ledger) == peaceful
+    assert leases(ledger) == RUNS
+
+
+def at_a_trained_run(place: Path, ledger: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """A driver whose lane is some steps into a trained run, and all processes that came of it."""
+    driver = start(place, "slow", ledger)
+    until(lambda: leases(ledger) == 2 and "sentences/s" in said(place, "slow"))
+    return driver, psutil.Process(driver.pid).children(recursive=True)
+
+
+def test_ctrl_c_once(place: Path, tmp_path: Path) -> None:
+    """The running step ends and is saved, the summary is printed, and the next call goes on from that very step."""
+    ledger = tmp_path / "ledger"
+    driver, family = at_a_trained_run(place, ledger)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
+    assert driver.wait(timeout=120) == STOPPED
+    words = said(place, "slow")
+    assert "stopping: running steps end and are saved" in words
+    assert "Traceback" not in words
+    assert "report  " in words
+    until(lambda: not any(process.is_running() for process in family))
+    (saved,) = ledger.glob(".scratch/*/step-*")
+    assert 0 < int(saved.name.removeprefix("step-")) < 300
+    assert Ledger(ledger).failed() == {}
+    assert start(place, "slow", ledger).wait() == 0
+    held = Ledger(ledger)
+    assert len(held.ids()) == RUNS
+    assert leases(ledger) == RUNS + 1
+    for run_id in held.ids():
+        steps = [row["step"] for row in held.curve(run_id).to_pylist() if row["name"] == "loss"]
+        assert steps in ([], [*range(1, 301)])
+
+
+def test_ctrl_c_twice(place: Path, tmp_path: Path) -> None:
+    """The second one ends it at once; what was finished stays, and nothing is left running."""
+    ledger = tmp_path / "ledger"
+    driver, family = at_a_trained_run(place, ledger)
+    finished = Ledger(ledger).ids()
+    os.killpg(driver.pid, signal.SIGINT)
+    until(lambda: "stopping: " in said(place, "slow"))
+    os.killpg(driver.pid, signal.SIGINT)
+    assert driver.wait(timeout=60) == STOPPED
+    assert "Traceback" not in said(place, "slow")
+    until(lambda: not any(process.is_running() for process in family))
+    assert Ledger(ledger).ids() >= finished
+    assert Ledger(ledger).failed() == {}
