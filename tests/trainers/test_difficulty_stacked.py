@@ -259,7 +259,11 @@ def test_a_member_that_diverges_says_where_and_leaves_the_others_alone() -> None
 
 
 def test_what_diverged_has_no_scores_and_the_rest_has_all() -> None:
-    requests = [(settings("pair_lex"), 0), (settings("pair_ungated", learning_rate=1e38), 0), (settings("pair_lex"), 1)]
+    requests = [
+        (settings("pair_lex"), 0),
+        (settings("pair_ungated", learning_rate=1e38), 0),
+        (settings("pair_lex"), 1),
+    ]
     first, wild, last = fit_stack(requests, [toy()], evaluate=pair_metrics)
     assert not wild.scores
     assert "pair_ungated: loss is not finite at step" in wild.broken[0]
