@@ -116,6 +116,7 @@ def laptop(folder: Path, machines: Sequence[Host], *, steps: int = 40) -> Laptop
         shutil.copytree(ROOT / name, place.project / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copy2(ROOT / name, place.project / name)
+    shutil.copy2(ROOT / "tests/scale_job.py", place.project)
     (place.project / "studies").mkdir()
     (place.project / "studies/day.yaml").write_text(STUDY.format(shared=SHARED, steps=steps))
     (place.project / "studies/pair.yaml").write_text(PAIR.format(shared=SHARED))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,7 @@ from orchestration.ledger import Ledger
 from tests.cluster_day import Laptop, laptop
 from tests.hosts import SHARED, Host, hosts, missing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 SUBMIT = ["job", "submit", "--working-dir", "."]
 RUN = ["--", "python", "-m", "orchestration", "run"]
@@ -126,6 +130,14 @@ def test_two_workers_on_two_hosts_learn_what_two_on_one_learn(here: Laptop, jobs
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
+def test_two_nodes_do_almost_twice_the_runs_of_one(here: Laptop, jobs: str) -> None:
+    job = here.ray(*SUBMIT, "--address", jobs, "--", "python", "scale_job.py", f"{SHARED}/scale")
+    (line,) = [line for line in job.stdout.splitlines() if line.startswith("scale ")]
+    found = json.loads(line.removeprefix("scale "))
+    assert found["nodes"] == 2
+    assert found["two"] >= 1.8 * found["one"]
+
+
 def test_mlflow_shows_it(here: Laptop) -> None:
     from mlflow import MlflowClient
 
@@ -162,6 +174,49 @@ def test_a_finished_study_computes_nothing(here: Laptop, jobs: str) -> None:
     job = here.ray(*SUBMIT, "--address", jobs, *RUN, "studies/day.yaml")
     assert "done 7 " in job.stdout
     assert "done in" not in job.stdout
+
+
+def figures(ledger: Path) -> dict[str, object]:
+    held = Ledger(ledger)
+    assert held.failed() == {}
+    return {run_id: (held.record(run_id).metrics, held.items(run_id).to_pydict()) for run_id in held.ids()}
+
+
+def killed_while_running(
+    here: Laptop, jobs: str, ledger: str, machine: Host, victim: str
+) -> subprocess.CompletedProcess[str]:
+    """The study's job in a new ledger, with a process of a machine killed when that machine is at a run."""
+    words = [*SUBMIT, "--address", jobs, *RUN, "studies/day.yaml", "--ledger", f"{SHARED}/{ledger}"]
+    with ThreadPoolExecutor() as pool:
+        job = pool.submit(here.ray, *words, check=False)
+        attempts = here.folder / "shared" / ledger / ".attempts"
+        until(lambda: any(attempts.glob("*/*")) and "ray::Lane" in " ".join(machine.processes().values()), 180)
+        for pid in [pid for pid, title in machine.processes().items() if victim in title]:
+            os.kill(pid, signal.SIGKILL)
+        return job.result()
+
+
+def test_a_node_whose_raylet_is_killed(here: Laptop, jobs: str, machines: list[Host]) -> None:
+    """Its lane is replaced, the study ends as if nothing had happened, and the autoscaler starts the node again."""
+    job = killed_while_running(here, jobs, "ledger-node", machines[1], "/raylet/raylet ")
+    assert job.returncode == 0
+    assert figures(here.folder / "shared/ledger-node") == day(here)
+    until(lambda: bool(raylets(machines[1])), 240)
+
+
+def test_a_head_whose_gcs_is_killed(here: Laptop, jobs: str, machines: list[Host]) -> None:
+    """The cluster is gone with it. After `ray up` the same job goes on from what the ledger holds."""
+    killed_while_running(here, jobs, "ledger-head", machines[0], "/gcs/gcs_server ")
+    here.ray("up", "-y", "--no-config-cache", "cluster.yaml")
+    with here.forwarded(8265) as again:
+        here.ray(*SUBMIT, "--address", again, *RUN, "studies/day.yaml", "--ledger", f"{SHARED}/ledger-head")
+    assert figures(here.folder / "shared/ledger-head") == day(here)
+
+
+def day(here: Laptop) -> dict[str, object]:
+    """The figures of the study's first, undisturbed run."""
+    pair = set(Ledger(here.project / "here/ledger").ids())
+    return {run: found for run, found in figures(here.folder / "shared/ledger").items() if run not in pair}
 
 
 def test_the_cluster_ends(here: Laptop, machines: list[Host]) -> None:
