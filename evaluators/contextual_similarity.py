@@ -12,6 +12,8 @@ import numpy as np
 from evaluators.metrics import score_of_items
 from evaluators.scores import Score
 
+ROUNDING = 1e-12  # of a cosine in float64
+
 
 def metric_names(place: str) -> dict[str, bool]:
     """What `context_scores` yields; the first decides."""
@@ -28,14 +30,19 @@ def context_scores(place: str, pairs: Sequence[str], gold: np.ndarray, predicted
     """Pearson of the changes between contexts, and Spearman over all single contexts. gold, predicted (N, 2).
 
     The uncentred correlation is how the shared task itself scored changes; it has no items. Both contexts of a
-    pair are resampled together: they share the two words.
+    pair are resampled together: they share the two words. What is the same for all (where only the lemma counts)
+    has no correlation, and no score.
     """
     change, said = gold[:, 1] - gold[:, 0], predicted[:, 1] - predicted[:, 0]
     contexts = [f"{pair}, context {number}" for pair in pairs for number in (1, 2)]
     both = np.repeat(pairs, 2).tolist()
     pearson, plain, spearman = metric_names(place)
-    return [
-        score_of_items(pearson, "pearson", pairs, pairs, said, change),
-        Score(metric=plain, value=uncentred(change, said)),
-        score_of_items(spearman, "spearman", contexts, both, predicted.ravel(), gold.ravel()),
-    ]
+    scores = []
+    if np.ptp(said) > ROUNDING:
+        scores += [
+            score_of_items(pearson, "pearson", pairs, pairs, said, change),
+            Score(metric=plain, value=uncentred(change, said)),
+        ]
+    if np.ptp(predicted) > ROUNDING:
+        scores.append(score_of_items(spearman, "spearman", contexts, both, predicted.ravel(), gold.ravel()))
+    return scores

@@ -13,6 +13,8 @@ from evaluators.metrics import score_of_items
 from evaluators.scores import Score
 from evaluators.vectors import aligned_cosines, unit
 
+ROUNDING = 1e-12  # of a distance in float64
+
 
 def average_pairwise_distance(first: np.ndarray, second: np.ndarray) -> float:
     """APD: mean cosine distance of every use of one period to every use of the other. (N, D), (M, D) -> scalar.
@@ -26,8 +28,7 @@ def average_pairwise_distance(first: np.ndarray, second: np.ndarray) -> float:
 def prototype_distance(first: np.ndarray, second: np.ndarray) -> float:
     """PRT: cosine distance of the two periods' mean vectors. (N, D), (M, D) -> scalar.
 
-    The rows are averaged as they are, as the paper prints it; where an encoder gives rows of length 1 that is a
-    mean of directions, in which no use outweighs another. ValueError for a mean of zeros.
+    The rows are averaged as they are, as the paper prints it. ValueError for a mean of zeros.
     """
     means = [rows.astype(np.float64).mean(0, keepdims=True) for rows in (first, second)]
     return float(1 - aligned_cosines(*means)[0])
@@ -41,9 +42,15 @@ def metric_names(place: str) -> dict[str, bool]:
 def change_scores(
     place: str, words: Sequence[str], uses: Sequence[tuple[np.ndarray, np.ndarray]], gold: np.ndarray
 ) -> list[Score]:
-    """Spearman of both measures with gold over the words. uses: per word (N, D) and (M, D); gold (W,)."""
-    measures = (average_pairwise_distance, prototype_distance)
+    """Spearman of both measures with gold over the words. uses: per word (N, D) and (M, D); gold (W,).
+
+    A measure that is the same for every word (where only the lemma counts) has no correlation, and no score.
+    """
+    measured = [
+        np.array([measure(*pair) for pair in uses]) for measure in (average_pairwise_distance, prototype_distance)
+    ]
     return [
-        score_of_items(metric, "spearman", words, words, np.array([measure(*pair) for pair in uses]), gold)
-        for metric, measure in zip(metric_names(place), measures, strict=True)
+        score_of_items(metric, "spearman", words, words, values, gold)
+        for metric, values in zip(metric_names(place), measured, strict=True)
+        if np.ptp(values) > ROUNDING
     ]

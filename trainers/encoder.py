@@ -95,10 +95,14 @@ class Encoder(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Unit vectors in the order of the texts, float32. -> (N, D)."""
+        return unit(self.pooled(tokens))
+
+    def pooled(self, tokens: Tokens) -> Tensor:
+        """What the readout gives, of any length, in the order of the texts, float32. -> (N, D)."""
         ordered, order = tokens.longest_first()
         every = self.readout == "weighted"
-        pooled = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
-        return unit(torch.cat(pooled)[torch.from_numpy(np.argsort(order)).to(self.device)])
+        parts = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
+        return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(self.device)]
 
     def hidden_layers(self, tokens: Tokens) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
@@ -112,12 +116,15 @@ class Encoder(nn.Module):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
-        return self.embed(self.tokenise(texts)) if len(texts) else np.zeros((0, self.width), np.float32)
+        if not len(texts):
+            return np.zeros((0, self.width), np.float32)
+        with self._evaluating():
+            return self(self.tokenise(texts)).cpu().numpy()
 
     def embed(self, tokens: Tokens) -> np.ndarray:
-        """`encode` for texts that are tokens already, at least one."""
+        """What the readout gives for at least one text, without dropout, not normalised. -> (N, D) float32."""
         with self._evaluating():
-            return self(tokens).cpu().numpy()
+            return self.pooled(tokens).cpu().numpy()
 
     def layer_weights(self) -> list[float]:
         """The mixture of a weighted readout, deepest layer last; empty for the others."""

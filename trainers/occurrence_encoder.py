@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
 from trainers.backbones import BackboneError
 from trainers.encoder import Encoder
-from trainers.losses import unit
 from trainers.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
 
 if TYPE_CHECKING:
@@ -81,7 +79,10 @@ class OccurrenceEncoder:
         return tokens if self.readout == "target" else replace(tokens, read=None)
 
     def encode(self, occurrences: Sequence[Occurrence]) -> np.ndarray:
-        """Unit vectors of occurrences, without dropout. N occurrences -> (N, D) float32."""
+        """Vectors of occurrences as the readout gives them, not normalised, without dropout. N -> (N, D) float32.
+
+        Their cosines are what training sees; their lengths count where uses of a word are averaged (PRT).
+        """
         parts = [
             self._rows(self.tokenise(occurrences[begin : begin + CHUNK]))
             for begin in range(0, len(occurrences), CHUNK)
@@ -91,7 +92,8 @@ class OccurrenceEncoder:
     def save(self, path: Path) -> None:
         """Write a folder that `OccurrenceEncoder.load` reads with the same options.
 
-        With readout "mean" SentenceTransformer(path) gives the same vectors for sentences marked as `mark` does.
+        With readout "mean" SentenceTransformer(path) gives the same directions, as unit vectors, for sentences
+        marked as `mark` does.
         """
         self.encoder.save(path)
         record = {"readout": self.readout, "layers": self.layers, "markers": self.markers, "tags": TAGS}
@@ -101,7 +103,7 @@ class OccurrenceEncoder:
         if self.readout == "mean":
             return self.encoder.embed(tokens)
         layers = self.encoder.hidden_layers(tokens)[list(self.layers)]  # (K, n, D)
-        return unit(torch.from_numpy(layers.mean(0))).numpy()
+        return layers.mean(0)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,12 @@ def test_a_shift_common_to_all_changes_only_the_uncentred_figure():
     assert np.isnan(uncentred(np.zeros(3), np.ones(3)))
 
 
+def test_what_never_changes_has_no_correlation():
+    assert context_scores("c", WORDS, GOLD, np.zeros_like(GOLD)) == []
+    only_words = context_scores("c", WORDS, GOLD, np.repeat(PREDICTED[:, :1], 2, 1))
+    assert [score.metric for score in only_words] == ["c/st2_spearman"]
+
+
 def test_contexts_of_a_pair_are_one_group():
     change, _, ratings = context_scores("c", WORDS, GOLD, PREDICTED)
     assert list(change.group_ids) == list(change.item_ids) == WORDS

@@ -46,3 +46,8 @@ def test_scores_are_rank_correlations_over_words():
         assert score.values == pytest.approx([measure(*pair) for pair in uses])
         assert score.value == pytest.approx(spearmanr(score.values, gold).statistic)
         assert score.group_ids == score.item_ids == ["a", "b", "c", "d"]
+
+
+def test_a_measure_that_is_the_same_for_every_word_has_no_score():
+    point = np.array([[1.0, 0.0]])
+    assert change_scores("lscd/en", ["a", "b"], [(point, point), (point, 2 * point)], np.array([0.0, 1.0])) == []
