@@ -177,7 +177,9 @@ def test_training_parts_concepts_and_the_control_does_not(backbone: Path):
     for pairs in ("all", "shuffled"):
         encoder, curve = fit(replace(settings, pairs=pairs), backbone, CORPUS, 0, World())  # type: ignore[arg-type]
         rows = CORPUS.pairs["train"]
-        left, right = (encoder.encode(CORPUS.occurrences.take(side)) for side in (rows.anchor, rows.partner))
+        left, right = (
+            directions(encoder.encode(CORPUS.occurrences.take(side))) for side in (rows.anchor, rows.partner)
+        )
         distances = 1 - (left * right).sum(1)
         of_one = TRAIN.same_lemma  # at equal lemma: else the lemma alone would part them
         gaps[pairs] = distances[of_one & ~rows.label].mean() - distances[of_one & rows.label].mean()
@@ -323,7 +325,7 @@ def test_the_packaged_encoder_reads_occurrences(readout: Any):
     rows = encoder.encode(
         [Occurrence(text, 14, 18, "bank"), Occurrence(text, 26, 31, "river"), Occurrence(other, 21, 25, "bank")]
     )
-    cosines = rows @ rows.T
+    cosines = directions(rows) @ directions(rows).T
     assert cosines[0, 1] < 0.999
     assert isinstance(encoder.encoder, Encoder)
     if readout == "target":
