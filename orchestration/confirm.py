@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from orchestration.errors import StudyError
 from orchestration.schema import Comparison
-from orchestration.search_check import confirmed
 from search_spaces.space import settings_at
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
             claim=f"search {arm}",
             treatment=name,
             control=arm,
-            metric=confirmed(study.search.objectives[0].metric) if study.search else "",
+            metric=searches[0].selection.objectives[0].confirmed,
             expect="better",
             backbone=backbone,
         )
@@ -103,6 +102,7 @@ class Optimism:
     arm: str
     point: int
     metric: str
+    test_metric: str
     chosen: float
     confirmed: float
     gain_chosen: float
@@ -113,10 +113,10 @@ class Optimism:
     @property
     def line(self) -> str:
         """In words, for the terminal."""
-        test, luck = confirmed(self.metric), self.gain_chosen - self.gain_confirmed
+        luck = self.gain_chosen - self.gain_confirmed
         return (
             f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
-            f"selection seeds, {test} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
+            f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
             f"{self.chosen - self.confirmed:+.4f}\n"
             f"          gain over {self.arm}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
             f"confirmed; {luck:+.4f} was luck, or the development data's own"
@@ -130,10 +130,10 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         best, selection = _tuned(found), found.selection
         if best is None:
             continue
-        metric, sign = selection.objectives[0].metric, selection.signs[0]
+        objective, sign = selection.objectives[0], selection.signs[0]
         name = f"{selection.arm}@{best.number}"
-        after = findings.values(name, selection.backbone, confirmed(metric))
-        before = findings.values(selection.arm, selection.backbone, confirmed(metric))
+        after = findings.values(name, selection.backbone, objective.confirmed)
+        before = findings.values(selection.arm, selection.backbone, objective.confirmed)
         both = sorted(seed for seed in after.keys() & before.keys() if seed is not None)
         start = found.trials[0]
         shared = sorted(best.scores.keys() & start.scores.keys())
@@ -141,7 +141,8 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
             Optimism(
                 arm=selection.arm,
                 point=best.number,
-                metric=metric,
+                metric=objective.metric,
+                test_metric=objective.confirmed,
                 chosen=best.mean(),
                 confirmed=fmean(after[seed] for seed in both) if both else math.nan,
                 gain_chosen=sign * fmean(best.scores[s][0] - start.scores[s][0] for s in shared)

@@ -84,10 +84,19 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What a search optimises: a metric of the dev split."""
+    """What a search optimises: a metric of the dev split.
+
+    confirm: the metric of `evaluate` that puts its choice to the test; None: of the same name without dev/.
+    """
 
     metric: Metric
     mode: Literal["max", "min"]
+    confirm: Metric | None = None
+
+    @property
+    def confirmed(self) -> str:
+        """The metric on test data."""
+        return self.confirm or self.metric.removeprefix("dev/")
 
 
 Objectives = Annotated[

@@ -99,19 +99,13 @@ def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, 
         if objective.mode != ("max" if known[objective.metric] else "min"):
             better = "larger" if known[objective.metric] else "smaller"
             check.refuse((*here, "mode"), f"{'max' if known[objective.metric] else 'min'}: {better} is better")
-        if tested and confirmed(objective.metric) not in tested:
-            accepted = [metric for metric in known if confirmed(metric) in tested] or ["none with this `evaluate`"]
+        if tested and objective.confirmed not in tested:
             check.refuse(
-                (*here, "metric"),
-                f"a metric that `evaluate` yields on test data too, to be confirmed by: {', '.join(accepted)}",
+                (*here, "confirm" if objective.confirm else "metric"),
+                f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
             )
     if search.race and len(search.objectives) > 1:
         check.refuse((*PLACE, "race"), "0 with several objectives: points are not raced against a front")
-
-
-def confirmed(metric: str) -> str:
-    """The counterpart of a dev metric on test data."""
-    return metric.removeprefix("dev/")
 
 
 def _check_arms(check: Checker, arms: Any, search: Search) -> None:
