@@ -116,8 +116,8 @@ def main() -> None:
         f"What a trial costs beyond its runs: {TRIALS} trials of empty runs, one lane",
         rows,
         [
-            f"Wall time, the best of {ROUNDS} rounds, from the end of the first run to that of the last; what comes "
-            "once for a search, the start of Ray, Tune and the lane, is not in it.",
+            f"Wall time, the best of {ROUNDS} rounds, from the end of the first run to that of the last; what "
+            "comes once for a search, the start of Ray, Tune and the lane, is not in it.",
             "The machine was shared with other work.",
             "TPE suggests from the eleventh trial on; its time is in the search's column.",
         ],

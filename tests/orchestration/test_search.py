@@ -209,3 +209,33 @@ def test_the_front_by_hand() -> None:
     points = [trial(0, (1.0, 5.0)), trial(1, (2.0, 4.0)), trial(2, (1.5, 3.0)), trial(3, (3.0, 1.0))]
     assert [t.number for t in front_of(points, [1, 1])] == [0, 1, 3]
     assert [t.number for t in front_of(points, [1, -1])] == [3]
+
+
+def test_mlflow_shows_the_search_and_every_point(done: Done, tmp_path: Path) -> None:
+    """A parent with plots and table, a child a point with its settings and the running mean; twice is once."""
+    from mlflow import MlflowClient
+
+    from orchestration.search_tracking import track
+
+    found, _, ledger = done
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    assert any("13 new" in line for line in track([found], ledger, uri))
+    assert any("up to date" in line for line in track([found], ledger, uri))
+    client = MlflowClient(tracking_uri=uri)
+    (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
+    runs = client.search_runs([experiment.experiment_id])
+    (parent,) = (run for run in runs if run.data.tags["semray.kind"] == "search")
+    best = found.best
+    assert best is not None
+    assert parent.data.metrics["best_point"] == best.number
+    assert parent.data.metrics["runs_spent"] == found.spent
+    files = {file.path for file in client.list_artifacts(parent.info.run_id)}
+    assert files >= {"importance.png", "parallel_coordinates.png", "points.json", "search.json"}
+    children = client.search_runs([experiment.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert len(children) == 12
+    (child,) = (run for run in children if run.data.tags.get("best") == "true")
+    assert {name: float(value) for name, value in child.data.params.items()} == best.point
+    curve = client.get_metric_history(child.info.run_id, f"mean/{MRR}")
+    assert [point.step for point in curve] == [1, 2, 3]
+    assert curve[-1].value == child.data.metrics[MRR] == pytest.approx(best.mean())
+    assert child.data.metrics["seeds"] == 3
