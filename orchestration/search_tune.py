@@ -21,6 +21,7 @@ import optuna
 import ray
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from ray import tune
+from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.stopper import Stopper
@@ -90,6 +91,7 @@ def tuner(board: Board, exchange: Any, folder: str, at_a_time: int) -> tune.Tune
         run_config=tune.RunConfig(
             storage_path=folder,
             verbose=0,
+            callbacks=[Silent()],
             stop=Asked(board.over),
             failure_config=tune.FailureConfig(max_failures=TRIES),
         ),
@@ -195,6 +197,16 @@ class Reseeded(BaseSampler):
 
     def sample_independent(self, study: OptunaStudy, trial: FrozenTrial, name: str, distribution: Any) -> Any:
         return self._now.sample_independent(study, trial, name, distribution)
+
+
+class Silent(TrialProgressCallback):
+    """In place of the callback that Tune adds, which prints some trials on stdout whatever the verbosity."""
+
+    def log_result(self, trial: Any, result: dict[str, Any], error: bool = False) -> None:
+        """Nothing."""
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Nothing."""
 
 
 class Race(Unkept, FIFOScheduler):
