@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import urllib.request
 from contextlib import suppress
+from http.client import HTTPException
 
 from orchestration.node_checks import GIB, Check, listed_cards, node_checks
 
@@ -74,10 +75,9 @@ def _cluster_named() -> Check:
 
 def tracking(ledger: str) -> Check:
     """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
-    from orchestration.tracking import default_uri
+    from orchestration.tracking import default_uri, shown
 
-    uri = default_uri(ledger)
-    shown = uri.rpartition("@")[2]  # never a password
+    uri = shown(default_uri(ledger))  # never a password; whether a server is well it says without
     mend = "start it, or unset MLFLOW_TRACKING_URI; a study runs without it and `semray sync` catches up"
     try:
         if uri.startswith("http"):
@@ -85,9 +85,9 @@ def tracking(ledger: str) -> Check:
                 answer.read()
         elif uri.startswith("sqlite:///"):
             _readable(uri.removeprefix("sqlite:///"))
-    except (OSError, sqlite3.Error) as error:
-        return Check(name="MLflow", ok=False, found=f"{shown}: {error}", mend=mend)
-    return Check(name="MLflow", ok=True, found=shown)
+    except (OSError, HTTPException, sqlite3.Error) as error:  # HTTPException: another kind of server, or no port
+        return Check(name="MLflow", ok=False, found=f"{uri}: {error}".strip(), mend=mend)
+    return Check(name="MLflow", ok=True, found=uri)
 
 
 def _readable(path: str) -> None:

@@ -82,14 +82,14 @@ def ui_command(uri: str) -> str:
     A password in the URI is left out: the line is printed.
     """
     if uri.startswith(("http://", "https://")):
-        return f"open {_shown(uri)}"
+        return f"open {shown(uri)}"
     program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
     settings = "MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
     command = [
         program,
         "server",
         "--backend-store-uri",
-        _shown(uri),
+        shown(uri),
         "--host",
         "127.0.0.1",
         "--port",
@@ -133,7 +133,7 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
                 links = _mirror(tree, uri, counts)
         except _outside_errors() as error:
             problem = _reason(error)
-    return SyncReport(uri=_shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
+    return SyncReport(uri=shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
 
 
 def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
@@ -247,18 +247,18 @@ def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, 
     """Run id -> the page of its MLflow run; only a server has pages."""
     if not uri.startswith("http"):
         return {}
-    page = f"{_shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/"
+    page = f"{shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/"
     return {key.rsplit("/", 1)[1]: page + run_id for key, run_id in children.items() if key.startswith("run/")}
 
 
-def _shown(uri: str) -> str:
+def shown(uri: str) -> str:
     """The URI without user and password."""
     return re.sub(r"(?<=://)[^/@]*@", "", uri)
 
 
 def _reason(error: Exception) -> str:
     """The last cause, in one line and without secrets."""
-    text = _shown(str(error)).strip() or type(error).__name__
+    text = shown(str(error)).strip() or type(error).__name__
     if "Max retries exceeded" in text or "Connection" in type(error).__name__:
         return "the server does not answer"
     return text.splitlines()[0][:200]

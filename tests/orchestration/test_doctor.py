@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from orchestration.cluster_checks import (
     together,
     versions_agree,
 )
-from orchestration.doctor import checks
+from orchestration.doctor import checks, tracking
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 
@@ -224,6 +226,32 @@ def test_an_open_door(well: Path, words: list[str], said: str) -> None:
     assert not found.ok
     assert f"{said} on port" in found.found
     assert f"of process {server.pid}" in found.found
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"), [("http://ann:secret@127.0.0.1:{port}", "SSH"), ("http://ann:secret@127.0.0.1:x", "port")]
+)
+def test_an_mlflow_address_that_leads_elsewhere(
+    well: Path, monkeypatch: pytest.MonkeyPatch, uri: str, said: str
+) -> None:
+    """Another kind of server listens there, or the address is none; the password in it is not printed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            server.settimeout(5)
+            with suppress(TimeoutError):
+                caller, _ = server.accept()
+                caller.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+                caller.close()
+
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri.format(port=server.getsockname()[1]))
+        greeting = threading.Thread(target=greet if "{port}" in uri else lambda: None)
+        greeting.start()
+        found = tracking("ledger")
+        greeting.join()
+    assert not found.ok
+    assert said in found.found
+    assert "secret" not in str(found)
 
 
 def test_a_read_only_ledger(well: Path) -> None:
