@@ -266,7 +266,8 @@ class Ledger:
 
     def suggest(self, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
         """Write down which point a search tries as its `number`th, before its first run."""
-        suggestions.suggest(self._storage, study, search, number, point)
+        with kept(self.url):
+            suggestions.suggest(self._storage, study, search, number, point)
 
     def suggested(self, study: str, search: str) -> list[dict[str, Any]]:
         """The points of a search, in the order in which they were suggested."""

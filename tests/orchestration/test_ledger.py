@@ -641,3 +641,14 @@ TestLocalOrders = LedgerMachine.TestCase
 TestLocalOrders.settings = quick
 TestMemoryOrders = MemoryLedgerMachine.TestCase
 TestMemoryOrders.settings = quick
+
+
+def test_a_point_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """The ledger's folder for searches is a file: as on a disk that fails, the search ends and says so."""
+    ledger = Ledger(tmp_path)
+    ledger.suggest("margins", "0" * 16, 0, {"hn_margin": 0.2})
+    assert ledger.suggested("margins", "0" * 16) == [{"hn_margin": 0.2}]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".searches").write_text("")
+    with pytest.raises(StudyError, match=rf"ledger {tmp_path}/other: .*\n  accepted: a folder"):
+        Ledger(tmp_path / "other").suggest("margins", "0" * 16, 0, {"hn_margin": 0.2})
