@@ -100,7 +100,7 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
     return Planned(
         key=f"trial/{selection.arm}/{selection.id}/{trial.number}",
         kind="trial",
-        digest=digest_of(trial.number, dict(trial.point), scores, sorted(trial.failed)),
+        digest=digest_of(trial.number, dict(trial.point), scores, sorted(trial.failed), _is_best(searched, trial)),
         build=partial(_trial_entry, searched, trial),
     )
 
@@ -114,18 +114,16 @@ def _trial_entry(searched: Searched, trial: Trial) -> Entry:
         for index, objective in enumerate(selection.objectives)
         for count, total in enumerate(accumulate(trial.values(index)), 1)
     ]
-    best = searched.best
     tags: dict[str, Any] = {
         "study": selection.study.name,
         "family": selection.study.family,
         "arm": selection.arm,
         "point": str(trial.number),
         "runs": " ".join(runs.values()),
+        "best": str(_is_best(searched, trial)).lower(),
     }
     if trial.failed:
         tags["failed"] = "; ".join(f"seed {seed}: {why}" for seed, why in trial.failed.items())[:5000]
-    if best is not None and best.number == trial.number:
-        tags["best"] = "true"
     return Entry(
         name=f"{selection.arm}@{trial.number}",
         status="FAILED" if trial.failed else "FINISHED",
@@ -136,6 +134,11 @@ def _trial_entry(searched: Searched, trial: Trial) -> Entry:
         | _means(searched, trial, ""),
         latest_step=len(trial.scores),
     )
+
+
+def _is_best(searched: Searched, trial: Trial) -> bool:
+    best = searched.best
+    return best is not None and best.number == trial.number
 
 
 def _means(searched: Searched, trial: Trial, prefix: str) -> dict[str, float]:

@@ -1,0 +1,30 @@
+"""What MLflow shows of a search that went on: the newest best point, and it alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestration.ledger import Ledger
+from orchestration.search import Searched, Trial
+from orchestration.search_tracking import track
+from tests.searching import selection
+
+
+def test_a_new_best_point_takes_the_mark_from_the_old_one(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    chosen, ledger, uri = selection(tmp_path), Ledger(tmp_path / "ledger"), f"sqlite:///{tmp_path}/mlflow.db"
+    trials = tuple(
+        Trial(
+            number=number,
+            point={"temperature": 0.05, "hn_margin": margin},
+            scores={seed: (margin + seed / 1000,) for seed in chosen.seeds},
+        )
+        for number, margin in enumerate((0.2, 0.3, 0.4))
+    )
+    for known in (trials[:2], trials):
+        track([Searched(selection=chosen, trials=known)], ledger, uri)
+        client = MlflowClient(tracking_uri=uri)
+        (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
+        best = client.search_runs([experiment.experiment_id], "tags.best = 'true'")
+        assert [run.data.tags["point"] for run in best] == [str(len(known) - 1)]
