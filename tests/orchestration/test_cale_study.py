@@ -13,6 +13,7 @@ from orchestration.execute import execute
 from orchestration.findings import Findings
 from orchestration.ledger import Ledger
 from orchestration.plan import gather_facts, plan, prepare
+from orchestration.readiness_cale import check_claims
 from orchestration.report_html import html
 from orchestration.run import Job
 from orchestration.study import Study
@@ -140,3 +141,16 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
 def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         prepare(study_of(place, old, new))
+
+
+SHIPPED = sorted((Path(__file__).resolve().parents[2] / "studies").glob("cale_*.yaml"))
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_the_shipped_studies_claim_what_may_be_claimed(file: Path) -> None:
+    """Also with the arms alone that a comparison names, which are all that the confirmation of a search keeps."""
+    study = Study.load(file)
+    compared = {arm for one in study.compare for arm in (one.treatment, one.control, one.matched_control)}
+    check_claims(study)
+    if study.search is not None:
+        check_claims(replace(study, arms={name: arm for name, arm in study.arms.items() if name in compared}))
