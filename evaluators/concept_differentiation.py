@@ -1,6 +1,6 @@
 """Do two occurrences of words carry one concept? Told by a threshold on their cosine distance.
 
-Source: CALE, section 3. "all", "sl" and "dl" are all pairs, pairs of one lemma and pairs of two lemmas; the four
+Source: CALE, section 5.1. "all", "sl" and "dl" are all pairs, pairs of one lemma and pairs of two lemmas; the four
 categories, such as "sc_dl", say whether concept and lemma are the same or different.
 """
 
@@ -107,7 +107,7 @@ def distance_scores(place: str, items: Items, distances: np.ndarray, category: n
 def one_lemma_one_concept(sc_sl: int, sc_dl: int, dc_sl: int, dc_dl: int) -> Mapping[str, float]:
     """What "one concept where the lemma is the same" scores on so many pairs of each category: ba_all, f1_all, ...
 
-    Source: CALE, section 3.3, the 1L1C baseline. On pairs of one lemma it always says yes.
+    Source: CALE, section 5.1, the 1L1C baseline. On pairs of one lemma it always says yes.
     """
     return {
         "ba_all": (sc_sl / (sc_sl + sc_dl) + dc_dl / (dc_sl + dc_dl)) / 2,

@@ -74,8 +74,7 @@ def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: flo
     than 5 % of them leave the metric undefined.
 
     The two-level interval reuses the resamples of items with 5 draws of seeds each; sign -1 turns it round for a
-    metric that is better when smaller. Undefined when a class has
-    fewer than two groups.
+    metric that is better when smaller. Undefined when a class has fewer than two groups.
     """
     _check_classes(items)
     groups = int(items.group_index.max()) + 1

@@ -1,6 +1,6 @@
 """Concept-aligned embeddings: occurrences of one concept close together, of the same word or of another.
 
-Method: CALE (Liétard and Loiseau), section 3; settings: its table 6. Arms are settings: base {train: false},
+Method: CALE (Liétard and Loiseau), section 4; settings: its table 6. Arms are settings: base {train: false},
 layers:mid {train: false, readout: target, layers: [14, 15, 16, 17]}, cale {}, wic {pairs: same_lemma}, shuffled
 {pairs: shuffled}, 1L1C {train: false, readout: lemma}.
 """

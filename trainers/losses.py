@@ -152,7 +152,7 @@ def contrastive_distance(cosines: Tensor, same: Tensor, *, margin: float, count:
                         ½ max(0, margin - d)²   where it is not
 
     cosines, same (N,). count replaces N in the mean (the number over all workers). Returns a scalar.
-    Source: CALE, section 3; Hadsell et al. 2006.
+    Source: CALE, section 4; Hadsell et al. 2006.
     Departure: the paper prints cos where this has d (`contrastive_printed`). As printed, pairs of one concept are
     driven to cos = 0 and others up to cos = margin, against its own words ("minimum distance", "maximise
     similarity"), against Hadsell's loss and against that of sentence-transformers, which are on distances.

@@ -34,7 +34,7 @@ class Spanned(NamedTuple):
 def mark(occurrence: Occurrence) -> Spanned:
     """The sentence with its target as `<t> target </t>`, set off by single blanks; the span holds both tags.
 
-    Source: CALE, section 3; the public XL-LEXEME code hands the same literal strings to its tokenizer.
+    Source: CALE, section 4; the public XL-LEXEME code hands the same literal strings to its tokenizer.
     """
     left, right = occurrence.text[: occurrence.start].rstrip(), occurrence.text[occurrence.end :].lstrip()
     tagged = f"{TAGS[0]} {occurrence.target} {TAGS[1]}"

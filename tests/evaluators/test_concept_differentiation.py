@@ -1,4 +1,4 @@
-"""Golden numbers: an independent numpy script, and CALE's tables 1, 6 and 8. The threshold against brute force."""
+"""Golden numbers: an independent numpy script, and CALE's tables 1, 7 and 8. The threshold against brute force."""
 
 from itertools import pairwise
 
