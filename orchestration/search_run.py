@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestration.board import Board
 from orchestration.events import Event, RunFailed, RunFinished
@@ -46,9 +46,10 @@ def run_search(
     def opened(lanes: int) -> Iterator[Asking]:
         import ray
 
-        from orchestration.search_tune import Searching
+        from orchestration.search_tune import Searching, driver_node
 
-        exchange = ray.remote(num_cpus=0)(Exchange).remote()
+        remote: Any = ray.remote  # its types do not know every option
+        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote()
         asking.append(Asking(exchange, board.order))
         searching = Searching(board, exchange, at_a_time=lanes)
         try:

@@ -42,7 +42,7 @@ QUIET = {
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",  # a point whose first seed failed reports no score
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "-1",
 }
-SHARE = 0.001  # of the driver's node: what a trial reserves there
+SHARE = 0.001  # of the driver's node: what a trial, and the exchange, reserve there
 TRIES = 3  # of a trial whose process dies: it only asks again
 
 
@@ -70,6 +70,11 @@ class Searching:
             self._exchange.close.remote()
 
 
+def driver_node() -> dict[str, float]:
+    """A resource of the driver's own node. What asks for it does not go with any other node."""
+    return {f"node:{ray.util.get_node_ip_address()}": SHARE}
+
+
 def tuner(board: Board, exchange: Any, folder: str, at_a_time: int) -> tune.Tuner:
     """Tune over the points of a search, the arm itself first."""
     os.environ.update(QUIET)
@@ -77,7 +82,7 @@ def tuner(board: Board, exchange: Any, folder: str, at_a_time: int) -> tune.Tune
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     selection = board.selection
     first = points(selection, board.ledger.suggested(selection.study.name, selection.id))
-    here = {"CPU": 0, f"node:{ray.util.get_node_ip_address()}": SHARE}
+    here = {"CPU": 0, **driver_node()}
     trial = partial(ask_for_seeds, exchange=exchange, seeds=len(selection.seeds))
     return tune.Tuner(
         tune.with_resources(trial, tune.PlacementGroupFactory([here])),
