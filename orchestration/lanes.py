@@ -101,6 +101,7 @@ def launch(
 def serve(
     open_source: Callable[[int], AbstractContextManager[Source]],
     *,
+    at_once: int,
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
@@ -109,12 +110,13 @@ def serve(
 ) -> Outcome:
     """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.
 
-    open_source is told how many runs there is room for at a time, once Ray is there. Otherwise as `launch`.
+    at_once: the most runs that can be asked for at a time; there are no more lanes than that. open_source is told
+    how many there are, once Ray is there. Otherwise as `launch`.
     """
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
         one = Share(cpus=1, gpus=resources.gpus_per_run, memory=int(resources.memory_gib_per_run * 2**30))
         room = _room(one, "RAY_ADDRESS" in os.environ)
-        lanes = resources.lanes or room
+        lanes = min(resources.lanes or room, at_once)
         kind = LaneKind(
             body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory, models=False
         )

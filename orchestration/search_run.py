@@ -61,6 +61,12 @@ def run_search(
             raise searching.error
 
     outcome = serve(
-        opened, ledger=ledger, resources=selection.study.resources, on_event=hear, body=body, warm=warm
+        opened,
+        at_once=selection.search.trials,  # a point asks for one seed after the other
+        ledger=ledger,
+        resources=selection.study.resources,
+        on_event=hear,
+        body=body,
+        warm=warm,
     )
     return outcome.stopped
