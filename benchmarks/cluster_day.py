@@ -42,7 +42,8 @@ def main() -> int:
     notes = [
         "Three hosts of one CPU each on the cores of one machine: times are for orientation.",
         "The study has 7 runs of a two-layer encoder; most of its time is the start of a lane on every host.",
-        "The killed head: the time until its job was given up, `ray up`, and the rest of the study.",
+        "After the head's GCS was killed: the time until the job was given up, `ray up`, and the rest of "
+        "the study.",
     ]
     save("cluster_day", "A day on a cluster of three hosts", rows, notes, packages=("ray", "torch"))
     return code

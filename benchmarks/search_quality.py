@@ -262,8 +262,8 @@ def main() -> None:
         f"True quality of the selected point at equal budget, {options.replays} replays",
         [row for budget in BUDGETS for row in rows_of(budget, drawn, table.mean(1))],
         [
-            f"{len(table)} settings x {table.shape[1]} seeds of real runs; isolated gain on STS-B, thousandths; "
-            f"the best point has {1e3 * table.mean(1).max():.2f}, the paper's settings "
+            f"{len(table)} settings x {table.shape[1]} seeds of real runs; isolated gain on STS-B, in "
+            f"thousandths; the best point has {1e3 * table.mean(1).max():.2f}, the paper's settings "
             f"{1e3 * table.mean(1)[row_of(PAPER)]:.2f}.",
             "In brackets: 95 % over replays, paired in the differences. Replays share one table: they say how a "
             "search does on this landscape, not on others.",
