@@ -185,7 +185,7 @@ def token(in_cluster: bool) -> Check:
     place = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
     if not place.is_file() or not place.stat().st_size:
         found = f"{place}: " + ("empty" if place.is_file() else "there is none")
-        mend = "umask 077; ray get-auth-token --generate, on the machine that calls `ray up`"
+        mend = "(umask 077; ray get-auth-token --generate), on the machine that calls `ray up`"
         return Check(name="token", ok=not asked and not place.is_file(), found=found, mend=mend)
     if place.stat().st_mode & 0o077:
         found = f"{place}: others on this machine may read it"
