@@ -94,7 +94,7 @@ def plots(searched: Searched) -> dict[str, bytes]:
         "target": (lambda trial: trial.values[0]) if several else None,
         "target_name": searched.selection.objectives[0].metric,
     }
-    with _unwarned():
+    with _unwarned(), mpl.rc_context():  # it sets a style for all that is drawn after
         for name, draw in (
             ("importance.png", drawn.plot_param_importances),
             ("parallel_coordinates.png", drawn.plot_parallel_coordinate),
