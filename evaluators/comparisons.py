@@ -207,9 +207,10 @@ def pair(
 ) -> PairedSeeds:
     """Pairs of scores at equal seeds, with the reason for every seed left out. Nothing is imputed.
 
-    Each arm is {seed: value}; None for a failed run; one number for an arm that is not trained. seeds: those
-    planned, in their order; by default all that any arm names, ascending. differing: {seed: fields} in which
-    the two runs differ beside what was declared. ValueError for a seed with two unequal values.
+    Each arm is {seed: value}, None for a run that is not finished, nan for one without this figure; or one number
+    for an arm that is not trained. seeds: those planned, in their order; by default all that any arm names,
+    ascending. differing: {seed: fields} in which the two runs differ beside what was declared. ValueError for a
+    seed with two unequal values.
     """
     given = {"treatment": treatment, "control": control}
     if matched_control is not None:
@@ -235,27 +236,31 @@ def pair(
     return PairedSeeds(seeds=tuple(kept), dropped=tuple(dropped), larger_is_better=larger_is_better, **columns)
 
 
-def _by_seed(arm: str, rows: BySeed) -> dict[int, float]:
-    """{seed: value}, NaN for a failed run."""
-    table: dict[int, float] = {}
+def _by_seed(arm: str, rows: BySeed) -> dict[int, float | None]:
+    """{seed: value}, None for a run that is not finished."""
+    table: dict[int, float | None] = {}
     for seed, score in rows.items() if isinstance(rows, Mapping) else rows:
-        value = math.nan if score is None else float(score)
-        if seed in table and not np.array_equal(table[seed], value, equal_nan=True):
-            raise ValueError(f"{arm}: seed {seed} has two values, {table[seed]!r} and {value!r}")
-        table[int(seed)] = value
+        if seed in table and repr(table[seed]) != repr(score):  # nan is like nan, and unlike None
+            raise ValueError(f"{arm}: seed {seed} has two values, {table[seed]!r} and {score!r}")
+        table[int(seed)] = score
     return table
 
 
-def _incomplete(arms: Mapping[str, Mapping[int, float]], seed: int) -> str:
+def _incomplete(arms: Mapping[str, Mapping[int, float | None]], seed: int) -> str:
     """Which arm lacks a finite score at this seed and why; empty when the pair is complete."""
-    why = {
-        arm: "no finished run" if math.isnan(table.get(seed, math.nan)) else f"the score is {table[seed]}"
-        for arm, table in arms.items()
-        if not math.isfinite(table.get(seed, math.nan))
-    }
+    found = {arm: _lacking(table.get(seed)) for arm, table in arms.items()}
+    why = {arm: reason for arm, reason in found.items() if reason}
     if len(why) > 1 and {"treatment", "control"} <= set(why):
         return f"both arms: {why['treatment']}"
     return next((f"{arm}: {reason}" for arm, reason in why.items()), "")
+
+
+def _lacking(score: float | None) -> str:
+    if score is None:
+        return "no finished run"
+    if math.isnan(score):
+        return "its run yielded no such figure"
+    return "" if math.isfinite(score) else f"the score is {score}"
 
 
 def align_items(

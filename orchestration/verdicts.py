@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ import pyarrow.compute as pc
 from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance import Sequential, Verdict, judge
 from orchestration.distributions import distributions
-from orchestration.errors import StudyError
 from orchestration.families import as_plain, family
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.run import Run, canonical
@@ -77,18 +77,17 @@ class Evidence:
         return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.records}
 
     def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
-        """seed -> score for every seed the plan asks of this arm; None for a run that is not finished."""
+        """seed -> score for every seed the plan asks of this arm.
+
+        None for a run that is not finished, nan for one that yielded no such figure: an encoder in which all words
+        are equally far apart has no correlation.
+        """
         asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
         return {seed: self._value(run, metric) if run.id in self.records else None for seed, run in asked.items()}
 
     def _value(self, run: Run, metric: str) -> float:
-        metrics = self.records[run.id].metrics
-        if metric not in metrics:  # a kind of item that this data has none of
-            raise StudyError(
-                f"{self.study.path}: compare: metric = {metric}: {run.label} yielded no such figure\n"
-                f"  accepted: {', '.join(metrics)}"
-            )
-        return metrics[metric].value
+        found = self.records[run.id].metrics.get(metric)
+        return math.nan if found is None else found.value
 
     def item_rows(self, run_id: str, metric: str) -> pa.Table:
         """The items of one metric of one run."""

@@ -12,7 +12,7 @@ def test_pairs_are_complete_in_the_planned_order():
     assert pairs.deltas == pytest.approx([0.1])
     assert pairs.dropped == (
         (4, "control: no finished run"),
-        (3, "treatment: no finished run"),
+        (3, "treatment: its run yielded no such figure"),
         (2, "control: no finished run"),
         (9, "both arms: no finished run"),
     )
@@ -40,8 +40,10 @@ def test_a_metric_that_is_better_when_smaller():
 
 def test_repeated_seeds():
     assert pair([(0, 0.5), (0, 0.5)], {0: 0.4}).treatment == (0.5,)
-    with pytest.raises(ValueError, match="treatment: seed 0 has two values"):
-        pair([(0, 0.5), (0, 0.6)], {0: 0.4})
+    assert pair([(0, math.nan), (0, math.nan)], {0: 0.4}).dropped
+    for other in (0.6, math.nan, None):
+        with pytest.raises(ValueError, match="treatment: seed 0 has two values"):
+            pair([(0, 0.5), (0, other)], {0: 0.4})
     with pytest.raises(ValueError, match="repeated"):
         PairedSeeds(seeds=(1, 1), treatment=(0.1, 0.2), control=(0.1, 0.2))
 
