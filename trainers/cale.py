@@ -51,6 +51,8 @@ class Settings:
         for name in ("batch_size", "max_length", "learning_rate", "clip_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number above 0")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"train.weight_decay = {self.weight_decay!r}\n  accepted: 0 or above")
         for name, top in (("warmup_ratio", 1), ("margin", 2)):
             if not 0 <= getattr(self, name) <= top:
                 raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number from 0 to {top}")

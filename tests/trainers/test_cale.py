@@ -56,6 +56,7 @@ def test_only_what_can_change_the_result_defines_an_arm():
     [
         ("steps", {"steps": 0}),
         ("batch_size", {"batch_size": 0}),
+        ("weight_decay", {"weight_decay": -0.1}),
         ("margin", {"margin": 2.5}),
         ("warmup_ratio", {"warmup_ratio": 1.5}),
         ("readout", {"readout": "target", "layers": (1,)}),
