@@ -27,7 +27,8 @@ SPANS = ("indexes_target_token", "indexes_target")  # today's name of the column
 def read(language: str, *, path: str | None) -> tuple[ChangeTarget, ...]:
     """The targets of a language, by lemma, from a folder `dwug_<language>`.
 
-    CorpusError when it is absent, a target has no gold score or a use is not marked where it says.
+    CorpusError when it is absent, a target has no gold score, two targets differ in part of speech alone, or a use
+    is not marked where it says.
     """
     name = f"dwug_{language}"
     root = found(
@@ -40,8 +41,22 @@ def read(language: str, *, path: str | None) -> tuple[ChangeTarget, ...]:
     uses = {folder.parent.name: folder for folder in sorted(root.glob("data/*/uses.csv"))}
     if not uses:
         raise CorpusError(f"corpora: {root} has no target\n  accepted: data/<lemma>/uses.csv, one per target")
+    _check_distinct(root, list(uses))
     change = _gold(root, list(uses))
     return tuple(_target(file, lemma, change[lemma]) for lemma, file in uses.items())
+
+
+def _check_distinct(root: Path, names: list[str]) -> None:
+    """A target goes by its lemma, in gold too: two of one lemma could not be told apart."""
+    of_lemma: dict[str, list[str]] = {}
+    for name in names:
+        of_lemma.setdefault(_bare(unicodedata.normalize("NFC", name)), []).append(name)
+    for lemma, targets in of_lemma.items():
+        if len(targets) > 1:
+            raise CorpusError(
+                f"corpora: {root}: {' and '.join(targets)} are both targets for the lemma {lemma}"
+                "\n  accepted: one target for each lemma; move the folders of the others away"
+            )
 
 
 def _gold(root: Path, lemmas: list[str]) -> dict[str, float]:

@@ -102,6 +102,16 @@ class TestDwug:
         with pytest.raises(CorpusError, match=told):
             dwug.read("en", path=str(tmp_path))
 
+    @pytest.mark.parametrize("gold", ["lane\t0.5", "lane_nn\t0.5\nlane_vb\t1\t0.1"])
+    def test_two_parts_of_speech_of_one_lemma_are_refused(self, tmp_path: Path, gold: str) -> None:
+        """Gold without part of speech would score both alike; with it, both would be the item `lane`."""
+        root = write_dwug(tmp_path, *USES, gold=gold)
+        write(root / "data" / "lane_vb" / "uses.csv", HEADER, *USES)
+        with pytest.raises(
+            CorpusError, match=r"lane_nn and lane_vb are .* lemma lane\n  accepted: one target for"
+        ):
+            dwug.read("en", path=str(tmp_path))
+
     def test_a_target_needs_both_periods(self, tmp_path: Path) -> None:
         write_dwug(tmp_path, *USES[:2])
         with pytest.raises(CorpusError, match="has no use of period 2"):
