@@ -9,6 +9,7 @@ A row is a pair: two sentences with the target written `<t>word</t>`, both lemma
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ from corpora.errors import CorpusError
 from corpora.occurrences import Occurrence
 from corpora.spcd import concept_of
 from corpora.wordnet import Synset, Wordnet
+
+log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
@@ -94,6 +97,7 @@ def spcd_of(rows: Mapping[str, Iterable[Row]], lexicon: Wordnet) -> tuple[list[T
     """Occurrences, named by their place, and the pairs of them. CorpusError names the row that cannot be.
 
     An occurrence belongs to the split in which it is an anchor, one that is only a partner to the first it is in.
+    A pair that is repeated in its split is kept once.
     """
     chosen: dict[str, list[tuple[Tagged, Tagged]]] = {}
     split_of: dict[Tagged, str] = {}
@@ -109,7 +113,11 @@ def spcd_of(rows: Mapping[str, Iterable[Row]], lexicon: Wordnet) -> tuple[list[T
     order = sorted(split_of, key=lambda side: (side.occurrence.text, side.occurrence.start, *side[2:4]))
     places = {side: place for place, side in enumerate(order)}
     tagged = [side._replace(id=f"spcd:{place:06d}", split=split_of[side]) for side, place in places.items()]
-    return tagged, {split: _indexed(chosen[split], places) for split in SPLITS}
+    pairs = {split: _indexed(chosen[split], places) for split in SPLITS}
+    for split, kept in pairs.items():
+        if repeats := len(chosen[split]) - len(kept):
+            log.info("corpora: SPCD, split %s: %d repeated pairs left out", split, repeats)
+    return tagged, pairs
 
 
 def _column(table: Any, role: str, at: str) -> list[Any]:
@@ -162,14 +170,14 @@ def _synset(written: str, lexicon: Wordnet) -> Synset | None:
 
 
 def _indexed(pairs: Iterable[tuple[Tagged, Tagged]], places: Mapping[Tagged, int]) -> Pairs:
-    """Pairs as places, with their category: 0 to 3 from two questions, another concept? another lemma?"""
-    table = sorted(
+    """Distinct pairs as places, with their category: 0 to 3 from two questions, another concept? another lemma?"""
+    table = sorted({
         (
             places[anchor],
             2 * (anchor.concept != partner.concept) + (anchor.occurrence.lemma != partner.occurrence.lemma),
             places[partner],
         )
         for anchor, partner in pairs
-    )
+    })  # fmt: skip
     anchor, category, partner = np.array(table, np.int32).reshape(-1, 3).T
     return Pairs(anchor.copy(), partner.copy(), category.astype(np.uint8))

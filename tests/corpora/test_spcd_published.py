@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,18 @@ def test_an_anchor_belongs_to_its_own_split(tmp_path: Path, real: Wordnet) -> No
     splits = {one.target: SPLITS[code] for one, code in zip(spcd.occurrences, spcd.occurrences.split, strict=True)}
     assert splits["ran"] == "test"
     assert splits["stated"] == "train"
+
+
+def test_a_repeated_pair_is_kept_once(tmp_path: Path, real: Wordnet, caplog: pytest.LogCaptureFixture) -> None:
+    """Two equal rows would be two items of one name. The pair turned round is another pair."""
+    turned = pair(SAID, "say", SAY, RAN, "run", "run.v.01", 0)
+    rows = read(write(tmp_path / "spcd", "saved", test=[*TEST, TEST[0], turned, TEST[0]]))
+    with caplog.at_level(logging.INFO):
+        pairs = from_published(rows, real).pairs["test"]
+    sides = list(zip(pairs.anchor.tolist(), pairs.partner.tolist(), strict=True))
+    assert len(sides) == len(set(sides)) == 3
+    assert "split test: 2 repeated pairs left out" in caplog.text
+    assert "train" not in caplog.text
 
 
 def test_the_form_makes_no_difference_and_a_row_does(tmp_path: Path) -> None:
