@@ -113,11 +113,11 @@ def spcd_of(rows: Mapping[str, Iterable[Row]], lexicon: Wordnet) -> tuple[list[T
     order = sorted(split_of, key=lambda side: (side.occurrence.text, side.occurrence.start, *side[2:4]))
     places = {side: place for place, side in enumerate(order)}
     tagged = [side._replace(id=f"spcd:{place:06d}", split=split_of[side]) for side, place in places.items()]
-    pairs = {split: _indexed(chosen[split], places) for split in SPLITS}
-    for split, kept in pairs.items():
-        if repeats := len(chosen[split]) - len(kept):
+    kept = {split: _indexed(chosen[split], places) for split in SPLITS}
+    for split, pairs_of_split in kept.items():
+        if repeats := len(chosen[split]) - len(pairs_of_split):
             log.info("corpora: SPCD, split %s: %d repeated pairs left out", split, repeats)
-    return tagged, pairs
+    return tagged, kept
 
 
 def _column(table: Any, role: str, at: str) -> list[Any]:
