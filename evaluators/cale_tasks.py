@@ -11,9 +11,9 @@ from corpora import cosimlex, dwug
 from corpora.cale_records import POS, CaleCorpus, Pairs, WicPair
 from corpora.occurrences import Occurrence
 from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
-from evaluators.concept_differentiation import best_threshold
+from evaluators.concept_differentiation import PairItems, best_threshold
 from evaluators.metrics import score_of_items
-from evaluators.scores import Items, Score
+from evaluators.scores import Score
 from evaluators.tasks import Task
 from evaluators.vectors import aligned_cosines, cosine_distances
 
@@ -43,11 +43,12 @@ def _occurrences(corpus: CaleCorpus, *parts: Pairs) -> list[Occurrence]:
     return corpus.occurrences.take(rows)
 
 
-def _items(corpus: CaleCorpus, pairs: Pairs) -> Items:
-    """Pairs as "say br-a01:1:2 | tell br-b03:4:5", grouped by the anchor's concept.
+def _items(corpus: CaleCorpus, pairs: Pairs) -> PairItems:
+    """Pairs as "say br-a01:1:2 | tell br-b03:4:5", with the anchor's concept and lemma.
 
     Whole concepts and lemmas were drawn for the test split, not pairs, and the up to four pairs of an anchor share
-    its vector: pairs are no independent sample, concepts nearly are.
+    its vector: pairs are no independent sample. Where two lemmas meet, what is drawn is a concept; within one
+    lemma, the lemma.
     """
     table = corpus.occurrences
 
@@ -57,7 +58,8 @@ def _items(corpus: CaleCorpus, pairs: Pairs) -> Items:
 
     sides = zip(names(pairs.anchor), names(pairs.partner), strict=True)
     concepts = [table.concepts[concept] for concept in table.concept[pairs.anchor]]
-    return Items([f"{anchor} | {partner}" for anchor, partner in sides], concepts)
+    lemmas = [table.lemmas[lemma] for lemma in table.lemma[pairs.anchor]]
+    return PairItems([f"{anchor} | {partner}" for anchor, partner in sides], concepts, lemmas)
 
 
 def _score_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:

@@ -6,7 +6,8 @@ categories, such as "sc_dl", say whether concept and lemma are the same or diffe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,22 @@ from evaluators.scores import Items, Score
 COLUMNS = ("all", "sl", "dl")
 SHORT = tuple(category.lower().replace("/", "_") for category in CATEGORIES)  # in metric names
 QUANTILES = (5, 25, 50, 75, 95)
+
+
+class PairItems(NamedTuple):
+    """What N pairs are called, and the anchor's concept and lemma: either is drawn with all its pairs."""
+
+    ids: Sequence[str]
+    concepts: Sequence[str]
+    lemmas: Sequence[str]
+
+    def take(self, rows: np.ndarray) -> Items:
+        """The pairs at these places, grouped by concept. (M,) integers -> M items."""
+        return Items(self.ids, self.concepts).take(rows)
+
+    def take_of_one_lemma(self, rows: np.ndarray) -> Items:
+        """The same, grouped by lemma: a lemma's pairs share its occurrences, whichever concept the anchor has."""
+        return Items(self.ids, self.lemmas).take(rows)
 
 
 def metric_names(place: str) -> dict[str, bool]:
@@ -58,7 +75,7 @@ def best_threshold(distances: np.ndarray, labels: np.ndarray) -> float:
 
 
 def pair_scores(
-    place: str, items: Items, distances: np.ndarray, category: np.ndarray, threshold: float
+    place: str, items: PairItems, distances: np.ndarray, category: np.ndarray, threshold: float
 ) -> list[Score]:
     """Balanced accuracy and F1 in three columns, accuracy in each category, recall of both classes.
 
@@ -69,7 +86,8 @@ def pair_scores(
     scores = []
     for column, rows in _columns(category):
         if len(np.unique(label[rows])) == 2:
-            chosen = (*items.take(rows), decided[rows], label[rows])
+            taken = items.take_of_one_lemma(rows) if column == "sl" else items.take(rows)
+            chosen = (*taken, decided[rows], label[rows])
             scores.append(score_of_items(f"{place}/ba_{column}", "balanced_accuracy", *chosen))
             scores.append(score_of_items(f"{place}/f1_{column}", "f1", *chosen))
     parts = [(f"acc_{short}", category == number) for number, short in enumerate(SHORT)]
@@ -77,11 +95,12 @@ def pair_scores(
         rows = np.flatnonzero(part)
         if len(rows):
             right = decided[rows] == label[rows]
-            scores.append(score_of_items(f"{place}/{figure}", "mean", *items.take(rows), right))
+            taken = items.take_of_one_lemma(rows) if figure.endswith("_sl") else items.take(rows)
+            scores.append(score_of_items(f"{place}/{figure}", "mean", *taken, right))
     return scores
 
 
-def distance_scores(place: str, items: Items, distances: np.ndarray, category: np.ndarray) -> list[Score]:
+def distance_scores(place: str, items: PairItems, distances: np.ndarray, category: np.ndarray) -> list[Score]:
     """Mean and quantiles of the distance by category (CALE, figure 1); the items of a mean are the distances.
 
     dist_spread is how much farther DC/DL lies than SC/SL. distances, category (N,). A category without pairs
@@ -94,7 +113,8 @@ def distance_scores(place: str, items: Items, distances: np.ndarray, category: n
             continue
         values, better = distances[rows].astype(np.float64), short.startswith("dc")
         metric = f"{place}/dist_mean_{short}"
-        scores.append(score_of_items(metric, "mean", *items.take(rows), values, larger_is_better=better))
+        taken = items.take_of_one_lemma(rows) if short.endswith("_sl") else items.take(rows)
+        scores.append(score_of_items(metric, "mean", *taken, values, larger_is_better=better))
         for percent, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True):
             metric = f"{place}/dist_q{percent:02d}_{short}"
             scores.append(Score(metric=metric, value=float(value), larger_is_better=better))

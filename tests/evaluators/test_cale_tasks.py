@@ -225,6 +225,16 @@ def test_items_are_pairs_grouped_by_the_anchors_concept(corpus):
     assert set(score.values) == {0.0, 1.0}
 
 
+def test_pairs_of_one_lemma_are_grouped_by_it(corpus):
+    found = figures(corpus, ["spcd"])
+    for name in ("test/ba_sl", "test/f1_sl", "test/acc_dc_sl", "dist_mean_sc_sl"):
+        score = found[f"spcd/{name}"]
+        assert all(
+            item.startswith(f"{lemma} ") for item, lemma in zip(score.item_ids, score.group_ids, strict=True)
+        )
+    assert set(found["spcd/test/acc_sc_dl"].group_ids) <= {"n1", "n2", "v1", "v2", "a1", "a2"}
+
+
 def test_agreement_with_the_taxonomy(corpus):
     """`all` holds every test pair, `same_pos` pairs of two nouns or two verbs: adjectives have no hierarchy."""
     found = figures(corpus, ["space"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
 
 from evaluators.concept_differentiation import (
+    PairItems,
     baseline_names,
     baseline_scores,
     best_threshold,
@@ -19,7 +20,6 @@ from evaluators.concept_differentiation import (
     pair_scores,
 )
 from evaluators.metrics import aggregate
-from evaluators.scores import Items
 
 TABLE_8 = {"sc_sl": 14018, "sc_dl": 4299, "dc_sl": 12300, "dc_dl": 14274}  # the paper's test split
 DISTANCES = np.array([0.1, 0.5, 0.3, 0.2, 0.6, 0.7, 0.9, 0.35, 0.15, 0.8], np.float32)
@@ -27,7 +27,10 @@ CATEGORY = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3], np.uint8)
 
 
 def named(count):
-    return Items([f"pair {number}" for number in range(count)], [f"concept {n // 2}" for n in range(count)])
+    rows = range(count)
+    return PairItems(
+        [f"pair {n}" for n in rows], [f"concept {n // 2}" for n in rows], [f"lemma {n // 4}" for n in rows]
+    )
 
 
 def figures(distances, category, threshold):
