@@ -22,13 +22,20 @@ WIDTH = 8  # of the made-up vectors: whatever they are, the same figures come ou
 
 def check_layers(study: Study, backbones: Sequence[Path]) -> None:
     """A weighted readout mixes no more layers than each backbone has."""
-    for folder in backbones:
-        depth = json.loads((folder / "config.json").read_text())["num_hidden_layers"]
-        for name, arm in study.arms.items():
-            if arm.readout == "weighted" and arm.layers > depth:
+    for name, arm in study.arms.items():
+        for folder in backbones if arm.readout == "weighted" else ():
+            depth = depth_of(folder)
+            if arm.layers > depth:
                 raise ValueError(
                     f"arms.{name}.layers = {arm.layers}\n  accepted: up to {depth}, the layers of {folder.name}"
                 )
+
+
+def depth_of(backbone: Path) -> int:
+    """Layers of a backbone in hub format; configurations call them by several names (DistilBERT: n_layers)."""
+    from transformers import AutoConfig
+
+    return AutoConfig.from_pretrained(backbone, local_files_only=True).num_hidden_layers
 
 
 def check_batches(study: Study, corpus: ConceptCorpus) -> None:

@@ -5,10 +5,11 @@ Everything here raises ValueError naming the field, its value and what is accept
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from orchestration.readiness import depth_of
 
 if TYPE_CHECKING:
     from corpora.cale_records import CaleCorpus
@@ -46,10 +47,10 @@ def check_claims(study: Study) -> None:
 
 def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
     """Every backbone has the layers that an arm reads."""
-    for folder in backbones:
-        depth = json.loads((folder / "config.json").read_text())["num_hidden_layers"]
-        for name, arm in study.arms.items():
-            if arm.layers and max(arm.layers) > depth:
+    for name, arm in study.arms.items():
+        for folder in backbones if arm.layers else ():
+            depth = depth_of(folder)
+            if max(arm.layers) > depth:
                 raise ValueError(
                     f"arms.{name}.layers = {list(arm.layers)}"
                     f"\n  accepted: 1 to {depth}, the layers of {folder.name}"

@@ -13,7 +13,7 @@ from orchestration.execute import execute
 from orchestration.findings import Findings
 from orchestration.ledger import Ledger
 from orchestration.plan import gather_facts, plan, prepare
-from orchestration.readiness_cale import check_claims
+from orchestration.readiness_cale import check_claims, check_target_layers
 from orchestration.report_html import html
 from orchestration.run import Job
 from orchestration.study import Study
@@ -141,6 +141,15 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
 def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         prepare(study_of(place, old, new))
+
+
+def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp_path: Path) -> None:
+    from transformers import DistilBertConfig
+
+    DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"arms\.layers-mid\.layers = \[2, 3\]\n  accepted: 1 to 2"):
+        check_target_layers(study_of(place), [tmp_path])
+    check_target_layers(study_of(place, "[2, 3]", "[1, 2]"), [tmp_path])
 
 
 SHIPPED = sorted((Path(__file__).resolve().parents[2] / "studies").glob("cale_*.yaml"))

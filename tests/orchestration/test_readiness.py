@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.errors import StudyError
 from orchestration.plan import prepare
+from orchestration.readiness import check_layers
 from orchestration.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
@@ -43,12 +44,16 @@ def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
 
 
-def look(place: Path, old: str = "", new: str = "") -> None:
+def study_of(place: Path, old: str = "", new: str = "") -> Study:
     assert STUDY.count(old) == 1 or not old
     text = STUDY.replace(old, new) if old else STUDY
     path = place / "study.yaml"
     path.write_text(text.replace("BACKBONE", str(place / "tiny")).replace("WORDNET", str(place / "wordnet")))
-    prepare(Study.load(path))
+    return Study.load(path)
+
+
+def look(place: Path, old: str = "", new: str = "") -> None:
+    prepare(study_of(place, old, new))
 
 
 def test_what_can_run_is_let_through(place: Path) -> None:
@@ -79,3 +84,17 @@ def test_what_can_run_is_let_through(place: Path) -> None:
 def test_what_can_only_fail_later_is_found(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         look(place, old, new)
+
+
+def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp_path: Path) -> None:
+    """DistilBERT writes n_layers. A backbone that no arm asks for layers is not looked at."""
+    from transformers import DistilBertConfig
+
+    DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
+    assert "num_hidden_layers" not in (tmp_path / "config.json").read_text()
+    with pytest.raises(ValueError, match=r"arms\.M1\.layers = 3\n  accepted: up to 2"):
+        check_layers(study_of(place), [tmp_path])
+    check_layers(study_of(place, "layers: 3", "layers: 2"), [tmp_path])
+    check_layers(
+        study_of(place, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"), [tmp_path / "no"]
+    )
