@@ -84,6 +84,7 @@ def plan(options: Namespace) -> int:
 
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
+    from orchestration.distributions import with_distributions
     from orchestration.passport import write_passport
     from orchestration.report import write
     from orchestration.verdicts import find
@@ -94,6 +95,7 @@ def report(options: Namespace) -> int:
     if not findings.with_status("finished"):
         raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
     _show(options, findings)
+    findings = with_distributions(findings, ledger)
     page = write(findings, report_folder(options, study, ledger))
     say(f"report  {page}")
     if options.passport:
@@ -104,11 +106,12 @@ def report(options: Namespace) -> int:
 
 def sync(options: Namespace) -> int:
     """Bring MLflow up to what the ledger holds."""
+    from orchestration.distributions import with_distributions
     from orchestration.verdicts import find
 
     study, ledger = study_of(options), Ledger(options.ledger)
     findings = find(study, _grown(_plan(study, ledger), ledger).runs, ledger)
-    done = _sync(findings, ledger, options.mlflow)
+    done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE
@@ -343,8 +346,10 @@ def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
 
 def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
     """Write the report's files, bring MLflow up to date, and link the one to the other."""
+    from orchestration.distributions import with_distributions
     from orchestration.report import write
 
+    findings = with_distributions(findings, ledger)
     page = write(findings, folder)
     if links := _sync(findings, ledger, uri).links:
         page = write(findings, folder, links)

@@ -113,7 +113,7 @@ class Findings:
     runs: tuple[RunRow, ...]
     findings: tuple[Finding, ...]
     headlines: tuple[str, ...] = ()
-    distributions: tuple[Distribution, ...] = ()
+    distributions: tuple[Distribution, ...] = ()  # empty until `with_distributions`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
 

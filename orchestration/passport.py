@@ -89,6 +89,7 @@ def _unpack(path: Path, folder: Path) -> str:
 
 
 def _check(name: str, folder: Path) -> Check:
+    from orchestration.distributions import with_distributions
     from orchestration.ledger import Ledger
     from orchestration.study import Study
     from orchestration.verdicts import find
@@ -103,7 +104,7 @@ def _check(name: str, folder: Path) -> Check:
             ledger.declare(name, json.loads((folder / "declared.json").read_text()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{name}: the passport is damaged ({error})") from None
-    again = plain(find(study, runs, ledger))
+    again = plain(with_distributions(find(study, runs, ledger), ledger))
     differences = [*_differing_aggregates(runs, ledger), *_differing("", printed, again)]
     return Check(study=name, figures=sum(1 for _ in _figures(again)), differences=tuple(differences))
 

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance import Sequential, Verdict, judge
-from orchestration.distributions import distributions
 from orchestration.families import as_plain, family
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.run import Run, canonical
@@ -119,7 +118,6 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         seeds=evidence.seeds,
         metrics=evidence.larger_is_better,
         headlines=family(study.family).headlines(study.data, study.evaluate),
-        distributions=distributions(evidence),
         arms={name: as_plain(settings) for name, settings in study.arms.items()},
         data=as_plain(study.data),
         corpus_fingerprint=runs[0].corpus_fingerprint if runs else "",

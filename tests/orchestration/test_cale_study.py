@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from orchestration import plots, report
+from orchestration.distributions import with_distributions
 from orchestration.errors import StudyError
 from orchestration.execute import execute
 from orchestration.findings import Findings
 from orchestration.ledger import Ledger
+from orchestration.passport import verify, write_passport
 from orchestration.plan import gather_facts, plan, prepare
 from orchestration.readiness_cale import check_claims, check_target_layers
 from orchestration.report_html import html
@@ -82,7 +84,12 @@ def findings(place: Path) -> Findings:
             ((_, result),) = execute(Job(runs=(run,)), World())
             ledger.stage(run, replace(result, save_model=None), attempt)
             ledger.commit(run.id, attempt)
-        return find(study, planned.runs, ledger)
+        with patch.context() as only:  # nothing is claimed of the arm `printed`: verdicts leave its items alone
+            read = ledger.items
+            unclaimed = {run.id for run in planned.runs if run.arm == "printed"}
+            only.setattr(ledger, "items", lambda run: pytest.fail(run) if run in unclaimed else read(run))
+            judged = find(study, planned.runs, ledger)
+        return with_distributions(judged, ledger)
 
 
 def test_the_report_shows_1l1c_and_the_target_beside_every_gain(findings: Findings) -> None:
@@ -111,6 +118,13 @@ def test_distances_of_every_arm_are_shown_by_category(findings: Findings) -> Non
     row = findings.of("base", findings.backbones[0])[0].metrics
     assert means["DC/DL"] - means["SC/SL"] == pytest.approx(row["spcd/dist_spread"], abs=1e-6)
     assert 'id="distributions"' in html(findings, plots.every(findings))
+
+
+def test_a_passport_recomputes_the_distances_shown(findings: Findings, place: Path, tmp_path: Path) -> None:
+    study = study_of(place)
+    runs = plan(study, gather_facts(study)).runs
+    write_passport(tmp_path / "passport.zip", study, runs, Ledger(place / "ledger"), findings)
+    assert verify(tmp_path / "passport.zip").differences == ()
 
 
 def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> None:
