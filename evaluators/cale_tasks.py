@@ -11,7 +11,7 @@ from corpora import cosimlex, dwug
 from corpora.cale_records import POS, CaleCorpus, Pairs, WicPair
 from corpora.occurrences import Occurrence
 from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
-from evaluators.concept_differentiation import PairItems, best_threshold
+from evaluators.concept_differentiation import PairItems, best_threshold, is_below
 from evaluators.metrics import score_of_items
 from evaluators.scores import Score
 from evaluators.tasks import Task
@@ -174,7 +174,7 @@ def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
 
     known, test = (*corpus.wic["train"], *corpus.wic["dev"]), corpus.wic["test"]
     threshold = best_threshold(distances(known), same(known))
-    right = (distances(test) < threshold) == same(test)
+    right = is_below(distances(test), threshold) == same(test)
     ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
     return [
         score_of_items("wic/accuracy", "mean", ids, words, right),

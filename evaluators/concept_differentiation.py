@@ -74,6 +74,11 @@ def best_threshold(distances: np.ndarray, labels: np.ndarray) -> float:
     return float(candidates[np.argmax(np.append(0.0, np.cumsum(gain)))])
 
 
+def is_below(distances: np.ndarray, threshold: float) -> np.ndarray:
+    """One concept? (N,) -> (N,) bool. In float64: the middle of two neighbours in float32 is neither of them."""
+    return distances.astype(np.float64) < threshold
+
+
 def pair_scores(
     place: str, items: PairItems, distances: np.ndarray, category: np.ndarray, threshold: float
 ) -> list[Score]:
@@ -82,7 +87,7 @@ def pair_scores(
     distances, category (N,). The items of the first two are decisions, 1 for "one concept"; of the others, whether
     the decision is right. A column without both classes, and a category without pairs, yields nothing.
     """
-    decided, label = distances < threshold, category < 2
+    decided, label = is_below(distances, threshold), category < 2
     scores = []
     for column, rows in _columns(category):
         if len(np.unique(label[rows])) == 2:

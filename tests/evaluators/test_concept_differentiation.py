@@ -125,6 +125,15 @@ def test_a_distance_on_the_threshold_is_another_concept():
     assert (found.values.tolist(), found.gold.tolist(), found.value) == ([0.0, 1.0], [0.0, 1.0], 1.0)
 
 
+@pytest.mark.parametrize("start", [0.3, np.nextafter(np.float32(0.3), np.float32(1))])
+def test_a_threshold_between_neighbours_parts_them(start):
+    """Rounded to float32 it would be one of the two: of both starts, one rounds up and one down."""
+    near = np.float32(start)
+    distances, category = np.array([near, np.nextafter(near, np.float32(1))]), np.array([0, 2])
+    threshold = best_threshold(distances, category < 2)
+    assert figures(distances, category, threshold)["ba_all"].value == 1
+
+
 def test_figures_without_pairs_are_left_out():
     """Same-lemma pairs alone: what the `sl` columns and two of the categories ask for."""
     found = figures(DISTANCES[:7], np.array([0, 0, 0, 0, 2, 2, 2]), 0.45)
