@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -83,7 +84,8 @@ def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
     """Gap, silhouettes and agreement with the taxonomy, on the test pairs and their anchors.
 
     Departure: the silhouette by concept leaves out concepts with one anchor, of which CALE says nothing; each
-    would count as 0.
+    would count as 0. A figure that these pairs do not define yields nothing: a gap without pairs of both kinds, a
+    silhouette of one cluster, an agreement with similarities that are all the same.
     """
     table, pairs = corpus.occurrences, corpus.pairs["test"]
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
@@ -103,7 +105,7 @@ def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
         if len(rows):
             near = (*items.take(rows), 1 - distances[rows], corpus.wu_palmer[rows])
             scores.append(score_of_items(metric, "spearman", *near))
-    return scores
+    return [score for score in scores if not math.isnan(score.value)]
 
 
 def _noun_or_verb(corpus: CaleCorpus, rows: np.ndarray) -> np.ndarray:

@@ -245,6 +245,24 @@ def test_agreement_with_the_taxonomy(corpus):
     assert found["space/wup_same_pos"].gold.tolist() == corpus.wu_palmer[rooted].tolist()
 
 
+@pytest.mark.parametrize(
+    ("categories", "missing"),
+    [
+        ((1, 3), {"gap"}),
+        ((2, 3), {"gap"}),
+        ((0,), {"gap", "wup_all", "wup_same_pos"}),  # of one concept, all are as similar as can be
+        ((), {"gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos"}),
+    ],
+)
+def test_a_figure_of_the_space_that_is_not_defined_is_left_out(corpus, categories, missing):
+    kept = np.flatnonzero(np.isin(corpus.pairs["test"].category, categories))
+    pairs = {**corpus.pairs, "test": corpus.pairs["test"].take(kept)}
+    few = replace(corpus, pairs=pairs, wu_palmer=corpus.wu_palmer[kept])
+    found = figures(few, ["space", "dev/spcd"])
+    assert {f"space/{name}" for name in missing} == metric_names(TASKS, ["space"]).keys() - found.keys()
+    assert all(np.isfinite(score.value) for score in found.values())
+
+
 def test_word_in_context_takes_its_threshold_from_train_and_dev(corpus):
     before = figures(corpus, ["wic"])
     turned = {**corpus.wic, "test": tuple(replace(pair, same=not pair.same) for pair in corpus.wic["test"])}
