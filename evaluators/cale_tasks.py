@@ -187,7 +187,6 @@ def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
 SPCD = CaleTask(
     name="spcd",
     metrics=concept_differentiation.metric_names("spcd/test")
-    | {"spcd/threshold": True}
     | concept_differentiation.distance_names("spcd")
     | concept_differentiation.baseline_names("spcd/1l1c"),
     headline="spcd/test/ba_all",
@@ -215,7 +214,7 @@ SPACE = CaleTask(
 )
 WIC = CaleTask(
     name="wic",
-    metrics={"wic/accuracy": True, "wic/threshold": True},
+    metrics={"wic/accuracy": True},
     headline="wic/accuracy",
     texts=lambda corpus: [
         side for pairs in corpus.wic.values() for pair in pairs for side in (pair.first, pair.second)

@@ -24,6 +24,7 @@ Text = TypeVar("Text", bound=Hashable)  # what the encoder encodes: a string, or
 class Task(Generic[Corpus, Text]):
     """metrics: what `score` can yield, True where larger is better. headline: the one that decides.
 
+    A threshold is no metric: `score` may yield figures that are neither better nor worse, to be recorded alone.
     texts(corpus): everything `score` will want encoded. score(corpus, encode): the figures with their items, where
     encode takes N of those texts to (N, D) float32.
     """

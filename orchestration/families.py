@@ -22,9 +22,9 @@ class Family:
     """What the rest of the system may ask of a family.
 
     settings and data are frozen data classes: `train:` and an arm of a study merge into the first, `data:` is
-    the second. tasks are the names that `evaluate:` accepts. metrics(data, evaluate) names every figure those
-    tasks will yield, with True where larger is better; headlines(data, evaluate) those that decide, one a task.
-    defining(settings) keeps what can change the result.
+    the second. tasks are the names that `evaluate:` accepts. metrics(data, evaluate) names every figure of
+    those tasks that may be claimed, with True where larger is better; headlines(data, evaluate) those that decide,
+    one a task. defining(settings) keeps what can change the result.
     fingerprint(data) names the corpus, cheaply. prepare(study, backbones) builds or opens what every run needs,
     and raises ValueError or CorpusError for whatever cannot work, before a lane starts.
     execute trains and evaluates runs of one job; stacked families take many runs in one job.

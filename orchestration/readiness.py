@@ -55,7 +55,7 @@ def check_metrics(study: Study, corpus: Any, tasks: Table, sizes: Sequence[str])
 
     sizes: the fields of `data:` that decide what there is.
     """
-    from evaluators.tasks import evaluate
+    from evaluators.tasks import evaluate, metric_names
 
     for name in study.evaluate:
         if len(set(tasks[name].texts(corpus))) < 2:
@@ -71,10 +71,11 @@ def check_metrics(study: Study, corpus: Any, tasks: Table, sizes: Sequence[str])
         corpus,
         lambda texts: vectors.standard_normal((len(texts), WIDTH), np.float32),
     )
-    found = [score.metric for score in scores]
+    claimable = metric_names(tasks, study.evaluate)
+    found = [score.metric for score in scores if score.metric in claimable]
     missing = [comparison for comparison in study.compare if comparison.metric not in found]
     if missing:
         raise ValueError(
-            f"compare: {missing[0].claim}: {missing[0].metric} has no items in this corpus"
+            f"compare: {missing[0].claim}: {missing[0].metric} has no figure in this corpus"
             f"\n  accepted: {', '.join(found)}"
         )

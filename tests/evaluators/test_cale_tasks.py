@@ -112,8 +112,10 @@ HELD = [name for name in TASKS if name.partition("/")[2] in ("", "en", "spcd")] 
 
 def test_every_score_is_declared_and_made_of_its_items(corpus):
     scores = evaluate(TASKS, HELD, corpus, letters)
-    declared = metric_names(TASKS, HELD)
-    assert {score.metric: score.larger_is_better for score in scores} == declared
+    recorded = {"spcd/threshold", "wic/threshold"}  # no larger one is better: not to be claimed
+    yielded = {score.metric: score.larger_is_better for score in scores if score.metric not in recorded}
+    assert yielded == metric_names(TASKS, HELD)
+    assert recorded <= {score.metric for score in scores}
     for score in scores:
         assert np.isfinite(score.value), score.metric
         if score.aggregate is not None:

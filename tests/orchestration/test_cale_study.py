@@ -149,6 +149,16 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
         ("control: wic", "control: printed", r"C1: control = printed has loss printed\n  accepted: "),
         ("[2, 3]", "[3, 4]", r"arms\.layers-mid\.layers = \[3, 4\]\n  accepted: 1 to 3"),
         ("batch_size: 8", "batch_size: 80000", r"arms\.\w+: train\.batch_size = 80000\n  accepted: at most \d+"),
+        (
+            "1L1C, metric: spcd/test/ba_all",
+            "1L1C, metric: spcd/threshold",
+            r"metric = .?spcd/threshold.?\n  accepted: ",
+        ),
+        (
+            "test_pairs: 150,\n   val_pairs: 60}\n",
+            "test_pairs: 1,\n   val_pairs: 60}\n",
+            r"compare: C1: spcd/test/ba_all has no figure in this corpus\n  accepted: spcd/test/(?!.*threshold)",
+        ),
         ("dev/spcd]", "lscd/en]", r"evaluate: lscd/en: .*\n  accepted: .*lscd = \[\]"),
     ],
 )
