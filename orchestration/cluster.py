@@ -19,17 +19,22 @@ OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never ten
 KNOCK_SECONDS = 5.0  # for a cluster's address to answer at all
 
 
+def named_address() -> str | None:
+    """The cluster that RAY_ADDRESS names; None without it, and where it is empty."""
+    return os.environ.get("RAY_ADDRESS") or None
+
+
 @contextmanager
 def connected(cpus: int) -> Iterator[None]:
     """Be connected to Ray within the block.
 
     A Ray that this process is connected to already is used and left alone. Inside a cluster's job, or wherever
-    RAY_ADDRESS is set, that cluster is joined. Otherwise a Ray of `cpus` CPUs starts, reachable from this machine
+    RAY_ADDRESS names a cluster, that is joined. Otherwise a Ray of `cpus` CPUs starts, reachable from this machine
     alone, and ends with the block. Raises StudyError when Ray cannot be reached or started.
     """
     import ray
 
-    address = os.environ.get("RAY_ADDRESS")
+    address = named_address()
     if ray.is_initialized():
         yield
     elif address:

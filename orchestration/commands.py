@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from argparse import Namespace
@@ -308,12 +307,12 @@ def _open_claims(findings: Findings) -> str:
 
 
 def _described(plan: Plan, ledger: Ledger) -> str:
-    from orchestration.cluster import cores
+    from orchestration.cluster import cores, named_address
     from orchestration.plan_words import describe
     from orchestration.reachability import reachability
 
     resources = plan.study.resources
-    here = None if resources.gpus_per_run or "RAY_ADDRESS" in os.environ else cores() // resources.workers_per_run
+    here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
     return describe(plan, reachability(plan, _metrics(plan, ledger)), ledger.failed(), lanes)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from orchestration.cluster import Share, connected, cores, runs_that_fit
+from orchestration.cluster import Share, connected, cores, named_address, runs_that_fit
 from orchestration.errors import StudyError
 from orchestration.events import (
     Event,
@@ -74,7 +74,7 @@ def launch(
     workers = resources.workers_per_run if grouped else 1
     whole = Share(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
     with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
-        growing = "RAY_ADDRESS" in os.environ  # a cluster; a machine's own Ray has all it ever will
+        growing = named_address() is not None  # a cluster; a machine's own Ray has all it ever will
         _room(whole, growing)  # known before the first job starts
         outcome = Outcome()
         if pooled:
@@ -115,7 +115,7 @@ def serve(
     """
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
         one = Share(cpus=1, gpus=resources.gpus_per_run, memory=int(resources.memory_gib_per_run * 2**30))
-        room = _room(one, "RAY_ADDRESS" in os.environ)
+        room = _room(one, named_address() is not None)
         lanes = min(resources.lanes or room, at_once)
         kind = LaneKind(
             body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory, models=False
