@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestration.errors import StudyError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
-START_TRIES = 3  # lanes that may die in a row before one of them was ready
+START_TRIES = 3  # lanes that may die in a row, none being ready
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
@@ -89,7 +90,7 @@ class _Held:
         return tuple(run for run in self.task.runs if run.id in self.attempts)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Slot:
     """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is."""
 
@@ -166,21 +167,33 @@ class Pool:
         return _Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
 
     def _grow(self) -> None:
-        """While runs wait, ask for as many lanes more as there are, and one at least.
+        """While runs wait, ask for as many lanes more as are at work, and one at least; later give back the idle.
 
-        What finds no room yet is what an autoscaler goes by; and another study may end and leave some.
+        What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
+        waits it must not start machines any more, and may end those that have nothing to do.
         """
-        if self.growing:
-            starting = sum(not slot.ready for slot in self.slots)
-            wanted = min(len(self.queue), max(1, len(self.slots) - starting))
-            self.slots += [self._open(len(self.slots) + more) for more in range(wanted - starting)]
+        idle = [slot for slot in self.slots if not slot.held]
+        busy = len(self.slots) - len(idle)
+        if self.growing and self.queue:
+            more = max(0, min(len(self.queue), max(1, busy)) - len(idle))
+            taken = {slot.number for slot in self.slots}
+            self.slots += map(self._open, islice(filterfalse(taken.__contains__, count()), more))
+        elif self.growing and busy:  # where none is busy, all is done
+            self._give_back(idle)
+
+    def _give_back(self, slots: Sequence[_Slot]) -> None:
+        import ray
+
+        for slot in slots:
+            ray.kill(slot.actor)
+            self.slots.remove(slot)
 
     def _replace(self, slot: _Slot) -> None:
         """End a lane's process, whatever state it is in, and start another in its place."""
         import ray
 
         ray.kill(slot.actor)
-        self.slots[slot.number] = self._open(slot.number)
+        self.slots[self.slots.index(slot)] = self._open(slot.number)
 
     def _wind_down(self) -> None:
         """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
@@ -294,9 +307,10 @@ class Pool:
         if slot.ready:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
             return
-        self.false_starts += 1
-        if self.false_starts >= START_TRIES:
-            raise StudyError(_no_lane(str(error)))
+        if not any(other.ready for other in self.slots):
+            self.false_starts += 1
+            if self.false_starts >= START_TRIES:
+                raise StudyError(_no_lane(str(error)))
         self._replace(slot)
 
     def _lose(self, slot: _Slot, message: str, details: str) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
@@ -338,6 +339,83 @@ def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch
     assert set(outcome.finished) == {run.id for run in both}
     assert ready == [0, 1]
     outcome, _ = go(ledger, alone(runs), squares, resources={"lanes": None})
+    assert set(outcome.finished) == {run.id for run in runs}
+
+
+def test_lanes_are_given_back_when_no_run_waits(
+    ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for two, a third lane is asked for while a run waits, and not any more once that one has begun."""
+    from ray._private import state
+
+    before = set(state.actors())
+
+    def lanes(expected: int) -> int:
+        """How many there are, once it is as many as expected, or after 10 s."""
+        for _ in range(100):
+            found = sum(actor["State"] != "DEAD" for name, actor in state.actors().items() if name not in before)
+            if found == expected:
+                break
+            time.sleep(0.1)
+        return found
+
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    runs = []
+    for seed in range(3):
+        (folder / str(seed)).mkdir()
+        runs.append(make_run(folder / str(seed), seed, outlive=False))
+    counted: dict[str, int] = {}
+
+    def hear(event: Event) -> None:
+        match event:
+            case RunStarted(run=run) if run == runs[1]:
+                (folder / "1/go").touch()
+            case RunFinished(run=run) if run == runs[1]:
+                counted["one waits"] = lanes(3)
+            case RunMoved(run=run) if run == runs[2] and not (folder / "0/go").exists():
+                counted["none waits"] = lanes(2)
+                (folder / "0/go").touch()
+            case RunMoved(run=run) if run == runs[2] and ledger.has(runs[0].id):
+                counted["one works"] = lanes(1)
+                (folder / "2/go").touch()
+
+    outcome, _ = go(ledger, alone(runs), waiting, hear, resources={"lanes": None})
+    assert set(outcome.finished) == {run.id for run in runs}
+    assert counted == {"one waits": 3, "none waits": 2, "one works": 1}
+
+
+def test_an_empty_address_is_no_cluster(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    with pytest.raises(StudyError, match="Ray has no such room"):
+        go(ledger, alone([make_run(folder, 0)]), squares)
+
+
+class FirstLaneOnly:
+    """A body that reaches one lane and no other; its run takes until four more lanes have died of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        (self.folder / f"start-{os.getpid()}").touch()
+        if self.starts() > 1:
+            raise RuntimeError("this node is ill")
+
+    def starts(self) -> int:
+        return len(list(self.folder.glob("start-*")))
+
+    def __call__(self, job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+        while self.starts() < 5:
+            time.sleep(0.01)
+        yield job.runs[0], Result(scores=[Score(metric="m", value=1)])
+
+
+def test_lanes_that_die_early_while_another_works(ledger: Ledger, folder: Path) -> None:
+    runs = [make_run(folder, seed) for seed in range(2)]
+    outcome, _ = go(ledger, alone(runs), FirstLaneOnly(folder), resources={"lanes": 2})
     assert set(outcome.finished) == {run.id for run in runs}
 
 
