@@ -55,7 +55,7 @@ quickstart: $(READY) wordnet
 test: $(READY)
 	@$(call apt,wordnet-base)
 	@$(call apt,chromium chromium-driver)
-	$(BIN)/python -m pytest -q -m "not long"
+	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -q
