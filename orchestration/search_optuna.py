@@ -65,8 +65,8 @@ def distribution(dimension: Dimension) -> BaseDistribution:
     assert dimension.low is not None
     assert dimension.high is not None
     if dimension.whole:
-        return IntDistribution(int(dimension.low), int(dimension.high), dimension.log, int(dimension.step or 1))
-    return FloatDistribution(dimension.low, dimension.high, dimension.log, dimension.step)
+        return IntDistribution(int(dimension.low), int(dimension.high), dimension.log)
+    return FloatDistribution(dimension.low, dimension.high, dimension.log)
 
 
 def _frozen(trial: Trial, of_name: dict[str, BaseDistribution], objectives: int) -> FrozenTrial:

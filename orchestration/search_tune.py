@@ -151,8 +151,7 @@ def suggested(trial: Any, dimension: Dimension) -> Any:
     if dimension.choices:
         return trial.suggest_categorical(dimension.name, dimension.choices)
     ask = trial.suggest_int if dimension.whole else trial.suggest_float
-    step = {} if dimension.step is None else {"step": dimension.step}
-    return ask(dimension.name, dimension.low, dimension.high, log=dimension.log, **step)
+    return ask(dimension.name, dimension.low, dimension.high, log=dimension.log)
 
 
 class Unkept:

@@ -23,9 +23,9 @@ class Dimension:
     """One setting that may move: from low to high, or among choices.
 
     name is a field of the family's Settings, source says where the range is from. Bounds that are whole numbers
-    give whole numbers. log: equally likely in every octave. step: only low, low + step, ... when: the values of
-    other settings with which this one matters; they stand before it in the space or do not move. Where they have
-    other values it does not move, and is `otherwise`, or as in the arm where that is None.
+    give whole numbers. log: equally likely in every octave. when: the values of other settings with which this
+    one matters; they stand before it in the space or do not move. Where they have other values it does not move,
+    and is `otherwise`, or as in the arm where that is None.
     """
 
     name: str
@@ -33,22 +33,19 @@ class Dimension:
     low: float | None = None
     high: float | None = None
     log: bool = False
-    step: float | None = None
     choices: tuple[Any, ...] = ()
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     otherwise: Any = None
 
     def __post_init__(self) -> None:
         if self.choices:
-            possible = self.low is self.high is self.step is None and not self.log
+            possible = self.low is self.high is None and not self.log
         else:
             possible = self.low is not None and self.high is not None and self.low < self.high
-            possible = possible and not (self.log and (self.low is None or self.low <= 0 or self.step is not None))
-            possible = possible and not (self.step is not None and self.step <= 0)
+            possible = possible and not (self.log and (self.low is None or self.low <= 0))
         if not possible:
             raise ValueError(
-                f"{self.name}: {self.words}; accepted: choices, or low below high with a step above 0, or with log"
-                " from above 0"
+                f"{self.name}: {self.words}; accepted: choices, or low below high, with log from above 0"
             )
 
     @property
@@ -61,11 +58,10 @@ class Dimension:
         """How a person reads it: "0.01 to 0.2 (log)", "mean, cls"."""
         if self.choices:
             return ", ".join(map(str, self.choices))
-        scale = " (log)" if self.log else f" by {self.step:g}" if self.step else ""
-        return f"{self.low} to {self.high}{scale}"
+        return f"{self.low} to {self.high}{' (log)' if self.log else ''}"
 
     def holds(self, value: Any) -> bool:
-        """Whether a value lies in the range or among the choices. A step is not looked at."""
+        """Whether a value lies in the range or among the choices."""
         if self.choices:
             return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in self.choices)
         assert self.low is not None
@@ -156,7 +152,7 @@ def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
             raise ValueError("low below high")
         return replace(dimension, low=low, high=high)
     among = tuple(_as_declared(dimension, value) for value in values)
-    return replace(dimension, choices=among, low=None, high=None, log=False, step=None)
+    return replace(dimension, choices=among, low=None, high=None, log=False)
 
 
 def _as_declared(dimension: Dimension, value: Any) -> Any:

@@ -70,3 +70,20 @@ def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> N
         assert {name: getattr(made, name) for name in point} == point
         assert set(point) <= set(defining(made))
         assert all(moves(dimension, arm, point) == (dimension.name in point) for dimension in space)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"low": 0.5},
+        {"low": 0.5, "high": 0.5},
+        {"low": 0.0, "high": 1.0, "log": True},
+        {"low": 1, "choices": (2,)},
+    ],
+)
+def test_a_dimension_that_cannot_be_drawn_from_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(
+        ValueError, match="margin: .*; accepted: choices, or low below high, with log from above 0"
+    ):
+        Dimension(name="margin", source="ours", **wrong)
