@@ -58,10 +58,11 @@ class Board:
             trial, best = self.trials[number], self._leader()
             if trial.failed or len(trial.scores) == len(self.selection.seeds):
                 return False
-            if not self.selection.search.race or best is None or best.number == number:
+            least = self.selection.search.least_chance
+            if not least or best is None or best.number == number:
                 return True
             chance = chance_to_win(self._scores(), number, best.number)
-        if chance >= self.selection.search.race:
+        if chance >= least:
             return True
         self._on_change(self, trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
         return False

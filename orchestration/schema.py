@@ -112,7 +112,8 @@ class Search:
     arms: where the searches start, each its own with equal trials; their settings are the first point that is
     tried, and stand wherever nothing moves. dimensions: which settings move, and between what; None: all of the
     space. startup: points drawn at random before TPE looks at results. budget: the most runs a search may ask for.
-    race: a point gets its next seed while its chance of ending above the best point is at least that; 0: always.
+    race: a point gets its next seed while its chance of ending above the best point is at least that; 0: always;
+    None: 0.1 with one objective, and always with several, which have a front and no best point.
     """
 
     space: Text
@@ -128,13 +129,20 @@ class Search:
     sampler_seed: Seed = 0
     startup: Annotated[int, Ge(1)] = 10
     budget: Annotated[int, Ge(1)] | None = None
-    race: Annotated[float, Ge(0), Lt(0.5)] = 0.1
+    race: Annotated[float, Ge(0), Lt(0.5)] | None = None
     backbone: Text | None = None
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
         """One, or several of which the first decides what is confirmed."""
         return (self.objective,) if isinstance(self.objective, Objective) else self.objective
+
+    @property
+    def least_chance(self) -> float:
+        """`race` as a number: the chance below which a point gets no further seed."""
+        if self.race is None:
+            return 0.1 if len(self.objectives) == 1 else 0.0
+        return self.race
 
 
 @dataclass(frozen=True, kw_only=True)

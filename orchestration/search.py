@@ -69,9 +69,9 @@ class Selection:
 
         Trials and budget are left out, so that a search can be lengthened.
         """
-        search = {
-            k: v for k, v in asdict(self.search).items() if k not in ("trials", "budget", "arms", "dimensions")
-        }
+        left_out = ("trials", "budget", "arms", "dimensions")
+        search = {name: value for name, value in asdict(self.search).items() if name not in left_out}
+        search["race"] = self.search.least_chance
         space = [asdict(dimension) | {"source": ""} for dimension in self.space]
         start = self.run(0, {}, self.seeds[0]).id
         text = canonical({"search": search, "space": space, "start": start})

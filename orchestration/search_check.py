@@ -105,7 +105,7 @@ def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, 
                 f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
             )
     if search.race and len(search.objectives) > 1:
-        check.refuse((*PLACE, "race"), "0 with several objectives: points are not raced against a front")
+        check.refuse((*PLACE, "race"), "0 or absent with several objectives: points are not raced against a front")
 
 
 def _check_arms(check: Checker, arms: Any, search: Search) -> None:

@@ -64,7 +64,7 @@ def _search_entry(searched: Searched) -> Entry:
         "sampler_seed": search.sampler_seed,
         "seeds": " ".join(map(str, selection.seeds)),
         "objective": ", ".join(f"{o.metric} ({o.mode})" for o in selection.objectives),
-        "race": search.race,
+        "race": search.least_chance,
         **{f"space/{dimension.name}": dimension.words for dimension in selection.space},
     }
     latest = {"points": float(len(searched.trials)), "runs_spent": float(searched.spent)}

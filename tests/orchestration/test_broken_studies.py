@@ -150,7 +150,7 @@ STUDIES = {
     "the wrong way": changed("mode: max", "mode: min", "search.objective.mode = 'min'", "max: larger is better"),
     "an objective without a test": changed("dev/t2d/mrr", "dev/d2t/mrr", "search.objective.metric = 'dev/d2t/mrr'", "one that `evaluate` measures on test data, or with `confirm` set to such: t2d/recall@1"),
     "a confirmation on development data": changed("mode: max", "mode: max, confirm: dev/t2d/mrr", "search.objective.confirm = 'dev/t2d/mrr'", "on test data"),
-    "a race of several objectives": changed("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/recall@1, mode: max}]", "search.race is missing", "0 with several objectives"),
+    "a race of several objectives": changed("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/recall@1, mode: max}]\n  race: 0.2", "search.race = 0.2", "0 or absent with several objectives"),
     "a budget for less than a point": changed("trials: 4", "trials: 4\n  budget: 1", "search.budget = 1", "at least 2 runs"),
     "a search on several workers": changed("workers_per_run: 1", "workers_per_run: 2", "resources.workers_per_run = 2", "1 with a search"),
     "a search on no backbone": changed("trials: 4", "trials: 4\n  backbone: mpnet", "search.backbone = 'mpnet'"),

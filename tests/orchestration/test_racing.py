@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.racing import chance_to_win, noise
+from orchestration.schema import Objective
+from tests.searching import AUC, MRR, selection
 
 NAN = math.nan
 
@@ -63,3 +66,13 @@ def test_plain_cases() -> None:
     assert chance_to_win(level, 1, 0) == pytest.approx(0.5)
     far = np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 1.1, NAN, NAN], [1.1, 2.0, 3.0, 3.9]])
     assert chance_to_win(far, 1, 0) < 0.01
+
+
+def test_what_is_not_said_is_a_race_of_one_objective(tmp_path: Path) -> None:
+    """And the same search as when it is said; with several objectives nobody has to say that there is none."""
+    unsaid, said = selection(tmp_path), selection(tmp_path, race=0.1)
+    assert (unsaid.search.least_chance, unsaid.id) == (0.1, said.id)
+    assert selection(tmp_path, race=0.0).search.least_chance == 0
+    two = tuple(Objective(metric=name, mode="max") for name in (MRR, AUC))
+    several = selection(tmp_path, objective=two)
+    assert (several.search.least_chance, several.id) == (0.0, selection(tmp_path, objective=two, race=0.0).id)

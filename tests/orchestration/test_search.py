@@ -149,7 +149,7 @@ def test_several_objectives_leave_a_front(tmp_path: Path) -> None:
     from orchestration.schema import Objective
 
     objectives = (Objective(metric=MRR, mode="max"), Objective(metric="dev/pair_auc", mode="max"))
-    chosen = selection(tmp_path, objective=objectives, race=0.0, trials=8, seeds=(100,))
+    chosen = selection(tmp_path, objective=objectives, trials=8, seeds=(100,))
     found, _ = go(chosen, Ledger(tmp_path / "ledger"))
     front = found.front
     assert found.best in front
