@@ -9,9 +9,9 @@ Every node is asked at once, and one that does not answer in time is named like 
 from __future__ import annotations
 
 import platform
-import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +49,7 @@ def cluster_checks(address: str, ledger: str) -> list[Check]:
     """All checks of all nodes. Raises StudyError when no cluster answers at the address."""
     from orchestration.cluster import joined
 
-    mark = f".doctor/{uuid.uuid4().hex}"
+    mark = f".doctor-{uuid.uuid4().hex}"
     with joined(address):
         began = time.time()
         answers, silent = _ask(_answer, ledger, mark)
@@ -70,21 +70,21 @@ def cluster_checks(address: str, ledger: str) -> list[Check]:
 # On a node
 
 
-def _answer(ledger: str, mark: str, gpus: float) -> Node:
+def _answer(ledger: str, mark: str, name: str, gpus: float) -> Node:
     from importlib import metadata
 
     versions = {"python": platform.python_version()}
-    for name in LIBRARIES:
+    for library in LIBRARIES:
         try:
-            versions[name] = metadata.version(name)
+            versions[library] = metadata.version(library)
         except metadata.PackageNotFoundError:
-            versions[name] = "none"
+            versions[library] = "none"
     return Node(
-        name=socket.gethostname(),
+        name=name,
         checks=node_checks(ledger, in_cluster=True, gpus=gpus),
         versions=versions,
         clock=time.time(),
-        left=_leave(ledger, mark),
+        left=_leave(ledger, f"{mark}/{name}"),
     )
 
 
@@ -92,21 +92,27 @@ def _leave(ledger: str, mark: str) -> str:
     """Put something whole into the ledger, as a lane stages a result. Returns what went wrong."""
     storage = open_storage(ledger)
     try:
-        with storage.writing(f"{mark}/{socket.gethostname()}") as folder:
+        with storage.writing(mark) as folder:
             (folder / MARKER).write_text("{}")
     except away() as error:
         return str(error)
     return ""
 
 
-def _seen(ledger: str, mark: str, gpus: float) -> tuple[str, list[str]]:
-    """The nodes whose marks this node reads."""
+def _seen(ledger: str, mark: str, name: str, gpus: float) -> tuple[str, list[str]]:
+    """The nodes whose marks this node reads, after its own name."""
     storage = open_storage(ledger)
-    names = storage.children(mark)
-    return socket.gethostname(), [name for name in names if storage.is_whole(f"{mark}/{name}")]
+    return name, [other for other in storage.children(mark) if storage.is_whole(f"{mark}/{other}")]
 
 
 # On the driver
+
+
+def names(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Ray's id of each node -> its name: the host's, with the id's beginning where others share that."""
+    hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in nodes}
+    bearers = Counter(hosts.values())
+    return {node: host if bearers[host] == 1 else f"{host}-{node[:8]}" for node, host in hosts.items()}
 
 
 def _ask(question: Callable[..., Any], ledger: str, mark: str) -> tuple[list[tuple[Any, float]], dict[str, str]]:
@@ -116,12 +122,13 @@ def _ask(question: Callable[..., Any], ledger: str, mark: str) -> tuple[list[tup
 
     remote: Any = ray.remote
     asking, began = {}, time.time()
-    for node in ray.nodes():
-        if node["Alive"]:
-            task = remote(num_cpus=0, max_retries=0)(question)
-            gpus = node["Resources"].get("GPU", 0.0)
-            there = task.options(scheduling_strategy=On(node["NodeID"], soft=False))
-            asking[there.remote(ledger, mark, gpus)] = node["NodeManagerAddress"]
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    called = names(alive)
+    for node in alive:
+        task = remote(num_cpus=0, max_retries=0)(question)
+        gpus = node["Resources"].get("GPU", 0.0)
+        there = task.options(scheduling_strategy=On(node["NodeID"], soft=False))
+        asking[there.remote(ledger, mark, called[node["NodeID"]], gpus)] = node["NodeManagerAddress"]
     answers: list[tuple[Any, float]] = []
     silent: dict[str, str] = {}
     left = list(asking)

@@ -17,7 +17,7 @@ ANSWER_SECONDS = 5.0  # for an MLflow server
 
 
 def checks(ledger: str) -> list[Check]:
-    """All checks, in the order in which a study would meet them. An encoder found nowhere here is fetched."""
+    """All checks, in the order in which a study would meet them."""
     imported = [_python(), _torch(), *(_importable(name) for name in ("deepspeed", "ray", "mlflow"))]
     return [*imported, *node_checks(ledger), _cluster_named(), tracking(ledger)]
 
@@ -60,12 +60,12 @@ def _importable(name: str) -> Check:
 
 def _cluster_named() -> Check:
     """RAY_ADDRESS makes every study of this shell look for a cluster."""
-    address = os.environ.get("RAY_ADDRESS")
-    if not address:
-        return Check(name="RAY_ADDRESS", ok=True, found="not set: studies run on this machine")
-    from orchestration.cluster import connected
+    from orchestration.cluster import connected, named_address
     from orchestration.errors import StudyError
 
+    address = named_address()
+    if address is None:
+        return Check(name="RAY_ADDRESS", ok=True, found="not set: studies run on this machine")
     try:
         with connected(1):
             return Check(name="RAY_ADDRESS", ok=True, found=address)

@@ -9,6 +9,7 @@
     <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
+    <ledger>/.doctor-<hex>/    what nodes wrote to show each other that they share it; gone when the check ends
     <ledger>/.aside/           damaged entries that a person moved away
 
 A run's folder that exists is complete. Nothing is ever unpickled.

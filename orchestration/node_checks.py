@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +39,7 @@ class Check:
 
 
 def node_checks(ledger: str, *, in_cluster: bool = False, gpus: float = 0.0) -> list[Check]:
-    """All of them, in the order in which a study would meet them. gpus: how many Ray believes the machine has.
-
-    An encoder found nowhere here is fetched.
-    """
+    """All of them, in the order in which a study would meet them. gpus: how many Ray believes the machine has."""
     return [
         wordnet(),
         encoder(),
@@ -58,26 +55,28 @@ def node_checks(ledger: str, *, in_cluster: bool = False, gpus: float = 0.0) -> 
 
 
 def wordnet() -> Check:
+    from corpora.errors import CorpusError
     from corpora.wordnet_files import locate
 
-    return _located("WordNet 3.0", lambda: locate().place)
+    try:
+        return Check(name="WordNet 3.0", ok=True, found=str(locate().place))
+    except CorpusError as error:
+        return Check(name="WordNet 3.0", ok=False, found="not found", mend=str(error))
 
 
 def encoder() -> Check:
-    from trainers.backbones import resolve_backbone
+    """Nothing is fetched, which would take longer than a check may; that it will be is a fault only offline."""
+    from huggingface_hub import constants
 
-    return _located("all-MiniLM-L6-v2", lambda: resolve_backbone("all-MiniLM-L6-v2"))
+    from trainers.backbones import BackboneError, resolve_backbone
 
-
-def _located(name: str, locate: Callable[[], Path]) -> Check:
-    """A part that is found or says itself what mends it."""
-    from corpora.errors import CorpusError
-    from trainers.backbones import BackboneError
-
+    name = "all-MiniLM-L6-v2"
     try:
-        return Check(name=name, ok=True, found=str(locate()))
-    except (CorpusError, BackboneError) as error:
-        return Check(name=name, ok=False, found="not found", mend=str(error))
+        return Check(name=name, ok=True, found=str(resolve_backbone(name, fetch=False)))
+    except BackboneError as error:
+        if constants.HF_HUB_OFFLINE:
+            return Check(name=name, ok=False, found="not found, and HF_HUB_OFFLINE is set", mend=str(error))
+        return Check(name=name, ok=True, found="not here yet: the first run that needs it asks the hub")
 
 
 def cards(expected: float) -> Check:

@@ -38,13 +38,15 @@ class BackboneError(Exception):
     """A backbone is nowhere to be found or cannot be used; the message says where was looked and what mends it."""
 
 
-def resolve_backbone(name: str) -> Path:
+def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
     """The folder of a backbone: a path, $SEMRAY_BACKBONES, the hub's local cache, an installed package, the hub.
 
-    BackboneError when none has it. Only safetensors weights count, and code that comes with a model is never run.
+    fetch: the hub may be asked. BackboneError when none has it. Only safetensors weights count, and code that
+    comes with a model is never run.
     """
     tried: list[str] = []
-    for place in (_path, _declared_folder, _hub_cache, _package, _hub):
+    here = (_path, _declared_folder, _hub_cache, _package)
+    for place in (*here, _hub) if fetch else here:
         folder, remark = place(name)
         if folder is not None:
             return folder

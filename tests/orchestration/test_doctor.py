@@ -11,7 +11,7 @@ import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +19,14 @@ import psutil
 import pytest
 
 from orchestration import node_checks
+from orchestration.cluster import connected
 from orchestration.cluster_checks import (
     Node,
     Timed,
     all_answer,
     clocks_agree,
+    cluster_checks,
+    names,
     storage_is_shared,
     together,
     versions_agree,
@@ -39,7 +42,10 @@ Usage = namedtuple("Usage", "total used free")
 
 @pytest.fixture
 def well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place where nothing is wrong: a home, an encoder, a WordNet, and settings that point there."""
+    """A place where nothing is wrong: a home, an encoder, a WordNet, and settings that point there.
+
+    Of the machine itself, its room, its GPUs and what other people run on it count for nothing.
+    """
     for name in [name for name in os.environ if name.startswith(("RAY_", "SEMRAY_", "MLFLOW_"))]:
         monkeypatch.delenv(name)
     (tmp_path / "wordnet").mkdir()
@@ -48,9 +54,23 @@ def well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SEMRAY_WORDNET", str(tmp_path / "wordnet"))
     monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path / "backbones"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path / "hub"), raising=False)
+    free_there(monkeypatch, lambda path: True, free=2**40)
+    free_memory(monkeypatch, 2**36)
+    _command(tmp_path, monkeypatch, "true")
+    connections = psutil.net_connections
+    monkeypatch.setattr(
+        psutil, "net_connections", lambda kind: [one for one in connections(kind) if ours(one.pid)]
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def ours(pid: int | None) -> bool:
+    """Whether it is this process, or one that this process started."""
+    return pid in {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
 
 
 def faults(ledger: str = "ledger") -> dict[str, str]:
@@ -96,7 +116,7 @@ def torch_without_cuda(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _command(well: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    (well / "bin").mkdir()
+    (well / "bin").mkdir(exist_ok=True)
     (well / "bin/nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
     (well / "bin/nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{well}/bin:{os.environ['PATH']}")
@@ -121,17 +141,21 @@ def small_shared_memory(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free_there(monkeypatch, lambda path: path == well / "shm")
 
 
-def free_there(monkeypatch: pytest.MonkeyPatch, there: Callable[[object], bool]) -> None:
-    """64 MiB are free where `there` says so."""
+def free_there(monkeypatch: pytest.MonkeyPatch, there: Callable[[object], bool], free: int = 2**26) -> None:
+    """So many bytes are free where `there` says so."""
     real = node_checks.shutil.disk_usage
     monkeypatch.setattr(
-        node_checks.shutil, "disk_usage", lambda path: Usage(2**30, 0, 2**26) if there(path) else real(path)
+        node_checks.shutil, "disk_usage", lambda path: Usage(2**41, 0, free) if there(path) else real(path)
     )
 
 
 def little_memory(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free_memory(monkeypatch, 2**28)
+
+
+def free_memory(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     real = psutil.virtual_memory()
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: real._replace(available=2**28))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: real._replace(available=free))
 
 
 def cache_is_a_file(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +225,20 @@ def test_a_fault_of_this_machine(
     found = faults()
     assert found.keys() == {name}
     assert said in found[name]
+
+
+def test_an_absent_encoder_is_not_fetched(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes longer than a check may; a machine that may ask the hub is well without it."""
+
+    def fetch(*words: object, **settings: object) -> str:
+        raise AssertionError("the hub was asked")
+
+    unsafe_encoder(well, monkeypatch)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    found = node_checks.encoder()
+    assert found.ok
+    assert "not here yet" in found.found
 
 
 @pytest.mark.parametrize(
@@ -356,3 +394,25 @@ def test_a_fault_of_one_node(three: list[Node], monkeypatch: pytest.MonkeyPatch)
 def test_temporary_files_go_where_tempfile_says(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(well))
     assert str(well) in node_checks.scratch().found
+
+
+def test_hosts_of_one_name_are_told_apart() -> None:
+    """As containers made from one image are."""
+    hosts = {"0a1b2c3d4e": "worker", "99887766aa": "worker", "ffeeddccbb": "head"}
+    nodes = [{"NodeID": node, "NodeManagerHostname": host} for node, host in hosts.items()]
+    assert names(nodes) == {
+        "0a1b2c3d4e": "worker-0a1b2c3d",
+        "99887766aa": "worker-99887766",
+        "ffeeddccbb": "head",
+    }
+
+
+@pytest.mark.timeout(120)
+def test_nothing_stays_in_the_ledger(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestration.cluster.joined", lambda address: nullcontext())
+    monkeypatch.setattr("orchestration.cluster_checks.SILENT_SECONDS", 100.0)
+    with connected(1):
+        answers = {check.name: check for check in cluster_checks("auto", str(well / "ledger"))}
+    assert answers["nodes"].found == "1 answer"
+    assert answers["shared storage"].found == "written on 1 nodes and read on 1"
+    assert os.listdir(well / "ledger") == []
