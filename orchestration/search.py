@@ -158,7 +158,10 @@ def front_of(trials: Sequence[Trial], signs: Sequence[int]) -> list[Trial]:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """What the ledger holds of a search. The first trial is the arm as the study declares it."""
+    """What the ledger holds of a search: the points that some seed was run for.
+
+    The first trial is the arm as the study declares it, with or without runs.
+    """
 
     selection: Selection
     trials: tuple[Trial, ...]
@@ -191,7 +194,8 @@ def searched(selection: Selection, ledger: Ledger) -> Searched:
                 trial = with_score(trial, selection, ledger, run)
             elif run.id in failures:
                 trial = replace(trial, failed={**trial.failed, seed: failures[run.id].error})
-        trials.append(trial)
+        if number == 0 or trial.scores or trial.failed:
+            trials.append(trial)
     return Searched(selection=selection, trials=tuple(trials))
 
 

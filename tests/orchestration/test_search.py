@@ -125,7 +125,17 @@ def test_a_failed_seed_ends_its_point_and_is_shown(tmp_path: Path) -> None:
 def test_a_budget_ends_a_search(tmp_path: Path) -> None:
     found, _ = go(selection(tmp_path, budget=7, race=0.0), Ledger(tmp_path / "ledger"))
     assert found.spent == 7
-    assert [len(trial.scores) for trial in found.trials][:3] == [3, 3, 1]
+    assert [len(trial.scores) for trial in found.trials] == [3, 3, 1]
+    assert "3 points, 7 of 7 runs" in table(found)
+
+
+def test_a_point_that_the_budget_left_without_a_run_is_no_point(tmp_path: Path) -> None:
+    """It is written down before it asks for its first seed, and waits there for a larger budget."""
+    chosen, ledger = selection(tmp_path, budget=6, race=0.0), Ledger(tmp_path / "ledger")
+    found, _ = go(chosen, ledger)
+    assert [len(trial.scores) for trial in found.trials] == [3, 3]
+    assert len(ledger.suggested(chosen.study.name, chosen.id)) == 3
+    assert [point["number"] for point in as_json(found)["points"]] == [0, 1]
 
 
 def test_two_trials_at_a_time_share_two_cores(tmp_path: Path) -> None:
