@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestration.errors import StudyError
+from orchestration.families import family
 from orchestration.schema import Comparison
 from search_spaces.space import settings_at
 
@@ -21,44 +22,44 @@ if TYPE_CHECKING:
     from orchestration.search import Searched, Trial
     from orchestration.study import Study
 
+StandIn = tuple[str, Any]  # an arm of the confirmation: its name and its settings
+
 
 def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     """The study that puts the best points to the test.
 
     Each best point is an arm named after its number, so that a claim says which point it is about, beside the arm
     it started from: that one, tuned, is claimed to be better by the objective. The study's own comparisons follow
-    with tuned arms in place of those that were searched. StudyError when no search found anything to confirm.
+    with tuned arms in place of those that were searched, and the other trained arms tuned alike. StudyError when
+    no search found anything to confirm, or one has no point with all its seeds yet.
     """
-    tuned = {found.selection.arm: _tuned(found) for found in searches}
-    named = {arm: f"{arm}@{best.number}" for arm, best in tuned.items() if best is not None}
-    if not named:
+    for found in searches:
+        _check_finished(study, found)
+    points = {found.selection.arm: _stand_in(found) for found in searches}
+    moved = [arm for arm, (name, _) in points.items() if name != arm]
+    if not moved:
         raise StudyError(
             f"{study.path}: the search found no point better than the arms it started from\n"
             "  accepted: more trials, other dimensions; there is nothing to confirm"
         )
-    backbone = searches[0].selection.backbone
+    backbone, arms = searches[0].selection.backbone, {**study.arms, **dict(points.values())}
     compare = [
         Comparison(
             claim=f"search {arm}",
-            treatment=name,
+            treatment=points[arm][0],
             control=arm,
             metric=searches[0].selection.objectives[0].confirmed,
             expect="better",
             backbone=backbone,
         )
-        for arm, name in named.items()
+        for arm in moved
     ]
-    compare += [
-        _with_tuned(comparison, named, backbone)
-        for comparison in study.compare
-        if comparison.backbone in (None, backbone) and not named.keys().isdisjoint(_arms_of(comparison))
-    ]
+    for comparison in study.compare:
+        if comparison.backbone in (None, backbone) and not set(moved).isdisjoint(_arms_of(comparison)):
+            repeated, stand_ins = _repeated(study, comparison, points)
+            compare.append(replace(repeated, backbone=backbone))
+            arms |= stand_ins
     used = {arm for comparison in compare for arm in _arms_of(comparison)}
-    arms = dict(study.arms)
-    for found in searches:
-        best, selection = tuned[found.selection.arm], found.selection
-        if best is not None:
-            arms[named[selection.arm]] = settings_at(selection.space, selection.settings, best.point)
     return replace(
         study,
         name=f"{study.name}-confirmed",
@@ -69,21 +70,61 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     )
 
 
+def _check_finished(study: Study, found: Searched) -> None:
+    best = found.best
+    if best is None or len(best.scores) < len(found.selection.seeds):
+        raise StudyError(
+            f"{study.path}: the search around {found.selection.arm} has no point with all seeds in the ledger\n"
+            f"  next: semray search {study.path}, with more trials or budget where it has ended"
+        )
+
+
 def _tuned(found: Searched) -> Trial | None:
     """The best point, unless that is the arm itself."""
     best = found.best
     return None if best is None or best.point == found.trials[0].point else best
 
 
-def _with_tuned(comparison: Comparison, named: Mapping[str, str], backbone: str) -> Comparison:
-    return replace(
+def _stand_in(found: Searched) -> StandIn:
+    """The best point as an arm: B1@17; or the arm itself."""
+    best, selection = _tuned(found), found.selection
+    if best is None:
+        return selection.arm, selection.settings
+    return f"{selection.arm}@{best.number}", settings_at(selection.space, selection.settings, best.point)
+
+
+def _repeated(
+    study: Study, comparison: Comparison, points: Mapping[str, StandIn]
+) -> tuple[Comparison, dict[str, Any]]:
+    """A comparison between tuned arms, and those arms. `tuned alike`: some of them took the point of another."""
+    searched = next(arm for arm in _arms_of(comparison) if arm in points)
+    arms, point = _arms_of(comparison), points[searched]
+    takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
+    alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
+    matched = comparison.matched_control
+    repeated = replace(
         comparison,
-        claim=f"{comparison.claim} tuned",
-        treatment=named.get(comparison.treatment, comparison.treatment),
-        control=named.get(comparison.control, comparison.control),
-        matched_control=named.get(comparison.matched_control or "", comparison.matched_control),
-        backbone=backbone,
+        claim=f"{comparison.claim} tuned{' alike' if alike else ''}",
+        treatment=takes[comparison.treatment][0],
+        control=takes[comparison.control][0],
+        matched_control=None if matched is None else takes[matched][0],
     )
+    return repeated, dict(takes.values())
+
+
+def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
+    """An arm that was not searched, beside one that was: what both had in common they have in common at the point.
+
+    Where they differ is what they are compared for, and stays. So does an arm that is not trained, and one for
+    which nothing that moved matters.
+    """
+    mine, start, (name, tuned) = study.arms[arm], study.arms[searched], point
+    common = [one.name for one in fields(tuned) if getattr(mine, one.name) == getattr(start, one.name)]
+    moved = replace(mine, **{field: getattr(tuned, field) for field in common})
+    defining = family(study.family).defining
+    if not mine.train or defining(moved) == defining(mine):
+        return arm, mine
+    return f"{arm}@{name}", moved
 
 
 def _arms_of(comparison: Comparison) -> list[str]:
@@ -95,8 +136,9 @@ class Optimism:
     """What a search said of its best point, and what came of it: means over seeds, in the metric's unit.
 
     chosen, confirmed: of the best point, on development data and selection seeds; on test data and fresh seeds.
-    gain_chosen, gain_confirmed: its mean minus that of the arm it started from, with the sign that makes a gain
-    positive. The test data may be harder than the development data; that touches both arms, and leaves the gains.
+    optimism: by how much the first is better than the second. gain_chosen, gain_confirmed: by how much the point
+    is better than the arm it started from. The test data may be harder than the development data; that touches
+    both arms, and leaves the gains.
     """
 
     arm: str
@@ -105,6 +147,7 @@ class Optimism:
     test_metric: str
     chosen: float
     confirmed: float
+    optimism: float
     gain_chosen: float
     gain_confirmed: float
     selection_seeds: int
@@ -117,7 +160,7 @@ class Optimism:
         return (
             f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
             f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
-            f"{self.chosen - self.confirmed:+.4f}\n"
+            f"{self.optimism:+.4f}\n"
             f"          gain over {self.arm}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
             f"confirmed; {luck:+.4f} was luck, or the development data's own"
         )
@@ -137,6 +180,7 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         both = sorted(seed for seed in after.keys() & before.keys() if seed is not None)
         start = found.trials[0]
         shared = sorted(best.scores.keys() & start.scores.keys())
+        confirmed = fmean(after[seed] for seed in both) if both else math.nan
         told.append(
             Optimism(
                 arm=selection.arm,
@@ -144,7 +188,8 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
                 metric=objective.metric,
                 test_metric=objective.confirmed,
                 chosen=best.mean(),
-                confirmed=fmean(after[seed] for seed in both) if both else math.nan,
+                confirmed=confirmed,
+                optimism=sign * (best.mean() - confirmed),
                 gain_chosen=sign * fmean(best.scores[s][0] - start.scores[s][0] for s in shared)
                 if shared
                 else math.nan,

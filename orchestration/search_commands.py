@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from orchestration.cli import DONE, SOME_FAILED
 from orchestration.commands import carry_out, publish, report_folder, say, study_of
-from orchestration.errors import StudyError
 from orchestration.ledger import Ledger
 from orchestration.plan import gather_facts, prepare
 
 if TYPE_CHECKING:
-    from orchestration.search import Searched, Selection
+    from orchestration.search import Selection
     from orchestration.study import Study
     from trainers.world import Precision
 
@@ -24,7 +23,7 @@ def search(options: Namespace) -> int:
     from orchestration.search import searched
     from orchestration.search_run import run_search
     from orchestration.search_tracking import track
-    from orchestration.search_words import SearchWatch, as_json, table
+    from orchestration.search_words import SearchWatch, as_json, next_step, table
 
     study, ledger = study_of(options), Ledger(options.ledger)
     stopped, found = False, []
@@ -39,7 +38,7 @@ def search(options: Namespace) -> int:
         json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
     )
     say(*track(found, ledger, options.mlflow))
-    say(f"next    semray confirm {study.path}" if not stopped else "stopped; the same command goes on from here")
+    say("stopped; the same command goes on from here" if stopped else next_step(study, found))
     failed = any(trial.failed for one in found for trial in one.trials)
     return SOME_FAILED if stopped or failed else DONE
 
@@ -52,8 +51,6 @@ def confirm(options: Namespace) -> int:
 
     study, ledger = study_of(options), Ledger(options.ledger)
     found = [searched(selection, ledger) for selection in _selections(study, ledger)]
-    for one in found:
-        _check_finished(study, one)
     chosen = confirmation(study, found)
     findings, code = carry_out(chosen, ledger)
     told = optimism(found, findings)
@@ -75,13 +72,3 @@ def _selections(study: Study, ledger: Ledger) -> list[Selection]:
     other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
     both = [selections(study, known) for known in (facts, replace(facts, precision=other))]
     return max(both, key=lambda some: sum(len(ledger.suggested(study.name, one.id)) for one in some))
-
-
-def _check_finished(study: Study, found: Searched) -> None:
-    """StudyError unless the search has a point with all its seeds."""
-    best = found.best
-    if best is None or len(best.scores) < len(found.selection.seeds):
-        raise StudyError(
-            f"{study.path}: the search around {found.selection.arm} has no point with all seeds in the ledger\n"
-            f"  next: semray search {study.path}"
-        )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration import events
+from orchestration.confirm import confirmation
+from orchestration.errors import StudyError
 from orchestration.progress import duration
 
 if TYPE_CHECKING:
     from orchestration.board import Board
     from orchestration.events import Event
     from orchestration.search import Searched, Selection, Trial
+    from orchestration.study import Study
 
 SHOWN = 10  # points of a table
 
@@ -103,6 +106,15 @@ def summary(searched: Searched) -> str:
     return (
         f"{selection.arm} on {selection.backbone}: {modes} over seeds {seeds}; {selection.search.sampler}, {spent}"
     )
+
+
+def next_step(study: Study, found: Sequence[Searched]) -> str:
+    """What a person can do with searches that have ended: confirm them, or why not."""
+    try:
+        confirmation(study, found)
+    except StudyError as error:
+        return str(error)
+    return f"next    semray confirm {study.path}"
 
 
 def ranked(searched: Searched) -> list[Trial]:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestration.confirm import confirmation, optimism
 from orchestration.errors import StudyError
 from orchestration.findings import Findings, RunRow
-from orchestration.search import Searched, Trial
+from orchestration.plan import Facts
+from orchestration.schema import Objective
+from orchestration.search import Searched, Selection, Trial, selections
+from orchestration.search_words import next_step
 from orchestration.study import Study
 from tests.searching import selection
 
+ROOT = Path(__file__).resolve().parents[2]
+START = {"temperature": 0.05, "hn_margin": 0.2}
 TUNED = {"temperature": 0.03, "hn_margin": 0.3}
 
 
 def a_search(folder: Path, *points: dict[str, float]) -> Searched:
+    return scored(selection(folder), *points)
+
+
+def scored(chosen: Selection, *points: dict[str, Any]) -> Searched:
     """Points that score 0.5, 0.6, ... at the first seed, and 0.1 more at each later one."""
-    chosen = selection(folder)
     return Searched(
         selection=chosen,
         trials=tuple(
@@ -38,7 +47,7 @@ def study_of(folder: Path) -> Study:
 
 
 def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) -> None:
-    found = a_search(tmp_path, {"temperature": 0.05, "hn_margin": 0.2}, TUNED)
+    found = a_search(tmp_path, START, TUNED)
     study = confirmation(study_of(tmp_path), [found])
     assert list(study.arms) == ["B0", "B1", "B1@1"]
     tuned, start = study.arms["B1@1"], study.arms["B1"]
@@ -54,26 +63,88 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
     assert study.name == "margins-confirmed"
 
 
+def test_a_control_that_lacks_only_the_signal_is_tuned_alike() -> None:
+    """Or C14 would measure what the search bought. The frozen cosine has nothing to tune, and stays."""
+    study = Study.load(ROOT / "studies" / "difficulty_search.yaml")
+    facts = Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")
+    (chosen,) = selections(study, facts)
+    start = {"gamma": 0.25, "lambda_rank": 0.1, "lambda_hard": 0.5, "learning_rate": 1e-3}
+    confirmed = confirmation(study, [scored(chosen, start, start | {"gamma": 0.5, "lambda_hard": 1.0})])
+    assert [(c.claim, c.treatment, c.control) for c in confirmed.compare] == [
+        ("search lex", "lex@1", "lex"),
+        ("C6 tuned", "lex@1", "baseline"),
+        ("C14 tuned alike", "lex@1", "lex_shuffled@lex@1"),
+    ]
+    assert list(confirmed.arms) == ["baseline", "lex", "lex@1", "lex_shuffled@lex@1"]
+    tuned, control = confirmed.arms["lex@1"], confirmed.arms["lex_shuffled@lex@1"]
+    assert (control.gamma, control.lambda_hard) == (0.5, 1.0)
+    assert replace(control, form=tuned.form) == tuned
+
+
+def with_arms(folder: Path, **others: dict[str, Any]) -> Study:
+    """The study with other trained arms, each the matched control of a claim on B1 against B0."""
+    study = study_of(folder)
+    arms = {name: replace(study.arms["B1"], **settings) for name, settings in others.items()}
+    claims = [replace(study.compare[0], claim=f"by {arm}", matched_control=arm, signal="it") for arm in others]
+    return replace(study, arms=study.arms | arms, compare=tuple(claims))
+
+
+def test_where_two_arms_differ_is_what_they_are_compared_for(tmp_path: Path) -> None:
+    """A setting of its own stays; so does an arm for which nothing that moved matters."""
+    found = a_search(tmp_path, START, {**START, "hn_margin": 0.3})
+    others = {"cls": {"readout": "cls"}, "near": {"hn_margin": 0.1}, "plain": {"hard_negatives": False}}
+    confirmed = confirmation(with_arms(tmp_path, **others), [found])
+    assert [(c.claim, c.control, c.matched_control) for c in confirmed.compare[1:]] == [
+        ("by cls tuned alike", "B0", "cls@B1@1"),
+        ("by near tuned", "B0", "near"),
+        ("by plain tuned", "B0", "plain"),
+    ]
+    assert confirmed.arms["cls@B1@1"] == replace(confirmed.arms["B1@1"], readout="cls")
+    assert confirmed.arms["near"].hn_margin == 0.1
+
+
+@pytest.mark.parametrize(("points", "control"), [((START,), "cls"), ((START, TUNED), "cls@1")])
+def test_an_arm_with_a_search_of_its_own_has_its_own_point(
+    tmp_path: Path, points: tuple[dict[str, float], ...], control: str
+) -> None:
+    """Also where that is the arm itself."""
+    found = a_search(tmp_path, START, {**START, "hn_margin": 0.3})
+    study = with_arms(tmp_path, cls={"readout": "cls"})
+    own = replace(found.selection, arm="cls", study=replace(study, arms={"cls": study.arms["cls"]}))
+    (repeated,) = (c for c in confirmation(study, [found, scored(own, *points)]).compare if "by" in c.claim)
+    assert (repeated.claim, repeated.treatment, repeated.matched_control) == ("by cls tuned", "B1@1", control)
+
+
 def test_another_winner_makes_other_claims(tmp_path: Path) -> None:
     """What is declared of one point says nothing of the next: its claims come later, and count as exploratory."""
-    start = {"temperature": 0.05, "hn_margin": 0.2}
     earlier, later = (
-        a_search(tmp_path, start, TUNED),
-        a_search(tmp_path, start, TUNED, {**TUNED, "hn_margin": 0.31}),
+        a_search(tmp_path, START, TUNED),
+        a_search(tmp_path, START, TUNED, {**TUNED, "hn_margin": 0.31}),
     )
     claims = [set(confirmation(study_of(tmp_path), [found]).compare) for found in (earlier, later)]
     assert claims[0].isdisjoint(claims[1])
 
 
 def test_an_arm_that_is_its_own_best_leaves_nothing_to_confirm(tmp_path: Path) -> None:
-    found = a_search(tmp_path, {"temperature": 0.05, "hn_margin": 0.2})
+    found = a_search(tmp_path, START)
     with pytest.raises(StudyError, match="no point better than the arms it started from"):
         confirmation(study_of(tmp_path), [found])
 
 
+def test_a_search_ends_with_what_can_be_done_next(tmp_path: Path) -> None:
+    better = a_search(tmp_path, START, TUNED)
+    study = study_of(tmp_path)
+    assert next_step(study, [better]) == f"next    semray confirm {study.path}"
+    assert "there is nothing to confirm" in next_step(study, [replace(better, trials=better.trials[:1])])
+    short = replace(better.trials[1], scores={100: (0.9,)})
+    assert "the search around B1 has no point with all seeds" in next_step(
+        study, [replace(better, trials=(short,))]
+    )
+
+
 def test_optimism_by_hand(tmp_path: Path) -> None:
     """Chosen at 0.7, 0.1 above the arm; confirmed at 0.45 and 0.43, 0.04 above: 0.06 of the gain was luck."""
-    found = a_search(tmp_path, {"temperature": 0.05, "hn_margin": 0.2}, TUNED)
+    found = a_search(tmp_path, START, TUNED)
     values = {"B1": {0: 0.41, 1: 0.39, 2: 0.9}, "B1@1": {0: 0.45, 1: 0.43}}  # seed 2 of the tuned arm is lost
     rows = tuple(
         RunRow(id=f"{arm}{seed}", arm=arm, backbone="tiny", seed=seed, metrics={"t2d/mrr": value})
@@ -85,6 +156,23 @@ def test_optimism_by_hand(tmp_path: Path) -> None:
     assert (told.chosen, told.confirmed) == (pytest.approx(0.7), pytest.approx(0.44))
     assert (told.gain_chosen, told.gain_confirmed) == (pytest.approx(0.1), pytest.approx(0.04))
     assert "+0.0600 was luck" in told.line
+
+
+def test_where_smaller_is_better_a_choice_that_got_larger_was_too_good(tmp_path: Path) -> None:
+    """Chosen at 0.7 where the arm has 0.8; confirmed at 0.9 where it has 0.95: too good by 0.2, half the gain luck."""
+    chosen = selection(tmp_path, objective=Objective(metric="dev/t2d/mrr", mode="min"))
+    trials = [
+        Trial(number=n, point=point, scores={100: (score,)})
+        for n, (point, score) in enumerate([(START, 0.8), (TUNED, 0.7)])
+    ]
+    rows = [
+        RunRow(id=arm, arm=arm, backbone="tiny", seed=0, metrics={"t2d/mrr": value})
+        for arm, value in (("B1", 0.95), ("B1@1", 0.9))
+    ]
+    (told,) = optimism([Searched(selection=chosen, trials=tuple(trials))], findings(tuple(rows)))
+    assert told.optimism == pytest.approx(0.2)
+    assert (told.gain_chosen, told.gain_confirmed) == (pytest.approx(0.1), pytest.approx(0.05))
+    assert "over 1 fresh ones: +0.2000" in told.line
 
 
 def findings(rows: tuple[RunRow, ...]) -> Findings:
