@@ -97,6 +97,7 @@ def bucket() -> Iterator[str]:
             patch.setenv(name, "none")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        s3fs.S3FileSystem.clear_instance_cache()  # one made before knows another endpoint
         s3fs.S3FileSystem().mkdir("bucket")
         yield "s3://bucket"
     server.stop()
