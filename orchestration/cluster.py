@@ -16,7 +16,6 @@ from pathlib import Path
 from orchestration.errors import StudyError
 
 OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
-START_TRIES = 3  # of a local Ray: two that start at once can pick one port
 KNOCK_SECONDS = 5.0  # for a cluster's address to answer at all
 
 
@@ -122,22 +121,15 @@ def _start(cpus: int) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray_constants.ENABLE_RAY_CLUSTER = False
     private_token()
-    for left in reversed(range(START_TRIES)):
-        try:
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=OBJECT_STORE_BYTES,
-                _node_ip_address="127.0.0.1",
-            )
-            return
-        except Exception:
-            ray.shutdown()
-            if not left:
-                raise
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=OBJECT_STORE_BYTES,
+        _node_ip_address="127.0.0.1",
+    )
 
 
 def private_token() -> Path:

@@ -168,8 +168,8 @@ def test_plan_and_status_know_what_is_done(ask: Ask) -> None:
 def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
     """Two seeds cannot decide anything; the study grows, one pair at a time, and says what it could not settle."""
     code, out, err = ask("run", "growing.yaml", "--json")
+    assert code == 0, err
     claims = {claim["claim"]: claim for claim in json.loads(out)}
-    assert code == 0
     assert "still open: H1, H2; seed 2 for their arms" in err
     assert "an e-process of 4 seeds cannot go below p = 0.037" in err
     assert claims["H2"]["n_seeds"] == 4

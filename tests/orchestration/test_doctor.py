@@ -37,6 +37,7 @@ from tests.tiny import tiny_backbone
 
 SECONDS = 30
 Inject = Callable[[Path, pytest.MonkeyPatch], None]
+HOME = str(Path.home())
 Usage = namedtuple("Usage", "total used free")
 
 
@@ -411,6 +412,7 @@ def test_hosts_of_one_name_are_told_apart() -> None:
 def test_nothing_stays_in_the_ledger(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestration.cluster.joined", lambda address: nullcontext())
     monkeypatch.setattr("orchestration.cluster_checks.SILENT_SECONDS", 100.0)
+    monkeypatch.setenv("HOME", HOME)  # Ray keeps the token of the first home that it sees until the process ends
     with connected(1):
         answers = {check.name: check for check in cluster_checks("auto", str(well / "ledger"))}
     assert answers["nodes"].found == "1 answer"
