@@ -66,11 +66,7 @@ def launch(
         return Outcome()
     pooled = [job for job in jobs if launcher(job, resources) == "pool"]
     grouped = [job for job in jobs if launcher(job, resources) == "train"]
-    one = Share(
-        cpus=threads_per_lane,
-        gpus=resources.gpus_per_run / resources.workers_per_run,
-        memory=int(resources.memory_gib_per_run * 2**30) // resources.workers_per_run,
-    )
+    one = Share(cpus=threads_per_lane, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
     workers = resources.workers_per_run if grouped else 1
     whole = Share(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
     with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
@@ -114,7 +110,7 @@ def serve(
     how many there are, once Ray is there. Otherwise as `launch`.
     """
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
-        one = Share(cpus=1, gpus=resources.gpus_per_run, memory=int(resources.memory_gib_per_run * 2**30))
+        one = Share(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
         room = _room(one, named_address() is not None)
         lanes = min(resources.lanes or room, at_once)
         kind = LaneKind(

@@ -169,6 +169,15 @@ class Resources:
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     checkpoint_every: Annotated[int, Ge(0)] = 0
 
+    @property
+    def gpus_per_worker(self) -> float:
+        return self.gpus_per_run / self.workers_per_run
+
+    @property
+    def memory_per_worker(self) -> int:
+        """In bytes, 0 where no memory is counted."""
+        return int(self.memory_gib_per_run * 2**30) // self.workers_per_run
+
     def __post_init__(self) -> None:
         if self.workers_per_run == 1 and self.gpus_per_run > 1:
             raise ValueError(

@@ -96,8 +96,8 @@ def launch_groups(
         url=ledger.url,
         driver=ledger.driver,
         threads=threads,
-        gpus=resources.gpus_per_run / resources.workers_per_run,
-        memory=int(resources.memory_gib_per_run * 2**30) // resources.workers_per_run,
+        gpus=resources.gpus_per_worker,
+        memory=resources.memory_per_worker,
         retries=resources.retries,
         checkpoint_every=resources.checkpoint_every,
     )
