@@ -108,9 +108,9 @@ def fit_stack(
             anchor = candidate_anchor(data) if retrieval else None
             said = partial(_predictions, data, found, anchor, device)
             judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
-            for result, scores in zip(results, _side_by_side(judge, requests, threads), strict=True):
+            for result, (scores, broken) in zip(results, _side_by_side(judge, requests, threads), strict=True):
                 result.scores.extend(scores)
-                result.broken.extend(_broken(data.task, found, isolate, (result.settings, result.seed)))
+                result.broken.extend(broken)
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
     return results
@@ -231,14 +231,6 @@ def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) ->
     return chunks
 
 
-def _broken(task: PairTask, found: Mapping[Request, Trained], isolate: bool, request: Request) -> list[str]:
-    """What is wrong with the models that a request is judged by."""
-    control = isolating(request[0]) if isolate else None
-    needed = [request] if control is None else [request, (control, request[1])]
-    wrong = [(model, found[model].broken) for model in needed if model in found and found[model].broken]
-    return [f"{task.name}, {settings.form}: {words}" for (settings, _), words in wrong]
-
-
 def _evaluated(
     task: PairTask,
     said: Callable[[Request], Predictions],
@@ -246,11 +238,15 @@ def _evaluated(
     evaluate: Evaluate,
     isolate: bool,
     request: Request,
-) -> Sequence[Any]:
-    if _broken(task, found, isolate, request):
-        return []
+) -> tuple[Sequence[Any], list[str]]:
+    """The scores of a request; none, but what is wrong in words, where a model it is judged by is broken."""
     control = isolating(request[0]) if isolate else None
-    return evaluate(task, said(request), None if control is None else said((control, request[1])))
+    needed = [request, *([] if control is None else [(control, request[1])])]
+    wrong = [(model, found[model].broken) for model in needed if model in found and found[model].broken]
+    if wrong:
+        return [], [f"{task.name}, {settings.form}: {words}" for (settings, _), words in wrong]
+    predictions = [said(model) for model in needed]
+    return evaluate(task, predictions[0], predictions[1] if control else None), []
 
 
 def _predictions(

@@ -158,9 +158,7 @@ class _Batches:
 
     def per_model(self, of_seeds: Tensor) -> Tensor:
         """(S, ...) -> (M, ...): a view where there is one seed."""
-        if len(of_seeds) == 1:
-            return of_seeds.expand(len(self.seed_of), *of_seeds.shape[1:])
-        return of_seeds[self.seed_of]
+        return self.row_each(of_seeds).expand(len(self.seed_of), *of_seeds.shape[1:])
 
 
 def _batches(models: Sequence[Model], data: TaskData, device: str) -> _Batches:
