@@ -33,7 +33,7 @@ from tests.e2e.test_kills import (
     ended,
     figures,
     free_port,
-    kill_a_lane,
+    kill,
     leases,
     moved_on,
     until,
@@ -50,17 +50,6 @@ def prepared(folder: Path) -> None:
     write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
     backbone = tiny_backbone(folder / "tiny", layers=2)
     (folder / "kills.yaml").write_text(STUDY.format(steps=STEPS, backbone=backbone, wordnet=folder / "wordnet"))
-
-
-def kill(victim: str, driver: Driver, server: Server, chance: random.Random) -> None:
-    if victim == "driver":
-        driver.kill()
-        driver.start()
-    elif victim == "lane":
-        kill_a_lane(driver, chance)
-    else:
-        server.kill()
-        server.start()
 
 
 def one_round(folder: Path, number: int, server: Server) -> tuple[list[tuple[str, float]], dict[str, object]]:

@@ -169,16 +169,19 @@ def disturb(driver: Driver, server: Server, ledger: Path, chance: random.Random)
         threading.Event().wait(chance.uniform(0.0, 1.0))
         if not driver.running:
             break
-        if victim == "driver":
-            driver.kill()
-            driver.start()
-        elif victim == "lane":
-            kill_a_lane(driver, chance)
-        else:
-            server.kill()
-            server.start()
+        kill(victim, driver, server, chance)
         done += 1
     return done
+
+
+def kill(victim: str, driver: Driver, server: Server, chance: random.Random) -> None:
+    """Kill a lane; or the driver or the server, which start again."""
+    if victim == "lane":
+        kill_a_lane(driver, chance)
+        return
+    process = driver if victim == "driver" else server
+    process.kill()
+    process.start()
 
 
 def figures(ledger: Ledger) -> dict[str, object]:
