@@ -1,8 +1,9 @@
 """Do verdicts hold their error rates? Simulated coverage of the crossed t and type-I error of every verdict path.
 
-    python benchmarks/verdict_error_rates.py [--replications 500] [--again]
+    python benchmarks/verdict_error_rates.py [coverage] [again] [type_one] [--replications 500]
 
---again: only simulate afresh, with four times the replications, what lay outside of 93-98 % in the kept table.
+All three parts unless some are named; `again` simulates afresh, with four times the replications, what lay outside
+of 93-98 % in the kept table.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
@@ -40,15 +41,17 @@ OF_RHO: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", default=list(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--replications", type=int, default=500, help="of a cell with 10,000 items")
-    parser.add_argument("--again", action="store_true", help="only what lay outside of 93-98 %%")
     given = parser.parse_args()
-    replications = given.replications
-    if given.again:
-        look_again(4 * replications, np.random.default_rng(8))
-        return
+    for part in given.parts:
+        PARTS[part](given.replications)
+
+
+def look(replications: int) -> None:
+    """Simulate every cell."""
     rng = np.random.default_rng(7)
-    coverage_rows = [
+    rows = [
         row
         for n in (5, 10, 20)
         for size in (100, 1_000, 10_000)
@@ -58,13 +61,17 @@ def main() -> None:
     save(
         "crossed_t_coverage",
         "Coverage of the nominal 95 % crossed-t interval",
-        coverage_rows,
-        coverage_notes([row["coverage"] for row in coverage_rows]),  # type: ignore[misc]
+        rows,
+        coverage_notes([row["coverage"] for row in rows]),  # type: ignore[misc]
     )
+
+
+def type_one(replications: int) -> None:
+    """Simulate every verdict path where the truth is known."""
     save(
         "verdict_error_rates",
         "Type-I error of every verdict path at alpha = .05",
-        list(type_one_rows(6 * replications, rng)),
+        list(type_one_rows(6 * replications, np.random.default_rng(9))),
         [
             "Every row is the whole path from scores to verdict; an error is a verdict that the simulated truth "
             "contradicts.",
@@ -73,8 +80,9 @@ def main() -> None:
     )
 
 
-def look_again(replications: int, rng: np.random.Generator) -> None:
+def look_again(replications: int) -> None:
     """Add a second, larger simulation of every cell with a metric outside of 93-98 %."""
+    rng = np.random.default_rng(8)
     kept = json.loads((RESULTS / "crossed_t_coverage.json").read_text())
     first = [row for row in kept["rows"] if not row["regime"].endswith("again")]
     outside = [row for row in first if not INSIDE[0] <= row["coverage"] <= INSIDE[1]]
@@ -82,7 +90,7 @@ def look_again(replications: int, rng: np.random.Generator) -> None:
     second = [
         row | {"regime": f"{row['regime']}, again"}
         for n, size, regime in cells
-        for row in coverage(n, size, regime, replications, rng)
+        for row in coverage(n, size, regime, 4 * replications, rng)
     ]
     notes = coverage_notes([row["coverage"] for row in first])
     save(
@@ -299,6 +307,8 @@ def crossed(kind: Aggregate, seed_sd: float, rng: np.random.Generator) -> bool:
     pairs = PairedSeeds(seeds=tuple(range(5)), treatment=treatment, control=control, items=items)
     return judge([(claim(), pairs)])[0].verdict != "undecided"
 
+
+PARTS: dict[str, Callable[[int], None]] = {"coverage": look, "again": look_again, "type_one": type_one}
 
 if __name__ == "__main__":
     main()
