@@ -170,7 +170,7 @@ class Pool:
         """While runs wait, ask for as many lanes more as are at work, and one at least; later give back the idle.
 
         What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
-        waits it must not start machines any more, and may end those that have nothing to do.
+        waits and none can come it must not start machines any more, and may end those that have nothing to do.
         """
         idle = [slot for slot in self.slots if not slot.held]
         busy = len(self.slots) - len(idle)
@@ -178,8 +178,8 @@ class Pool:
             more = max(0, min(len(self.queue), max(1, busy)) - len(idle))
             taken = {slot.number for slot in self.slots}
             self.slots += map(self._open, islice(filterfalse(taken.__contains__, count()), more))
-        elif self.growing and busy:  # where none is busy, all is done
-            self._give_back(idle)
+        elif busy and not self.queue and (self.source is None or self.source.bell is None):
+            self._give_back(idle)  # where none is busy, all is done
 
     def _give_back(self, slots: Sequence[_Slot]) -> None:
         import ray

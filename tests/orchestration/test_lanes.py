@@ -342,10 +342,14 @@ def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch
     assert set(outcome.finished) == {run.id for run in runs}
 
 
+@pytest.mark.parametrize("asked_for", [None, 3])
 def test_lanes_are_given_back_when_no_run_waits(
-    ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch, asked_for: int | None
 ) -> None:
-    """With room for two, a third lane is asked for while a run waits, and not any more once that one has begun."""
+    """With room for two, a third lane is asked for while a run waits, and not any more once that one has begun.
+
+    So it is with as many lanes as fit, and with a number that the study names.
+    """
     from ray._private import state
 
     before = set(state.actors())
@@ -380,7 +384,7 @@ def test_lanes_are_given_back_when_no_run_waits(
                 counted["one works"] = lanes(1)
                 (folder / "2/go").touch()
 
-    outcome, _ = go(ledger, alone(runs), waiting, hear, resources={"lanes": None})
+    outcome, _ = go(ledger, alone(runs), waiting, hear, resources={"lanes": asked_for})
     assert set(outcome.finished) == {run.id for run in runs}
     assert counted == {"one waits": 3, "none waits": 2, "one works": 1}
 
