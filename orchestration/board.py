@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestration import stopping
 from orchestration.exchange import Report
 from orchestration.racing import chance_to_win
 from orchestration.run import Run
-from orchestration.search import Selection, Trial, best_of, with_score
+from orchestration.search import Selection, Trial, best_of, with_score, with_stop
 
 if TYPE_CHECKING:
     from orchestration.ledger import Ledger
@@ -40,6 +41,8 @@ class Board:
         self.asked: set[str] = set()
         self.executed = 0  # runs that lanes did for this search since it was started
         self.over = threading.Event()
+        self._ended = ledger.stopped_early(selection.study.name, selection.id)
+        self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()
 
     # Tune's side
@@ -56,7 +59,7 @@ class Board:
         """Whether the next seed of a point is worth its run."""
         with self._lock:
             trial, best = self.trials[number], self._leader()
-            if trial.failed or len(trial.scores) == len(self.selection.seeds):
+            if trial.given_up or len(trial.scores) == len(self.selection.seeds):
                 return False
             least = self.selection.search.least_chance
             if not least or best is None or best.number == number:
@@ -76,6 +79,9 @@ class Board:
             self.over.set()
             return None
         self.asked.add(run.id)
+        looks = self._ended.get((number, self.selection.seeds[place]))
+        if looks is not None:
+            return self._stopped(run, number, looks)
         if self.ledger.has(run.id):
             return self.scored(run, number)
         self.executed += 1
@@ -85,8 +91,32 @@ class Board:
         return self.selection.run(number, self.trials[number].point, self.selection.seeds[place])
 
     def scored(self, run: Run, number: int) -> Report:
-        """Note what a finished run scored; returns where the point stands."""
+        """Note what a finished run scored; returns where the point stands.
+
+        It may have ended before anybody looked at how it went: what would have stopped it then stops the point
+        now, so that a search does not depend on who was faster.
+        """
+        for step, score in self._curve(run):
+            if (report := self.looked(run, number, step, score)) is not None:
+                return report
         return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
+
+    def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
+        """Note a run's development score in its middle; where the point stands if that ends the run, else None."""
+        rule, seed = self.selection.search.stop_early, run.seed
+        assert rule is not None
+        assert seed is not None
+        runs = self._looks.setdefault(seed, {})
+        mine, sign = runs.setdefault(number, {}), self.selection.signs[0]
+        if step in mine:
+            return None
+        mine[step] = score
+        curves = {of: [sign * value for value in looks.values()] for of, looks in runs.items()}
+        curve = curves.pop(number)
+        if stopping.goes_on(rule, curve, list(curves.values())):
+            return None
+        self.ledger.stop_early(self.selection.study.name, self.selection.id, number, seed, mine)
+        return self._stopped(run, number, mine)
 
     def failed(self, run: Run, number: int, why: str) -> Report:
         """Note that a run was given up; the point is not tried further."""
@@ -102,10 +132,25 @@ class Board:
         with self._lock:
             self.trials[trial.number] = trial
         self._on_change(self, trial, "")
-        values = trial.mean if not trial.failed else self._worst
+        values = trial.reached if not trial.failed else self._worst
         means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
         known = {name: value for name, value in means.items() if math.isfinite(value)}
-        return {**known, "seeds": len(trial.scores), "failed": len(trial.failed)}
+        return {**known, "seeds": len(trial.scores), "given_up": trial.given_up}
+
+    def _stopped(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
+        assert run.seed is not None
+        self._looks.setdefault(run.seed, {})[number] = dict(looks)
+        return self._grown(with_stop(self.trials[number], run.seed, looks))
+
+    def _curve(self, run: Run) -> list[tuple[int, float]]:
+        """A finished run's development scores by step; none without early stopping."""
+        if not run.look_at:
+            return []
+        metric = self.selection.objectives[0].metric
+        rows = self.ledger.curve(run.id).to_pylist()
+        return [
+            (row["step"], row["value"]) for row in rows if row["name"] == metric and row["step"] in run.look_at
+        ]
 
     def _worst(self, objective: int) -> float:
         """The worst score of any run so far, nan before the first: what a failed point is worth to the sampler."""

@@ -86,8 +86,8 @@ class Checker:
             here = (*place, key)
             if key not in fields:
                 self.refuse(here, names_accepted(key, list(fields)))
-            elif dataclasses.is_dataclass(fields[key]):
-                values[key] = self.built(fields[key], here)
+            elif (block := _block_kind(fields[key])) and given[key] is not None:
+                values[key] = self.built(block, here)
             else:
                 values[key] = self.value(fields[key], here)
         for field in dataclasses.fields(kind):
@@ -203,6 +203,13 @@ def _members(kind: Any) -> list[Any]:
     if typing.get_origin(base) in (Union, types.UnionType):
         return [plain for member in typing.get_args(base) for plain in _members(member)]
     return [base]
+
+
+def _block_kind(kind: Any) -> type | None:
+    """The data class that a value is made of, where it is one or null."""
+    members = [member for member in _members(kind) if member is not type(None)]
+    alone = members[0] if len(members) == 1 else None
+    return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
 
 
 def _choices(kind: Any) -> list[str]:

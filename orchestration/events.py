@@ -38,6 +38,14 @@ class RunMoved:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunLooked:
+    """A run scored development data in its middle. It may be told more than once of the same step."""
+
+    run: Run
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunFinished:
     """A run is in the ledger; seconds of work in this attempt, 0 when another driver did it meanwhile."""
 
@@ -54,7 +62,7 @@ class RunFailed:
     retrying: bool
 
 
-Event = LaneReady | RunStarted | RunMoved | RunFinished | RunFailed
+Event = LaneReady | RunStarted | RunMoved | RunLooked | RunFinished | RunFailed
 
 
 @dataclass(frozen=True, kw_only=True)

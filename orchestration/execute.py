@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,10 @@ def _train_encoders(
         corpus, backbone = load(built(data, run.data)), resolve_backbone(run.backbone)
         check_sources(run, backbone, corpus.fingerprint)
         prepared = time.perf_counter()
-        encoder, curve = trainer.fit(built(trainer.Settings, run.settings), backbone, corpus, run.seed or 0, world)
+        watched = replace(world, look_at=run.look_at, look=partial(_look, tasks, run.evaluate, corpus))
+        encoder, curve = trainer.fit(
+            built(trainer.Settings, run.settings), backbone, corpus, run.seed or 0, watched
+        )
         trained, cut = time.perf_counter(), encoder.truncated
         scores = evaluate(tasks, run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
         cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed
@@ -61,3 +65,11 @@ def _train_encoders(
         }
         notes = {"texts cut at max_length": cut} if cut else {}
         yield run, Result(scores=scores, curve=curve, seconds=seconds, notes=notes, save_model=encoder.save)
+
+
+def _look(tasks: Table, named: Sequence[str], corpus: Any, encoder: Any) -> dict[str, float]:
+    """The figures of an encoder in its training, on development data alone."""
+    from evaluators.tasks import evaluate
+
+    dev = [name for name in named if name.startswith("dev/")]
+    return {score.metric: score.value for score in evaluate(tasks, dev, corpus, encoder.encode)}

@@ -52,12 +52,18 @@ class LaneState:
     """What a lane says of its present job, whenever it is asked.
 
     staged: seconds of work of each result that waits for the driver's commit. moving: id and place of the run
-    that is being worked on.
+    that is being worked on; looks: where it was when development data were scored. dropped: it was given up.
     """
 
     staged: Mapping[Staged, float] = field(default_factory=dict)
     moving: tuple[str, Progress] | None = None
+    looks: tuple[Progress, ...] = ()
     problem: Problem | None = None
+    dropped: bool = False
+
+
+class Dropped(Exception):
+    """Nobody waits for the run any more."""
 
 
 class Lane:
@@ -90,7 +96,7 @@ class Lane:
         self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
         self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
         self._body, self._ledger = resolved(body), Ledger(url)
-        self._state, self._stopping = LaneState(), False
+        self._state, self._stopping, self._unwanted = LaneState(), False, ""
 
     def pid(self) -> int:
         """The lane's process, once it is ready."""
@@ -104,11 +110,17 @@ class Lane:
         """Let the running step end, and the job with it, its checkpoint saved."""
         self._stopping = True
 
+    def drop(self, run_id: str) -> None:
+        """Give this run up after the running step, without a checkpoint, if it is still being worked on."""
+        self._unwanted = run_id
+
     def work(self, lease: Lease) -> LaneState:
         """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
         self._state = LaneState()
         try:
             self._execute(lease)
+        except Dropped:
+            self._state = replace(self._state, dropped=True)
         except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
             self._state = replace(self._state, problem=problem(error))
         return self._state
@@ -117,7 +129,10 @@ class Lane:
         waiting = [run.id for run in lease.job.runs]
 
         def report(progress: Progress) -> None:
-            self._state = replace(self._state, moving=(waiting[0], progress))
+            if waiting[0] == self._unwanted:
+                raise Dropped
+            looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
+            self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
         began = time.perf_counter()
         for run, result in self._body(lease.job, self._world(lease, report)):

@@ -205,7 +205,7 @@ class Ledger:
                 published = self._storage.publish(_staged(run_id, attempt), run_id)
             self._storage.remove(_staged(run_id, attempt))
             if published:
-                self._clear(run_id)
+                self.forget(run_id)
         return published
 
     def adopt(self) -> list[str]:
@@ -222,7 +222,7 @@ class Ledger:
             place = f".staging/{name}"
             if not name.endswith(PART) and self._storage.is_whole(place) and not self.has(run_id):
                 self._storage.publish(place, run_id)
-                self._clear(run_id)
+                self.forget(run_id)
                 adopted.append(run_id)
         for name in orphans:
             self._storage.remove(f".staging/{name}")
@@ -274,6 +274,15 @@ class Ledger:
         """The points of a search, in the order in which they were suggested."""
         return suggestions.suggested(self._storage, study, search)
 
+    def stop_early(self, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
+        """Write down that a search ended a point's run, with its development scores by step."""
+        with kept(self.url):
+            suggestions.stop(self._storage, study, search, number, seed, looks)
+
+    def stopped_early(self, study: str, search: str) -> dict[tuple[int, int], dict[int, float]]:
+        """The runs that a search ended: (number of the point, seed) -> step -> development score."""
+        return suggestions.stopped(self._storage, study, search)
+
     # Details
 
     def _require(self, run_id: str) -> None:
@@ -307,8 +316,8 @@ class Ledger:
             final=body["final"],
         )
 
-    def _clear(self, run_id: str) -> None:
-        """Nothing of a finished run stays but its entry and its attempt numbers."""
+    def forget(self, run_id: str) -> None:
+        """Nothing of a run stays but its entry, if it has one, and its attempt numbers."""
         self._storage.remove(f".failures/{run_id}.json")
         self._storage.remove(f".failures/{run_id}.log")
         self._storage.remove(f".train/{run_id}")

@@ -11,7 +11,16 @@ from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestration.errors import StudyError
-from orchestration.events import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
+from orchestration.events import (
+    Event,
+    LaneReady,
+    Outcome,
+    RunFailed,
+    RunFinished,
+    RunLooked,
+    RunMoved,
+    RunStarted,
+)
 from orchestration.lane import Body, Lane, LaneState, Lease, Problem
 from orchestration.run import Job, Run
 
@@ -33,6 +42,10 @@ class Source(Protocol):
 
     def jobs(self) -> Sequence[Job]:
         """The jobs for which the bell rang."""
+        ...
+
+    def wanted(self, run_id: str) -> bool:
+        """Whether a run that was asked for is still of use."""
         ...
 
 
@@ -295,6 +308,7 @@ class Pool:
                 slot.poll = None
                 if slot.held:
                     self._take(slot.held, answer)
+                    self._drop_unwanted(slot, slot.held)
             else:
                 self._end_work(slot, answer)
 
@@ -329,6 +343,14 @@ class Pool:
         self._take(held, state)
         if state.problem:
             self._fail(held, state.problem)
+        if state.dropped:
+            for run in held.owed():
+                self.ledger.forget(run.id)
+
+    def _drop_unwanted(self, slot: _Slot, held: _Held) -> None:
+        for run in held.owed():
+            if self.source and not self.source.wanted(run.id):
+                slot.actor.drop.options(concurrency_group="poll").remote(run.id)
 
     # Results
 
@@ -339,7 +361,10 @@ class Pool:
             if held.attempts.get(run_id) == attempt:
                 self._commit(held, runs[run_id], seconds)
         if state.moving and state.moving[0] in held.attempts:
-            self.on_event(RunMoved(run=runs[state.moving[0]], progress=state.moving[1]))
+            run = runs[state.moving[0]]
+            self.on_event(RunMoved(run=run, progress=state.moving[1]))
+            for look in state.looks:
+                self.on_event(RunLooked(run=run, progress=look))
 
     def _commit_staged(self, held: _Held) -> None:
         """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""

@@ -22,7 +22,8 @@ class Run:
 
     `defining` holds every setting that can change the result and nothing else, so that arms with other names,
     or the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
-    seed is None for an arm without training: its one result is paired with every seed.
+    seed is None for an arm without training: its one result is paired with every seed. look_at: steps after which
+    development data are scored; that changes nothing, and is no part of the id.
     """
 
     family: str
@@ -38,6 +39,7 @@ class Run:
     world_size: int = 1
     precision: Precision = "fp32"
     zero_stage: int = 0
+    look_at: tuple[int, ...] = ()
 
     @property
     def id(self) -> str:
@@ -73,7 +75,8 @@ class Run:
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Run:
-        return Run(**{**fields, "evaluate": tuple(fields["evaluate"])})
+        looks = tuple(fields.get("look_at", ()))
+        return Run(**{**fields, "evaluate": tuple(fields["evaluate"]), "look_at": looks})
 
 
 def canonical(value: Any) -> bytes:

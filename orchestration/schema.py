@@ -106,6 +106,28 @@ Objectives = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
+class StopEarly:
+    """Runs of a search are ended in their middle where their development scores promise nothing.
+
+    at: steps after which a run is scored. least: how many other runs of the same seed must have come as far before
+    one is ended. rule median: at its best it is below the median of those runs' mean scores so far (Golovin et
+    al., 2017). asha: it is not among the best 1/eta of those that came so far (Li et al., 2020); eta is 3 unless
+    given.
+    """
+
+    rule: Literal["median", "asha"]
+    at: Annotated[tuple[Annotated[int, Ge(1)], ...], "a list of steps, such as [20, 40]"]
+    least: Annotated[int, Ge(1)] = 4
+    eta: Annotated[int, Ge(2)] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.at or list(self.at) != sorted(set(self.at)):
+            raise ValueError("at: one step or more, each above the one before")
+        if self.eta is not None and self.rule != "asha":
+            raise ValueError("eta: absent with rule median, which has no such share")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Search:
     """Points of a family's search space around some arms, each judged by its mean over the selection seeds.
 
@@ -113,7 +135,8 @@ class Search:
     tried, and stand wherever nothing moves. dimensions: which settings move, and between what; None: all of the
     space. startup: points drawn at random before TPE looks at results. budget: the most runs a search may ask for.
     race: a point gets its next seed while its chance of ending above the best point is at least that; 0: always;
-    None: 0.1 with one objective, and always with several, which have a front and no best point.
+    None: 0.1 with one objective, and always with several, which have a front and no best point. at_once: points
+    tried side by side, None for one a lane; those of a stacked family train as one stack in each lane.
     """
 
     space: Text
@@ -130,6 +153,8 @@ class Search:
     startup: Annotated[int, Ge(1)] = 10
     budget: Annotated[int, Ge(1)] | None = None
     race: Annotated[float, Ge(0), Lt(0.5)] | None = None
+    stop_early: StopEarly | None = None
+    at_once: Annotated[int, Ge(1)] | None = None
     backbone: Text | None = None
 
     @property

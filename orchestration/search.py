@@ -69,7 +69,9 @@ class Selection:
 
         Trials and budget are left out, so that a search can be lengthened.
         """
-        left_out = ("trials", "budget", "arms", "dimensions")
+        left_out = {"trials", "budget", "arms", "dimensions", "at_once"}
+        if self.search.stop_early is None:
+            left_out.add("stop_early")
         search = {name: value for name, value in asdict(self.search).items() if name not in left_out}
         search["race"] = self.search.least_chance
         space = [asdict(dimension) | {"source": ""} for dimension in self.space]
@@ -82,7 +84,8 @@ class Selection:
         name = f"{self.arm}@{number}"
         settings = settings_at(self.space, self.settings, point) if point else self.settings
         study = replace(self.study, arms={name: settings})
-        return planned_run(study, self.facts, name, self.backbone, seed)
+        run = planned_run(study, self.facts, name, self.backbone, seed)
+        return run if self.search.stop_early is None else replace(run, look_at=self.search.stop_early.at)
 
 
 def selections(study: Study, facts: Facts) -> list[Selection]:
@@ -117,12 +120,26 @@ def selections(study: Study, facts: Facts) -> list[Selection]:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A point of a search and its seeds so far. scores: seed -> a value per objective; failed: seed -> why."""
+    """A point of a search and its seeds so far.
+
+    scores: seed -> a value per objective; failed: seed -> why; stopped: seed -> step and score of a run that was
+    ended early. A point is given up with its first failed or stopped seed.
+    """
 
     number: int
     point: Point
     scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
+    stopped: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds for which something was run."""
+        return (*self.scores, *self.failed, *self.stopped)
+
+    @property
+    def given_up(self) -> bool:
+        return bool(self.failed or self.stopped)
 
     def values(self, objective: int = 0) -> list[float]:
         return [values[objective] for values in self.scores.values()]
@@ -135,16 +152,21 @@ class Trial:
         """Sd over the seeds so far; nan before the second."""
         return stdev(self.values(objective)) if len(self.scores) > 1 else math.nan
 
+    def reached(self, objective: int = 0) -> float:
+        """The mean with what stopped runs had reached: what the point is worth to the sampler."""
+        values = self.values(objective) + [score for _, score in self.stopped.values()]
+        return fmean(values) if values else math.nan
+
 
 def best_of(trials: Sequence[Trial], signs: Sequence[int]) -> Trial | None:
-    """The first of those with the most seeds, none failed, and the best mean of the first objective."""
-    sound = [trial for trial in trials if trial.scores and not trial.failed]
+    """The first of those with the most seeds, not given up, and the best mean of the first objective."""
+    sound = [trial for trial in trials if trial.scores and not trial.given_up]
     return max(sound, key=lambda t: (len(t.scores), signs[0] * t.mean(), -t.number), default=None)
 
 
 def front_of(trials: Sequence[Trial], signs: Sequence[int]) -> list[Trial]:
-    """The trials with the most seeds, none failed, that no other such trial beats in every objective."""
-    sound = [trial for trial in trials if trial.scores and not trial.failed]
+    """The trials with the most seeds, not given up, that no other such trial beats in every objective."""
+    sound = [trial for trial in trials if trial.scores and not trial.given_up]
     most = max((len(trial.scores) for trial in sound), default=0)
     at = {t.number: tuple(s * t.mean(i) for i, s in enumerate(signs)) for t in sound if len(t.scores) == most}
 
@@ -176,27 +198,33 @@ class Searched:
 
     @property
     def spent(self) -> int:
-        """Runs that were scored or failed; a run that two points share counts once."""
-        return len(
-            {self.selection.run(t.number, t.point, s).id for t in self.trials for s in (*t.scores, *t.failed)}
-        )
+        """Runs that were scored, failed or stopped; a run that two points share counts once."""
+        return len({self.selection.run(t.number, t.point, seed).id for t in self.trials for seed in t.seeds})
 
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:
     """The table of a search from what the ledger holds now."""
     points, failures = ledger.suggested(selection.study.name, selection.id), ledger.failed()
+    ended = ledger.stopped_early(selection.study.name, selection.id)
     trials = []
     for number, point in enumerate(points):
         trial = Trial(number=number, point=point)
         for seed in selection.seeds:
             run = selection.run(number, point, seed)
-            if ledger.has(run.id):
+            if (number, seed) in ended:
+                trial = with_stop(trial, seed, ended[number, seed])
+            elif ledger.has(run.id):
                 trial = with_score(trial, selection, ledger, run)
             elif run.id in failures:
                 trial = replace(trial, failed={**trial.failed, seed: failures[run.id].error})
-        if number == 0 or trial.scores or trial.failed:
+        if number == 0 or trial.seeds:
             trials.append(trial)
     return Searched(selection=selection, trials=tuple(trials))
+
+
+def with_stop(trial: Trial, seed: int, looks: Mapping[int, float]) -> Trial:
+    """The trial with a run that was ended early, at the last of its looks (step -> score)."""
+    return replace(trial, stopped={**trial.stopped, seed: max(looks.items())})
 
 
 def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> Trial:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration.checking import WRONG, Checker
 from orchestration.names import names_accepted
-from orchestration.schema import Objective, Search
+from orchestration.schema import Objective, Search, StopEarly
 from search_spaces.space import Dimension, Space, moves, narrowed
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     if search.backbone is not None and parts["backbones"] is not WRONG:
         check.name((*PLACE, "backbone"), parts["backbones"])
     _check_resources(check, parts["resources"])
+    if family and search.stop_early:
+        _check_stop_early(check, parts["arms"], family, search, search.stop_early)
     if family and parts["data"] is not WRONG:
         _check_objectives(check, parts, family, search)
     if family and family.space:
@@ -82,6 +84,18 @@ def _check_resources(check: Checker, resources: Any) -> None:
         check.refuse(("resources", "workers_per_run"), "1 with a search: its runs share pooled lanes")
     if resources.launcher == "train":
         check.refuse(("resources", "launcher"), "auto or pool with a search: its runs share pooled lanes")
+
+
+def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search, rule: StopEarly) -> None:
+    place = (*PLACE, "stop_early")
+    if family.stacked:
+        check.refuse(place, "absent in this family: its runs train as one stack, and end together")
+    if len(search.objectives) > 1:
+        check.refuse(place, "absent with several objectives, which do not say which of two runs is ahead")
+    for name in search.arms if arms is not WRONG else ():
+        steps = getattr(arms.get(name, WRONG), "steps", None)
+        if steps is not None and max(rule.at) >= steps:
+            check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
 
 
 def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, search: Search) -> None:

@@ -40,7 +40,8 @@ def export(searched: Searched, path: Path) -> Path:
 def optuna_study(searched: Searched, storage: BaseStorage | None = None) -> optuna.Study:
     """Every point with a score as a finished trial of its mean, as the sampler saw it; failed ones as such.
 
-    The mean over the first 1, 2, ... seeds are its intermediate values.
+    The mean over the first 1, 2, ... seeds are its intermediate values. A point that was stopped early is a pruned
+    trial; what it had reached is the last of these.
     """
     selection = searched.selection
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -53,7 +54,7 @@ def optuna_study(searched: Searched, storage: BaseStorage | None = None) -> optu
         study.set_metric_names([objective.metric for objective in selection.objectives])
     of_name = {dimension.name: distribution(dimension) for dimension in selection.space}
     for trial in searched.trials:
-        if trial.scores or trial.failed:
+        if trial.seeds:
             study.add_trial(_frozen(trial, of_name, len(selection.objectives)))
     return study
 
@@ -71,9 +72,11 @@ def distribution(dimension: Dimension) -> BaseDistribution:
 
 def _frozen(trial: Trial, of_name: dict[str, BaseDistribution], objectives: int) -> FrozenTrial:
     means = [total / count for count, total in enumerate(accumulate(trial.values()), 1)]
+    means += [trial.reached()] if trial.stopped else []
+    state = TrialState.FAIL if trial.failed else TrialState.PRUNED if trial.stopped else TrialState.COMPLETE
     return create_trial(
-        state=TrialState.FAIL if trial.failed else TrialState.COMPLETE,
-        values=None if trial.failed else [trial.mean(index) for index in range(objectives)],
+        state=state,
+        values=[trial.mean(index) for index in range(objectives)] if state == TrialState.COMPLETE else None,
         params=dict(trial.point),
         distributions={name: of_name[name] for name in trial.point},
         intermediate_values={} if objectives > 1 else dict(enumerate(means, 1)),

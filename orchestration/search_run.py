@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from orchestration.board import Board
-from orchestration.events import Event, RunFailed, RunFinished
+from orchestration.events import Event, RunFailed, RunFinished, RunLooked
 from orchestration.exchange import Asking, Exchange
+from orchestration.families import family
 from orchestration.lanes import WARM, serve
+
+PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
 
 if TYPE_CHECKING:
     from orchestration.lane import Body
@@ -31,12 +34,16 @@ def run_search(
     What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
     is told of every trial that got a score, and with words of one that is raced out.
     """
-    board = Board(selection, ledger, on_change)
+    board, search = Board(selection, ledger, on_change), selection.search
     asking: list[Asking] = []
 
     def hear(event: Event) -> None:
         on_event(event)
         match event:
+            case RunLooked(run=run, progress=at):
+                score = at.figures.get(selection.objectives[0].metric)
+                if score is not None:
+                    asking[0].looked(run, lambda number, _: board.looked(run, number, at.step, score))
             case RunFinished(run=run):
                 asking[0].done(run, lambda number, place: board.scored(board.run(number, place), number))
             case RunFailed(run=run, message=why, retrying=False):
@@ -49,9 +56,12 @@ def run_search(
         from orchestration.search_tune import Searching, driver_node
 
         remote: Any = ray.remote  # its types do not know every option
-        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote()
-        asking.append(Asking(exchange, board.order))
-        searching = Searching(board, exchange, at_a_time=lanes)
+        points = min(search.at_once or lanes, search.trials)
+        together = -(-points // lanes) if family(selection.study.family).stacked else 1
+        patience = PATIENCE_SECONDS if together > 1 else 0.0
+        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(patience)
+        asking.append(Asking(exchange, board.order, together))
+        searching = Searching(board, exchange, at_a_time=points)
         try:
             yield asking[0]
         finally:
@@ -62,7 +72,7 @@ def run_search(
 
     outcome = serve(
         opened,
-        at_once=selection.search.trials,  # a point asks for one seed after the other
+        at_once=min(search.trials, search.at_once or search.trials),  # a point asks for one seed after the other
         ledger=ledger,
         resources=selection.study.resources,
         on_event=hear,

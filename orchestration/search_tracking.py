@@ -40,7 +40,7 @@ def _tree(searched: Searched) -> Tree:
         experiment=selection.study.name,
         note=selection.study.question,
         parent=lambda links: _search(searched),
-        children=lambda: [_trial(searched, trial) for trial in searched.trials if trial.scores or trial.failed],
+        children=lambda: [_trial(searched, trial) for trial in searched.trials if trial.seeds],
     )
 
 
@@ -71,7 +71,7 @@ def _search_entry(searched: Searched) -> Entry:
     if best is not None:
         latest |= {"best_point": float(best.number)} | _means(searched, best, "best/")
     names = [dimension.name for dimension in selection.space]
-    head = ("point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", *names)
+    head = ("point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names)
     rows = [
         (
             trial.number,
@@ -79,6 +79,7 @@ def _search_entry(searched: Searched) -> Entry:
             trial.sd() if len(trial.scores) > 1 else None,
             len(trial.scores),
             len(trial.failed),
+            len(trial.stopped),
             *(trial.point.get(name) for name in names),
         )
         for trial in search_words.ranked(searched)
@@ -100,7 +101,14 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
     return Planned(
         key=f"trial/{selection.arm}/{selection.id}/{trial.number}",
         kind="trial",
-        digest=digest_of(trial.number, dict(trial.point), scores, sorted(trial.failed), _is_best(searched, trial)),
+        digest=digest_of(
+            trial.number,
+            dict(trial.point),
+            scores,
+            sorted(trial.failed),
+            *sorted(trial.stopped.items()),
+            _is_best(searched, trial),
+        ),
         build=partial(_trial_entry, searched, trial),
     )
 
@@ -108,7 +116,7 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
 def _trial_entry(searched: Searched, trial: Trial) -> Entry:
     """The point's settings as parameters, the running mean as a curve over its seeds."""
     selection = searched.selection
-    runs = {seed: selection.run(trial.number, trial.point, seed).id for seed in (*trial.scores, *trial.failed)}
+    runs = [selection.run(trial.number, trial.point, seed).id for seed in trial.seeds]
     points = [
         (f"mean/{metric_name(objective.metric)}", total / count, count)
         for index, objective in enumerate(selection.objectives)
@@ -119,18 +127,24 @@ def _trial_entry(searched: Searched, trial: Trial) -> Entry:
         "family": selection.study.family,
         "arm": selection.arm,
         "point": str(trial.number),
-        "runs": " ".join(runs.values()),
+        "runs": " ".join(runs),
         "best": str(_is_best(searched, trial)).lower(),
     }
     if trial.failed:
         tags["failed"] = "; ".join(f"seed {seed}: {why}" for seed, why in trial.failed.items())[:5000]
+    if trial.stopped:
+        tags["stopped"] = "; ".join(f"seed {seed}: at step {at}" for seed, (at, _) in trial.stopped.items())
     return Entry(
         name=f"{selection.arm}@{trial.number}",
         status="FAILED" if trial.failed else "FINISHED",
         tags=tags,
         params={name: str(value) for name, value in trial.point.items()},
         points=points,
-        latest={"seeds": float(len(trial.scores)), "failed_seeds": float(len(trial.failed))}
+        latest={
+            "seeds": float(len(trial.scores)),
+            "failed_seeds": float(len(trial.failed)),
+            "stopped_seeds": float(len(trial.stopped)),
+        }
         | _means(searched, trial, ""),
         latest_step=len(trial.scores),
     )

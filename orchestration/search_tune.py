@@ -110,7 +110,7 @@ def ask_for_seeds(config: dict[str, Any], *, exchange: Any, seeds: int) -> None:
         if report is None or objective_name(0) not in report:
             return
         tune.report(report)
-        if report["failed"]:
+        if report["given_up"]:
             return
 
 

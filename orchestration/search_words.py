@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from orchestration.study import Study
 
 SHOWN = 10  # points of a table
+HEARTBEAT_SECONDS = 15.0  # between words on where runs are that take long
 
 
 class SearchWatch:
     """Turns what happens in a search into lines on stderr: the point, the best so far, spent and left budget."""
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._stream, self._began = stream, 0.0
+        self._stream, self._began, self._said = stream, 0.0, 0.0
 
     def event(self, event: Event) -> None:
         """Take one event of a lane."""
@@ -34,6 +35,8 @@ class SearchWatch:
             case events.LaneReady():
                 self._began = self._began or time.monotonic()
                 self._say("a lane is ready")
+            case events.RunMoved(run=run, progress=at) if time.monotonic() - self._said > HEARTBEAT_SECONDS:
+                self._say(f"{run.label}: step {at.step} of {at.steps}")
             case events.RunFailed(run=run, message=message, retrying=retrying):
                 again = "; trying again" if retrying else ""
                 self._say(f"{run.label}: {message.splitlines()[0]}{again}")
@@ -54,6 +57,7 @@ class SearchWatch:
 
     def _say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
+        self._said = time.monotonic()
 
 
 def mean_words(trial: Trial) -> str:
@@ -61,7 +65,8 @@ def mean_words(trial: Trial) -> str:
     seeds = f"over {len(trial.scores)} seed{'s' if len(trial.scores) != 1 else ''}"
     spread = "" if math.isnan(trial.sd()) else f" ± {trial.sd():.4f}"
     mean = f"{trial.mean():.4f}{spread} {seeds}" if trial.scores else "no score"
-    return mean + "".join(f", seed {seed} failed: {why}" for seed, why in trial.failed.items())
+    stopped = (f", seed {seed} stopped at step {at}: {score:.4f}" for seed, (at, score) in trial.stopped.items())
+    return mean + "".join((*(f", seed {seed} failed: {why}" for seed, why in trial.failed.items()), *stopped))
 
 
 def table(searched: Searched) -> str:
@@ -70,7 +75,7 @@ def table(searched: Searched) -> str:
     shown = ranked(searched)[:SHOWN]
     shown += [trial for trial in searched.trials[:1] if trial not in shown]
     names = [dimension.name for dimension in selection.space]
-    head = ["point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", *names]
+    head = ["point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names]
     marks = {best.number: "best"} if best else {}
     marks = {0: "the arm itself"} | marks | ({0: "best: the arm itself"} if best and best.number == 0 else {})
     front = {trial.number for trial in searched.front} if len(selection.objectives) > 1 else set()
@@ -81,6 +86,7 @@ def table(searched: Searched) -> str:
             _number(trial.sd()),
             str(len(trial.scores)),
             str(len(trial.failed)),
+            " ".join(f"at {at}" for at, _ in trial.stopped.values()) or "-",
             *(_value(trial.point.get(name, "-")) for name in names),
             marks.get(trial.number, ""),
         ]
@@ -118,12 +124,13 @@ def next_step(study: Study, found: Sequence[Searched]) -> str:
 
 
 def ranked(searched: Searched) -> list[Trial]:
-    """Points without failures first, then those with more seeds, then by the mean of the first objective."""
+    """Points not given up first, then those with more seeds, then by what they reached of the first objective."""
     sign = searched.selection.signs[0]
 
     def key(trial: Trial) -> tuple[Any, ...]:
-        worth = sign * trial.mean() if trial.scores else -math.inf
-        return bool(trial.failed), -len(trial.scores), -worth, trial.number
+        reached = trial.reached()
+        worth = -math.inf if math.isnan(reached) else sign * reached
+        return trial.given_up, -len(trial.scores), -worth, trial.number
 
     return sorted(searched.trials, key=key)
 
@@ -147,7 +154,14 @@ def as_json(searched: Searched) -> dict[str, Any]:
 def _plain(trial: Trial, selection: Selection) -> Mapping[str, Any]:
     scores = {str(seed): list(values) for seed, values in trial.scores.items()}
     failed = {str(seed): why for seed, why in trial.failed.items()}
-    return {"number": trial.number, "point": dict(trial.point), "scores": scores, "failed": failed}
+    stopped = {str(seed): {"step": at, "score": score} for seed, (at, score) in trial.stopped.items()}
+    return {
+        "number": trial.number,
+        "point": dict(trial.point),
+        "scores": scores,
+        "failed": failed,
+        "stopped": stopped,
+    }
 
 
 def _name(trial: Trial) -> str:

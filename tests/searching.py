@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from orchestration.plan import Facts
 from orchestration.run import Job, Result, Run
 from orchestration.search import Searched, Selection, Trial, searched, selections
 from orchestration.study import Study
-from trainers.world import World
+from trainers.world import Progress, World
 
 STUDY = """\
 question: Which margin?
@@ -89,6 +89,20 @@ def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Search
             warm=(),
         )
     return searched(selection, ledger), told
+
+
+def climbing(
+    job: Job, world: World, pause: Callable[[Run, int], float] = lambda run, step: 0.0
+) -> Iterator[tuple[Run, Result]]:
+    """As `scored`, with ten steps on the way there, the score being seen at some. pause: seconds after a step."""
+    for run, result in scored(job, world):
+        curve = []
+        for step in range(1, 11):
+            figures = {MRR: quality(run) - 1 + step / 10} if step in run.look_at else {}
+            curve.append(Progress(step=step, steps=10, loss=1 / step, figures=figures))
+            world.report(curve[-1])
+            time.sleep(pause(run, step))
+        yield run, replace(result, curve=curve)
 
 
 def slowly(job: Job, world: World) -> Iterator[tuple[Run, Result]]:

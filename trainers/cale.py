@@ -8,6 +8,7 @@ layers:mid {train: false, readout: target, layers: [14, 15, 16, 17]}, cale {}, w
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -129,6 +130,7 @@ def fit(
         ),
         seed=seed,
         world=world,
+        look=partial(world.look, occurrences),
     )
     encoder.eval()
     return occurrences, curve

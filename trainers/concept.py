@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -133,6 +134,7 @@ def fit(
         recipe=engine.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
         seed=seed,
         world=world,
+        look=partial(world.look, encoder),
     )
     return encoder.eval(), curve
 

@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -82,13 +82,15 @@ def fit(
     recipe: Recipe,
     seed: int,
     world: World,
+    look: Callable[[], Mapping[str, float]] = dict,
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step.
 
     loss(encode, batch) names every weighted term of the sum that is minimised; a figure without gradient is only
     reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
     steps counted from 0. With world.scratch and world.checkpoint_every the run leaves checkpoints there and
-    continues from the newest one.
+    continues from the newest one. look() gives figures of the model after each of the steps world.look_at; rank 0
+    alone calls it.
     Raises Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
     """
     from trainers import checkpoints
@@ -99,8 +101,12 @@ def fit(
         engine.train()
         for step in range(len(curve), recipe.steps):
             torch.manual_seed(number(seed, "dropout", step, world.rank))
-            curve.append(_step(engine, loss, batches, step, recipe.steps, world))
-            world.report(curve[-1])
+            done = _step(engine, loss, batches, step, recipe.steps, world)
+            if done.step in world.look_at and world.rank == 0:
+                done = replace(done, figures={**done.figures, **look()})
+                engine.train()
+            curve.append(done)
+            world.report(done)
             due, stopping = world.checkpoint_every and (step + 1) % world.checkpoint_every == 0, world.stopping()
             if world.scratch is not None and (due or stopping):
                 checkpoints.save(engine, world, curve)

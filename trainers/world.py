@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Precision = Literal["fp32", "bf16"]
 
@@ -39,6 +39,11 @@ def _ignore(progress: Progress) -> None:
     """Nobody is watching."""
 
 
+def _blind(encoder: Any) -> Mapping[str, float]:
+    """Nothing is measured."""
+    return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """Device, process group, precision, and the two ways out: `report` (live) and `save` (durable).
@@ -49,6 +54,8 @@ class World:
     save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
     stopping is asked after every step; once it says so the engine saves a checkpoint and raises Stopped. Of
     several ranks none may say so alone.
+    After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; what it gives, by
+    name, becomes part of that step's figures. It must leave the encoder's weights alone.
     """
 
     rank: int = 0
@@ -62,3 +69,5 @@ class World:
     report: Callable[[Progress], None] = _ignore
     save: Callable[[Path, int], None] | None = None
     stopping: Callable[[], bool] = _never
+    look_at: tuple[int, ...] = ()
+    look: Callable[[Any], Mapping[str, float]] = _blind

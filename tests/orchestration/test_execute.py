@@ -65,6 +65,27 @@ def test_what_was_planned_is_what_runs_and_cut_texts_are_told(runs: dict[str, Ru
     assert told["short"]["texts cut at max_length"] > 20
 
 
+def test_development_data_are_scored_in_the_middle_of_training(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the steps asked for, on development data alone; the result and its id stay what they were."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+    trained = STUDY.replace("{{train: false, max_length: 4}}", "{{steps: 4, batch_size: 4, warmup: 1}}")
+    (place / "trained.yaml").write_text(
+        trained.format(backbone=place / "tiny", wordnet=place / "wordnet").replace("[t2d]", "[t2d, dev/t2d]")
+    )
+    study = Study.load(place / "trained.yaml")
+    run = next(run for run in plan(study, gather_facts(study)).runs if run.arm == "short")
+    looked = replace(run, look_at=(2, 3))
+    assert looked.id == run.id
+    ((_, plain),), ((_, result),) = (execute(Job(runs=(one,)), World()) for one in (run, looked))
+    assert [score.value for score in result.scores] == [score.value for score in plain.scores]
+    found = {point.step: set(point.figures) for point in result.curve if point.figures}
+    assert found.keys() == {2, 3}
+    assert all(name.startswith("dev/t2d/") for names in found.values() for name in names)
+    assert not any(point.figures for point in plain.curve)
+
+
 def test_another_backbone_of_that_name_is_refused(runs: dict[str, Run], place: Path, tmp_path: Path) -> None:
     other = tiny_backbone(tmp_path / "other", seed=1)
     with pytest.raises(StudyError, match="backbone") as raised:

@@ -12,19 +12,45 @@ import optuna
 import psutil
 import pytest
 
+from evaluators.scores import Score
 from orchestration.cluster import connected
 from orchestration.errors import StudyError
 from orchestration.ledger import Ledger
+from orchestration.plan import Facts
 from orchestration.run import Job, Result, Run
-from orchestration.search import Searched, Trial, best_of, front_of
+from orchestration.schema import StopEarly
+from orchestration.search import Searched, Trial, best_of, front_of, selections
 from orchestration.search_optuna import export, plots
-from orchestration.search_words import as_json, table
+from orchestration.search_words import as_json, mean_words, table
+from orchestration.study import Study
 from tests import searching
-from tests.searching import MRR, go, scored, selection
+from tests.searching import MRR, climbing, go, scored, selection
 from trainers.world import World
 
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).resolve().parents[2]
+STACKED = """\
+question: Which gamma?
+family: difficulty
+backbones: [tiny]
+seeds: 4
+data: {tasks: [stsb]}
+arms:
+  baseline: {form: baseline}
+  lex: {form: pair_lex}
+evaluate: [similarity]
+search:
+  space: difficulty
+  arms: [lex]
+  dimensions: {gamma: all}
+  trials: 12
+  startup: 4
+  objective: {metric: dev/stsb/spearman, mode: max}
+  seeds: [100, 101]
+  race: 0
+  at_once: 4
+resources: {lanes: 1, retries: 0}
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -153,6 +179,110 @@ def test_a_grid_is_tried_whole_and_each_point_once(tmp_path: Path) -> None:
     assert sorted(points) == [(0.03, 0.2), (0.03, 0.3), (0.05, 0.2), (0.05, 0.3)]
     assert found.best is not None
     assert found.best.point == {"temperature": 0.03, "hn_margin": 0.3}
+
+
+EARLY = StopEarly(rule="median", at=(2, 4, 6), least=2)
+
+
+@pytest.fixture(scope="module")
+def early(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """A search whose runs are all over before anybody looks at how they went."""
+    folder = tmp_path_factory.mktemp("early")
+    ledger = Ledger(folder / "ledger")
+    return *go(selection(folder, stop_early=EARLY, race=0.0), ledger, climbing), ledger
+
+
+def test_points_that_lag_behind_are_stopped_early(early: Done) -> None:
+    found, told, _ = early
+    stopped = [trial for trial in found.trials if trial.stopped]
+    assert 2 <= len(stopped) < 12
+    assert all(len(trial.seeds) == 3 for trial in found.trials if not trial.stopped)
+    for trial in stopped:
+        ((seed, (step, score)),) = trial.stopped.items()
+        assert trial.seeds[-1] == seed  # no seed after it
+        assert step in EARLY.at
+        assert f"seed {seed} stopped at step {step}: {score:.4f}" in mean_words(trial)
+    assert found.best is not None
+    assert not found.best.stopped
+    assert found.best.mean() > found.trials[0].mean()
+    assert found.spent == sum(len(trial.seeds) for trial in found.trials)
+    assert any("stopped at step" in mean_words(trial) for trial, _ in told)
+    assert set(as_json(found)["points"][stopped[0].number]["stopped"]) == {str(s) for s in stopped[0].stopped}
+
+
+def test_a_run_that_is_stopped_in_its_middle_is_not_finished(early: Done, tmp_path: Path) -> None:
+    """Where the driver, who asks once a second, is in time, the lane drops the run. The table is the same."""
+    found, _, _ = early
+    doomed = {(t.number, seed): step for t in found.trials for seed, (step, _) in t.stopped.items()}
+    chosen = selection(tmp_path, stop_early=EARLY, race=0.0)
+    steps = {chosen.run(n, found.trials[n].point, seed).id: step for (n, seed), step in doomed.items()}
+
+    def halting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+        yield from climbing(job, world, lambda run, step: 0.7 if step >= steps.get(run.id, 99) else 0.0)
+
+    ledger = Ledger(tmp_path / "ledger")
+    again, _ = go(chosen, ledger, halting)
+    assert again.trials == found.trials
+    assert not ledger.ids() & set(steps)
+    assert not ledger.failed()
+
+
+def test_a_search_that_stops_early_goes_on_as_it_was(early: Done, tmp_path: Path) -> None:
+    found, _, _ = early
+    ledger = Ledger(tmp_path / "ledger")
+    go(selection(tmp_path, stop_early=EARLY, race=0.0, trials=7), ledger, climbing)
+    before = ledger.ids()
+    again, _ = go(selection(tmp_path, stop_early=EARLY, race=0.0), ledger, climbing)
+    assert again.trials == found.trials
+    assert {ledger.record(run_id).attempt for run_id in before} == {1}
+
+
+def test_early_stopping_composes_with_racing(tmp_path: Path) -> None:
+    found, told = go(selection(tmp_path, stop_early=EARLY), Ledger(tmp_path / "ledger"), climbing)
+    assert any(trial.stopped for trial in found.trials)
+    assert any(words for _, words in told)
+    assert found.best is not None
+    assert len(found.best.scores) == 3
+
+
+def test_stopped_points_are_pruned_trials_and_are_told_in_mlflow(early: Done, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    from orchestration.search_optuna import optuna_study
+    from orchestration.search_tracking import track
+
+    found, _, ledger = early
+    pruned = [trial for trial in optuna_study(found).trials if trial.state == optuna.trial.TrialState.PRUNED]
+    assert [trial.user_attrs["point"] for trial in pruned] == [t.number for t in found.trials if t.stopped]
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    track([found], ledger, uri)
+    client = MlflowClient(tracking_uri=uri)
+    (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
+    shown = client.search_runs([experiment.experiment_id], "metrics.stopped_seeds = 1")
+    assert {int(run.data.tags["point"]) for run in shown} == {t.number for t in found.trials if t.stopped}
+    assert all("at step" in run.data.tags["stopped"] for run in shown)
+
+
+def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
+    """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds."""
+    sizes = tmp_path / "sizes"
+
+    def counted(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+        with sizes.open("a") as file:
+            file.write(f"{len(job.runs)}\n")
+        for run in job.runs:
+            worth = 1 - (run.settings["gamma"] - 0.5) ** 2 + (run.seed or 0) / 1000
+            yield run, Result(scores=[Score(metric="dev/stsb/spearman", value=worth)])
+
+    (tmp_path / "stacked.yaml").write_text(STACKED)
+    study = Study.load(tmp_path / "stacked.yaml")
+    (chosen,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
+    found, _ = go(chosen, Ledger(tmp_path / "ledger"), counted)
+    assert [len(trial.scores) for trial in found.trials] == [2] * 12
+    jobs = [int(line) for line in sizes.read_text().split()]
+    assert sum(jobs) == found.spent == 24
+    assert max(jobs) == 4
+    assert len(jobs) < 12
 
 
 def test_several_objectives_leave_a_front(tmp_path: Path) -> None:

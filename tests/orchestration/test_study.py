@@ -207,12 +207,16 @@ DOCS = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text()
 def test_the_reference_names_every_field_and_every_choice() -> None:
     from dataclasses import fields
 
-    from orchestration.schema import DeepSpeed, Growing, Objective, Search
+    from orchestration.schema import DeepSpeed, Growing, Objective, Search, StopEarly
     from orchestration.study import KEYS
 
     names = [
         *KEYS,
-        *(f.name for kind in (Comparison, Growing, Search, Objective, Resources, DeepSpeed) for f in fields(kind)),
+        *(
+            f.name
+            for kind in (Comparison, Growing, Search, Objective, StopEarly, Resources, DeepSpeed)
+            for f in fields(kind)
+        ),
     ]
     choices = [
         "better",

@@ -13,6 +13,7 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def net(seed: int = 0, **options: Any) -> Net:
 def trained(
     steps: int = 12, seed: int = 0, world: World | None = None, model: Net | None = None, loss: Any = square
 ) -> tuple[Net, list[Progress]]:
-    model = model if model is not None else net()
+    model, world = model if model is not None else net(), world or World()
     curve = fit(
         model,
         loss,
@@ -83,7 +84,8 @@ def trained(
         groups=parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01),
         recipe=Recipe(steps=steps, warmup=3),
         seed=seed,
-        world=world or World(),
+        world=world,
+        look=partial(world.look, model),
     )
     return model, curve
 
@@ -239,6 +241,24 @@ def test_a_run_that_is_asked_to_stop_saves_its_last_step(tmp_path: Path):
     resumed, again = trained(model=net(seed=5), world=World(scratch=tmp_path))
     assert [p.loss for p in again] == [p.loss for p in curve]
     assert same(weights(resumed), weights(whole))
+
+
+def test_a_look_in_the_middle_changes_nothing():
+    """Not the weights, not the dropout of the steps after it; its figures stand in the curve, and nowhere else."""
+
+    def look(model: Net) -> dict[str, float]:
+        model.eval()
+        with torch.no_grad():
+            torch.rand(7)
+            return {"dev/score": float(model(rows(0).x).mean())}
+
+    plain, curve = trained()
+    seen, again = trained(world=World(look_at=(3, 7), look=look))
+    assert same(weights(plain), weights(seen))
+    assert [p.loss for p in again] == [p.loss for p in curve]
+    assert [p.step for p in again if p.figures] == [3, 7]
+    first, second = (p.figures["dev/score"] for p in again if p.figures)
+    assert first != second
 
 
 def test_a_half_written_checkpoint_is_not_read(tmp_path: Path):
