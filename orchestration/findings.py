@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from evaluators.across_tasks import Summary
     from evaluators.significance import Verdict
+    from orchestration.report_across import Compared
 
 Status = Literal["finished", "failed", "missing"]
 
@@ -120,6 +123,13 @@ class Findings:
     @property
     def backbones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.backbone for row in self.runs))
+
+    @cached_property
+    def across_tasks(self) -> Mapping[Compared, Summary]:
+        """What each compared pair of arms comes to over all tasks: resampled once for all forms of the report."""
+        from orchestration.report_across import summaries
+
+        return summaries(self)
 
     @property
     def has_curves(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.report_across import ACROSS_HEAD, Compared, across, summaries
+from orchestration.report_across import ACROSS_HEAD, Compared, across
 from orchestration.report_tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
 
     across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
     """
-    together = {compared: asdict(one) for compared, one in summaries(findings).items()}
+    together = {compared: asdict(one) for compared, one in findings.across_tasks.items()}
     return [
         {
             **finding.verdict.to_dict(),

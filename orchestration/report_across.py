@@ -60,7 +60,7 @@ def _by_seed(values: Mapping[int | None, float]) -> dict[int, float] | float:
 
 def across(findings: Findings) -> tuple[Sequence[Sequence[str]], str]:
     """The rows below `ACROSS_HEAD`, and a caption: which tasks, what the columns are, that they decide nothing."""
-    found = summaries(findings)
+    found = findings.across_tasks
     several = len(findings.backbones) > 1
     rows = [
         (
