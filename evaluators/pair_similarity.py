@@ -13,7 +13,7 @@ from evaluators.retrieval import cosine_ranks
 from evaluators.scores import Score
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
-BLOCK = 1 << 14  # candidate pairs scored at once
+BLOCK = 1 << 12  # candidate pairs scored at once: what is made of them fits a cache
 ROUNDING = 1e-5  # float32 scores may leave their bound by this much
 
 _CORRELATIONS = ("spearman", "pearson")
