@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,12 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     started = time.perf_counter()
     first = runs[0]  # a job's runs share backbone and data
     check_sources(first, resolve_backbone(first.backbone), fingerprint(built(PairData, first.data)))
-    data, tasks, judge = prepared(first.data, first.backbone, device=world.device)
+    data, tasks, judge = prepared(
+        first.data,
+        first.backbone,
+        device=world.device,
+        tell=lambda words: world.report(Progress(step=0, steps=0, loss=0.0, doing=words)),
+    )
     if all(task.startswith("dev/") for task in first.evaluate):  # a run that serves a search
         tasks = [for_selection(task) for task in tasks]
     share = (time.perf_counter() - started) / len(runs)
@@ -66,9 +71,16 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
 
 
 def prepared(
-    fields: Mapping[str, Any], backbone: str, *, device: str = "cpu"
+    fields: Mapping[str, Any],
+    backbone: str,
+    *,
+    device: str = "cpu",
+    tell: Callable[[str], None] = lambda words: None,
 ) -> tuple[PairData, list[TaskData], Judge | None]:
-    """The data block of a study with every task embedded and, where it names a judge, judged. Cached."""
+    """The data block of a study with every task embedded and, where it names a judge, judged. Cached.
+
+    tell: hears, in words, of whatever takes its time, before it starts.
+    """
     from corpora.pairs import PairData, load_task
     from trainers import difficulty_data
     from trainers.backbones import resolve_backbone
@@ -79,7 +91,7 @@ def prepared(
     folder = resolve_backbone(backbone)
     encoder = SentenceEncoder(folder, data.prompt, data.max_length, device)
     judge = judge_of(data, backbone=folder, resolve=resolve_backbone, device=device)
-    tasks = [difficulty_data.prepared(load_task(name, data), encoder, judge) for name in data.tasks]
+    tasks = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
     return data, tasks, judge
 
 

@@ -43,6 +43,8 @@ class Watch:
                 self.moved.pop(lane, None)
             case events.RunMoved(run=run, progress=progress) if run.id in self.running:
                 self.moved[self.running[run.id][1]] = progress
+                if progress.doing and not self.finished:
+                    self.started = time.monotonic()  # what comes before the first step says nothing of the rate
             case events.RunFinished(run=run, seconds=seconds):
                 self.running.pop(run.id, None)
                 self.finished += 1
@@ -91,7 +93,8 @@ class Watch:
 
     def _names(self) -> str:
         labels = [label for label, _ in self.running.values()]
-        return ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
+        named = ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
+        return "; ".join([*(moved.doing for moved in self.moved.values() if moved.doing), named])
 
 
 def duration(seconds: float) -> str:

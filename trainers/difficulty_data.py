@@ -5,7 +5,7 @@ Targets for training are built from training pairs only; those of the evaluation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -100,13 +100,20 @@ class TaskData:
         return np.array([means.get(sentence, 0.0) for sentence in self.task.sentences])
 
 
-def prepared(task: PairTask, encoder: Encoder, judge: Judge | None) -> TaskData:
+def prepared(
+    task: PairTask, encoder: Encoder, judge: Judge | None, tell: Callable[[str], None] = lambda words: None
+) -> TaskData:
     """Embed a task and have its pairs judged: once, for all runs to come; later both come from their stores.
 
+    tell: hears, in words, of whatever takes its time, before it starts.
     Raises CorpusError when the judge lacks scores.
     """
-    embedded = embed(encoder, task.sentences)
-    scores = None if judge is None else judged(judge, task)
+
+    def of_task(words: str) -> None:
+        tell(f"{task.name}: {words}")
+
+    embedded = embed(encoder, task.sentences, of_task)
+    scores = None if judge is None else judged(judge, task, of_task)
     origin = {
         **task.fingerprint(),
         "source": task.source,

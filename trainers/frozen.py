@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,9 +113,12 @@ class Embedded:
     key: str
 
 
-def embed(encoder: Encoder, sentences: Sequence[str]) -> Embedded:
+def embed(
+    encoder: Encoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
+) -> Embedded:
     """Vectors of these sentences in their order, from the store or, once, from the encoder.
 
+    tell: hears, in words, of the encoding before it starts.
     ValueError when the encoder returns another shape, or rows that are not finite or not of unit length.
     """
     fields = {**table_fields(sentences), "encoder": dict(encoder.identity), "normalised": True, "dtype": "float32"}
@@ -124,6 +127,7 @@ def embed(encoder: Encoder, sentences: Sequence[str]) -> Embedded:
     def build(folder: Path) -> None:
         from safetensors.numpy import save_file
 
+        tell(f"embedding {len(sentences):,} sentences")
         start = time.perf_counter()
         x = _checked(encoder.encode(sentences), len(sentences))
         save_file({"x": np.ascontiguousarray(x)}, folder / "emb.safetensors")

@@ -158,12 +158,17 @@ def fingerprint(data: PairData) -> str:
     return key_of({"pairs": named, "judge": backbone_fingerprint(resolve_backbone(data.judge))})
 
 
-def judged(judge: Judge, task: PairTask) -> dict[str, np.ndarray]:
-    """The judge's scores of the task's `train` and `evaluation` pairs, (N,) each, stored per ordered pair."""
-    return {"train": scores_of(judge, task.train), "evaluation": scores_of(judge, task.evaluation)}
+def judged(
+    judge: Judge, task: PairTask, tell: Callable[[str], None] = lambda words: None
+) -> dict[str, np.ndarray]:
+    """The judge's scores of the task's `train` and `evaluation` pairs, (N,) each, stored per ordered pair.
+
+    tell: hears, in words, of the judging before it starts.
+    """
+    return {"train": scores_of(judge, task.train, tell), "evaluation": scores_of(judge, task.evaluation, tell)}
 
 
-def scores_of(judge: Judge, pairs: Pairs) -> np.ndarray:
+def scores_of(judge: Judge, pairs: Pairs, tell: Callable[[str], None] = lambda words: None) -> np.ndarray:
     """Scores of these pairs in their order, from the store or, once, from the judge. ValueError outside [0, 1]."""
     names = [pair_sha256(*pair) for pair in zip(pairs.a, pairs.b, strict=True)]
     key = key_of({"judge": dict(judge.identity), "pairs": key_of({"pairs": names}), "format": FORMAT})
@@ -172,6 +177,7 @@ def scores_of(judge: Judge, pairs: Pairs) -> np.ndarray:
         import pyarrow as pa
         from pyarrow import feather
 
+        tell(f"{judge.name} scores {len(pairs):,} pairs")
         scores = np.asarray(judge.score(pairs.a, pairs.b), np.float64)
         if scores.shape != (len(pairs),) or not ((scores >= 0) & (scores <= 1)).all():
             raise ValueError(f"{judge.name}: scores are to be ({len(pairs)},) in [0, 1], got {scores.shape}")

@@ -14,7 +14,7 @@ Precision = Literal["fp32", "bf16"]
 class Progress:
     """Where a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
 
-    figures: what the family shows of a step besides, by name.
+    figures: what the family shows of a step besides, by name. doing: in words, what goes on before the first step.
     """
 
     step: int
@@ -24,6 +24,7 @@ class Progress:
     figures: Mapping[str, float] = field(default_factory=dict)
     learning_rate: float = 0.0
     sentences_per_second: float = 0.0
+    doing: str = ""
 
 
 class Stopped(Exception):

@@ -75,8 +75,10 @@ def task(n: int = 24) -> PairTask:
 
 def test_a_table_is_encoded_once(own_cache: Path) -> None:
     encoder = Remote()
-    first = embed(encoder, SENTENCES)
-    again = embed(Remote(), SENTENCES)
+    told: list[str] = []
+    first = embed(encoder, SENTENCES, told.append)
+    again = embed(Remote(), SENTENCES, told.append)
+    assert told == [f"embedding {len(SENTENCES)} sentences"]
     assert encoder.asked == [len(SENTENCES)]
     assert np.array_equal(first.x, again.x)
     assert first.key == again.key

@@ -1,0 +1,51 @@
+"""What is told of a study while it runs: what goes on before the first step, and how long the rest takes."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from orchestration.events import LaneReady, RunFinished, RunMoved, RunStarted
+from orchestration.progress import Watch, duration
+from orchestration.run import Run
+from trainers.world import Progress
+
+RUN = Run(
+    family="difficulty",
+    arm="lex",
+    backbone="tiny",
+    seed=3,
+    settings={},
+    data={},
+    evaluate=("similarity",),
+    defining={},
+    backbone_fingerprint="b",
+    corpus_fingerprint="c",
+)
+
+
+def test_what_comes_before_the_first_step_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    said = io.StringIO()
+    watch = Watch(2, said, heartbeat_seconds=15.0)
+    watch(LaneReady(lane=0, seconds=1.0))
+    watch(RunStarted(run=RUN, lane=0, attempt=1))
+    for _ in range(300):  # five minutes of embedding, heard of once a second
+        now[0] += 1
+        watch(RunMoved(run=RUN, progress=Progress(step=0, steps=0, loss=0.0, doing="stsb: embedding 9 sentences")))
+    lines = said.getvalue().splitlines()
+    assert len(lines) == 1 + 300 // 16
+    assert "running stsb: embedding 9 sentences; lex on tiny, seed 3   [0/2 runs  0 %" in lines[-1]
+    now[0] += 10
+    watch(RunMoved(run=RUN, progress=Progress(step=50, steps=100, loss=1.0)))
+    assert watch.state() == "0/2 runs  25 %  30 s left"
+    watch(RunFinished(run=RUN, seconds=20.0))
+    assert "lex on tiny, seed 3: done in 20 s   [1/2 runs  50 %" in said.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(44.6, "45 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
