@@ -15,7 +15,6 @@ from scipy import special, stats
 from evaluators.comparisons import PairedSeeds
 from evaluators.evidence import stream
 
-ASO_THRESHOLD = 0.2
 RESAMPLES = 10_000
 
 

@@ -78,7 +78,7 @@ def across(findings: Findings) -> tuple[Sequence[Sequence[str]], str]:
 
 
 def _caption(found: Collection[Summary]) -> str:
-    from evaluators.across_tasks import ASO_THRESHOLD, RESAMPLES
+    from evaluators.across_tasks import RESAMPLES
 
     tasks = ", ".join(dict.fromkeys(task for one in found for task in one.tasks))
     labels = " and ".join(dict.fromkeys(one.improvement.label for one in found))
@@ -86,8 +86,8 @@ def _caption(found: Collection[Summary]) -> str:
         f"{tasks}, every score as it is. A description: it decides no verdict. IQM: interquartile mean of all "
         "seeds and tasks; P(improvement): share of paired seeds and tasks in which the treatment is above; "
         f"unpaired: of all pairs of runs; brackets: seeds drawn within each task, {RESAMPLES:,} times ({labels}); "
-        "ASO: bound on how far the treatment is from stochastic order, 0 to 1, often read as better below "
-        f"{ASO_THRESHOLD}"
+        "ASO: bound on how far the treatment is from stochastic order, 0 to 1; below .5 it is almost "
+        "stochastically larger"
     )
 
 
