@@ -58,8 +58,8 @@ def launch(
     Jobs for pooled lanes come first, then those for worker groups.
     Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
     tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
-    launch: pooled runs end their step and save a checkpoint, groups fall back to their last one, and what is
-    staged is committed. A second signal does not wait for steps.
+    launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
+    steps.
     Raises StudyError when Ray cannot be started or has no room for one lane.
     """
     if not jobs:

@@ -10,6 +10,7 @@ another driver at the same run. Every start has an attempt number of its own. Wh
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -28,6 +29,7 @@ from orchestration.drivers import Driver
 from orchestration.errors import StudyError
 from orchestration.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
 from orchestration.lane import Body, problem, resolved
+from orchestration.pool import WIND_DOWN_SECONDS
 from orchestration.run import Job, Run
 
 if TYPE_CHECKING:
@@ -63,10 +65,11 @@ class GroupKind:
 
 
 class Board:
-    """Where rank 0 of every group writes how far its run is, for the driver to read."""
+    """Where rank 0 of a group writes how far its run is, for the driver to read, and hears that it is to stop."""
 
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
+        self._stop = asyncio.Event()
 
     def write(self, run_id: str, progress: Progress) -> None:
         self._progress[run_id] = progress
@@ -75,6 +78,14 @@ class Board:
         """What was written since the last call."""
         fresh, self._progress = self._progress, {}
         return fresh
+
+    def stop(self) -> None:
+        """Let the running step of every group end, and the group with it, its checkpoint saved."""
+        self._stop.set()
+
+    async def stopped(self) -> bool:
+        """True, as soon as `stop` has been called; until then there is no answer."""
+        return await self._stop.wait()
 
 
 # The driver
@@ -121,7 +132,7 @@ class _Groups:
 
         remote: Any = ray.remote
         self.kind, self.ledger, self.on_event = kind, ledger, on_event
-        self.board = remote(num_cpus=0, max_restarts=-1)(Board).remote()
+        self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()
         self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
         self.groups: dict[Any, _Group] = {}
         self.numbers = count()
@@ -129,8 +140,6 @@ class _Groups:
         self.failed: dict[str, Failure] = {}
 
     def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
-        import ray
-
         queue = deque(runs)
         try:
             while (queue or self.groups) and not stop.is_set():
@@ -143,12 +152,30 @@ class _Groups:
                     else:
                         self._start(run)
                 self._listen(stop)
-            return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=bool(queue or self.groups))
+            stopped = bool(queue or self.groups)
+            if stopped:
+                self._wind_down()
         finally:
-            for task, group in self.groups.items():
-                self._commit(group)
-                ray.cancel(task, force=True)
-            ray.kill(self.board)
+            self._close()
+        return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    def _wind_down(self) -> None:
+        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        import ray
+
+        self.board.stop.remote()
+        left, deadline = list(self.groups), time.monotonic() + WIND_DOWN_SECONDS
+        while left and time.monotonic() < deadline:
+            _, left = ray.wait(left, num_returns=len(left), timeout=POLL_SECONDS)
+
+    def _close(self) -> None:
+        """Commit what lies finished, then end all groups."""
+        import ray
+
+        for task, group in self.groups.items():
+            self._commit(group)
+            ray.cancel(task, force=True)
+        ray.kill(self.board)
 
     def _start(self, run: Run) -> None:
         before = self.ledger.newest(run.id)
@@ -281,6 +308,7 @@ def train(config: dict[str, Any]) -> None:
     from ray.train import get_context
 
     from orchestration.ledger import Ledger
+    from trainers.world import Stopped
 
     kind, run = config["kind"], config["run"]
     ledger = Ledger(kind.url, driver=kind.driver)
@@ -296,6 +324,8 @@ def train(config: dict[str, Any]) -> None:
             if rank == 0:
                 ledger.stage(done, result, attempt)
         _leave(scratch, kind)
+    except Stopped:
+        return  # the driver hears that the group has ended, and its next call goes on from the checkpoint
     except Exception as error:
         what = problem(error)
         if what.final:
@@ -304,7 +334,7 @@ def train(config: dict[str, Any]) -> None:
 
 
 def _agreed(number: int) -> int:
-    """Rank 0's number, on every rank."""
+    """Rank 0's number, on every rank; all must ask."""
     import torch
     from ray.train.torch import get_device
 
@@ -373,6 +403,7 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
 
     rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
     assert size == run.world_size, "a run's identity holds the size of its group"
+    bell = board.stopped.remote() if rank == 0 else None
 
     def report(progress: Progress) -> None:
         nonlocal told
@@ -382,6 +413,9 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
 
     def save(folder: Path, step: int) -> None:
         meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)
+
+    def stopping() -> bool:
+        return bool(_agreed(int(rank == 0 and _rang(bell))))
 
     return World(
         rank=rank,
@@ -394,4 +428,15 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
         checkpoint_every=kind.checkpoint_every,
         report=report,
         save=save,
+        stopping=stopping,
     )
+
+
+def _rang(bell: Any) -> bool:
+    """Whether the board has answered with yes. A board that is gone for good never will."""
+    import ray
+
+    answered, _ = ray.wait([bell], timeout=0)
+    with suppress(ray.exceptions.RayError):
+        return bool(answered) and ray.get(bell)
+    return False

@@ -36,7 +36,7 @@ arms:
 evaluate: [t2d]
 compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
-resources: {{lanes: 1, checkpoint_every: {every}, retries: 0}}
+resources: {{lanes: 1, checkpoint_every: {every}, retries: 0, workers_per_run: {workers}}}
 """
 RUNS = 1 + 2  # B0 has no seeds
 STOPPED = 1
@@ -48,8 +48,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wordnet").mkdir()
     write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
     tiny_backbone(folder / "tiny", layers=2)
-    for name, steps, every in (("quick", 20, 10), ("twin", 20, 10), ("slow", 300, 0)):
-        (folder / f"{name}.yaml").write_text(STUDY.format(folder=folder, steps=steps, every=every))
+    for name, steps, every, workers in (
+        ("quick", 20, 10, 1),
+        ("twin", 20, 10, 1),
+        ("slow", 300, 0, 1),
+        ("slow-group", 300, 0, 2),
+    ):
+        (folder / f"{name}.yaml").write_text(
+            STUDY.format(folder=folder, steps=steps, every=every, workers=workers)
+        )
     return folder
 
 
@@ -166,20 +173,23 @@ def test_two_drivers_on_one_ledger(place: Path, tmp_path: Path, peaceful: dict[s
     assert leases(ledger) == RUNS
 
 
-def at_a_trained_run(place: Path, ledger: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
-    """A driver whose lane is some steps into a trained run, and all processes that came of it."""
-    driver = start(place, "slow", ledger)
-    until(lambda: leases(ledger) == 2 and "sentences/s" in said(place, "slow"))
+def at_a_trained_run(
+    place: Path, study: str, ledger: Path
+) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """A driver that is some steps into a trained run, and all processes that came of it."""
+    driver = start(place, study, ledger)
+    until(lambda: leases(ledger) == 2 and "sentences/s" in said(place, study))
     return driver, psutil.Process(driver.pid).children(recursive=True)
 
 
-def test_ctrl_c_once(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("study", ["slow", "slow-group"])
+def test_ctrl_c_once(place: Path, tmp_path: Path, study: str) -> None:
     """The running step ends and is saved, the summary is printed, and the next call goes on from that very step."""
     ledger = tmp_path / "ledger"
-    driver, family = at_a_trained_run(place, ledger)
+    driver, family = at_a_trained_run(place, study, ledger)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
     assert driver.wait(timeout=120) == STOPPED
-    words = said(place, "slow")
+    words = said(place, study)
     assert "stopping: running steps end and are saved" in words
     assert "Traceback" not in words
     assert "report  " in words
@@ -187,7 +197,7 @@ def test_ctrl_c_once(place: Path, tmp_path: Path) -> None:
     (saved,) = ledger.glob(".scratch/*/step-*")
     assert 0 < int(saved.name.removeprefix("step-")) < 300
     assert Ledger(ledger).failed() == {}
-    assert start(place, "slow", ledger).wait() == 0
+    assert start(place, study, ledger).wait() == 0
     held = Ledger(ledger)
     assert len(held.ids()) == RUNS
     assert leases(ledger) == RUNS + 1
@@ -196,16 +206,17 @@ def test_ctrl_c_once(place: Path, tmp_path: Path) -> None:
         assert steps in ([], [*range(1, 301)])
 
 
-def test_ctrl_c_twice(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("study", ["slow", "slow-group"])
+def test_ctrl_c_twice(place: Path, tmp_path: Path, study: str) -> None:
     """The second one ends it at once; what was finished stays, and nothing is left running."""
     ledger = tmp_path / "ledger"
-    driver, family = at_a_trained_run(place, ledger)
+    driver, family = at_a_trained_run(place, study, ledger)
     finished = Ledger(ledger).ids()
     os.killpg(driver.pid, signal.SIGINT)
-    until(lambda: "stopping: " in said(place, "slow"))
+    until(lambda: "stopping: " in said(place, study))
     os.killpg(driver.pid, signal.SIGINT)
     assert driver.wait(timeout=60) == STOPPED
-    assert "Traceback" not in said(place, "slow")
+    assert "Traceback" not in said(place, study)
     until(lambda: not any(process.is_running() for process in family))
     assert Ledger(ledger).ids() >= finished
     assert Ledger(ledger).failed() == {}

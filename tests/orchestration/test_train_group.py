@@ -1,12 +1,14 @@
-"""Worker groups on a real Ray Train: two gloo workers, checkpoints, a worker killed in mid run."""
+"""Worker groups on a real Ray Train: two gloo workers, checkpoints, a worker killed or stopped in mid run."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -74,7 +76,7 @@ class Rows:
 def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     """Fits a small network with the real engine, each worker on its share of every batch.
 
-    A run that is to be disturbed stays at step 6 of its first start.
+    A run that is to be disturbed stays at step 6 of its first start, until it hears that it is to stop.
     """
     import time
 
@@ -92,7 +94,7 @@ def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     def batches(step: int) -> Rows:
         with asked.open("a") as file:
             file.write(f"{step}\n")
-        while step == 6 and first and run.arm == "disturbed":
+        while step == 6 and first and run.arm == "disturbed" and not world.stopping():
             time.sleep(0.1)
             world.report(Progress(step=step, steps=STEPS, loss=0.0))
         return Rows(step)
@@ -158,33 +160,86 @@ def lines(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()]
 
 
-def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Figures:
+    """What a fitted run leaves behind."""
+
+    norm: float
+    losses: list[float]
+
+
+def figures(ledger: Ledger, run: Run) -> Figures:
+    assert ledger.record(run.id).notes["size"] == 2
+    losses = [row["value"] for row in ledger.curve(run.id).to_pylist() if row["name"] == "loss"]
+    return Figures(ledger.record(run.id).metrics["norm"].value, losses)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    """What comes of the run when nothing happens."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    ledger, run = Ledger(folder / "ledger"), make_run(folder / "meet", "undisturbed")
+    with ledger.drive("study"):
+        outcome, events = go(ledger, [run], fitting)
+    assert outcome.finished == (run.id,)
+    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
+    for rank in (0, 1):
+        assert lines(folder / f"meet/asked-undisturbed-{rank}") == [*range(STEPS)]
+    assert ledger.record(run.id).attempt == 1
+    found = figures(ledger, run)
+    assert len(found.losses) == STEPS
+    assert found.losses[-1] < found.losses[0]
+    return found
+
+
+def at_step_6(act: Callable[[], None]) -> Callable[[Event], None]:
+    """Do something as soon as the run that is to be disturbed says that it is there, once."""
+    done: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunMoved) and event.progress.step == 6 and not done:
+            done.append(event)
+            act()
+
+    return hear
+
+
+def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path, undisturbed: Figures) -> None:
     """The group goes on from its last checkpoint and ends exactly where its undisturbed twin ends."""
     folder = tmp_path / "meet"
-    runs = [make_run(folder, arm, twin=arm) for arm in ("disturbed", "undisturbed")]
-    killed: list[Event] = []
-
-    def kill(event: Event) -> None:
-        if isinstance(event, RunMoved) and event.run == runs[0] and event.progress.step == 6 and not killed:
-            killed.append(event)
-            os.kill(int((folder / "pid-disturbed-1").read_text()), signal.SIGKILL)
-
-    outcome, events = go(ledger, runs, fitting, kill)
-    assert outcome.finished == tuple(run.id for run in runs)
-    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished] * 2
+    run = make_run(folder, "disturbed")
+    kill = at_step_6(lambda: os.kill(int((folder / "pid-disturbed-1").read_text()), signal.SIGKILL))
+    outcome, events = go(ledger, [run], fitting, kill)
+    assert outcome.finished == (run.id,)
+    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
     for rank in (0, 1):
         assert lines(folder / f"asked-disturbed-{rank}") == [*range(7), *range(4, STEPS)]
-        assert lines(folder / f"asked-undisturbed-{rank}") == [*range(STEPS)]
-    records = [ledger.record(run.id) for run in runs]
-    assert [record.attempt for record in records] == [2, 1]
-    assert [record.notes["size"] for record in records] == [2, 2]
-    assert records[0].metrics["norm"].value == records[1].metrics["norm"].value
-    losses = [[row["value"] for row in ledger.curve(run.id).to_pylist() if row["name"] == "loss"] for run in runs]
-    assert losses[0] == losses[1]
-    assert len(losses[0]) == STEPS
-    assert losses[0][-1] < losses[0][0]
+    assert ledger.record(run.id).attempt == 2
+    assert figures(ledger, run) == undisturbed
     assert os.listdir(Path(ledger.url) / ".scratch") == []
     assert os.listdir(Path(ledger.url) / ".train") == []
+
+
+def test_a_driver_that_is_asked_to_stop(ledger: Ledger, tmp_path: Path, undisturbed: Figures) -> None:
+    """The running step ends on all workers and is saved; the next launch goes on from that very step.
+
+    The driver may be on another machine then, and find only what the group has reported.
+    """
+    folder = tmp_path / "meet"
+    run = make_run(folder, "disturbed")
+    outcome, events = go(ledger, [run], fitting, at_step_6(lambda: os.kill(os.getpid(), signal.SIGINT)))
+    assert outcome == Outcome(stopped=True)
+    assert not any(isinstance(event, RunFailed) for event in events)
+    assert ledger.failed() == {}
+    assert [path.name for path in Path(ledger.url).glob(".scratch/*/step-*")] == ["step-7"]
+    shutil.rmtree(Path(ledger.url) / ".scratch")
+
+    outcome, _ = go(ledger, [run], fitting)
+    assert outcome.finished == (run.id,)
+    for rank in (0, 1):
+        assert lines(folder / f"asked-disturbed-{rank}") == [*range(STEPS)]
+    assert ledger.record(run.id).attempt == 2
+    assert figures(ledger, run) == undisturbed
 
 
 @pytest.mark.parametrize(
