@@ -96,7 +96,7 @@ def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bo
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.06)
-    axes.locator_params(axis="x", nbins=6)
+    axes.locator_params(axis="x", nbins=4)  # long names leave a narrow panel
     axes.set_title(
         metric if group[0].larger_is_better else f"{metric} (smaller is better: sign turned)", weight="bold"
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from orchestration.findings import Finding, Findings, ItemDelta
 
 GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
-ITEMS_SHOWN, TROUBLES_SHOWN = 10, 5
+ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
 
 
 class Trouble(NamedTuple):
