@@ -118,6 +118,9 @@ def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, 
                 (*here, "confirm" if objective.confirm else "metric"),
                 f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
             )
+        elif tested and tested[objective.confirmed] != known[objective.metric]:
+            better = "larger" if known[objective.metric] else "smaller"
+            check.refuse((*here, "confirm"), f"one that is better when {better}, as {objective.metric} is")
     if search.race and len(search.objectives) > 1:
         check.refuse((*PLACE, "race"), "0 or absent with several objectives: points are not raced against a front")
 

@@ -150,6 +150,7 @@ STUDIES = {
     "the wrong way": changed("mode: max", "mode: min", "search.objective.mode = 'min'", "max: larger is better"),
     "an objective without a test": changed("dev/t2d/mrr", "dev/d2t/mrr", "search.objective.metric = 'dev/d2t/mrr'", "one that `evaluate` measures on test data, or with `confirm` set to such: t2d/recall@1"),
     "a confirmation on development data": changed("mode: max", "mode: max, confirm: dev/t2d/mrr", "search.objective.confirm = 'dev/t2d/mrr'", "on test data"),
+    "a confirmation the other way round": Broken(GOOD.replace("[t2d, stress]", "[t2d, stress, geometry]").replace("mode: max", "mode: max, confirm: geometry/anisotropy"), ("search.objective.confirm = 'geometry/anisotropy'", "better when larger, as dev/t2d/mrr is")),
     "a race of several objectives": changed("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/recall@1, mode: max}]\n  race: 0.2", "search.race = 0.2", "0 or absent with several objectives"),
     "no step to stop at": changed("trials: 4", "trials: 4\n  stop_early: {rule: median, at: []}", "search.stop_early.at = []", "one step or more"),
     "steps to stop at that go back": changed("trials: 4", "trials: 4\n  stop_early: {rule: median, at: [5, 3]}", "search.stop_early.at = [5, 3]", "each above the one before"),
