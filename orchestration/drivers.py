@@ -76,6 +76,21 @@ def is_driving(storage: Storage, driver: Driver) -> bool:
     return held is not None and held[1] == driver and _lives(*held[1:])
 
 
+def require_hold(storage: Storage, driver: Driver) -> None:
+    """Raises StudyError when another process has taken the driver's study over.
+
+    A process that was paused, on a host that slept, cannot know of it before it looks.
+    """
+    held = _holder(storage, driver.study)
+    if held is not None and held[1] != driver:
+        raise StudyError(
+            f"ledger {storage.url}: the study {driver.study} was taken over by {_named(held[1])}, since this one "
+            f"gave no sign of life for {STALE_SECONDS:.0f} s\n"
+            f"  accepted: leave it to that one, or give the same command again after its end; what was finished "
+            f"here is kept"
+        )
+
+
 def _claim(storage: Storage, driver: Driver) -> str:
     """Create the next number in the study's folder: of several that find a stale lock, one succeeds.
 
@@ -147,10 +162,13 @@ def _folder(study: str) -> str:
 
 
 def _refusal(storage: Storage, holder: Driver) -> str:
-    here = os.getpid() == holder.pid and holder.host == socket.gethostname()
-    who = "this process itself" if here else f"process {holder.pid} on {holder.host}"
     return (
-        f"ledger {storage.url}: the study {holder.study} is being run by {who}\n"
+        f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}\n"
         f"  accepted: one run of a study at a time; wait for it, stop it, or choose another ledger.\n"
         f"  If that host is gone, try again {STALE_SECONDS:.0f} s after its end"
     )
+
+
+def _named(driver: Driver) -> str:
+    here = os.getpid() == driver.pid and driver.host == socket.gethostname()
+    return "this process itself" if here else f"process {driver.pid} on {driver.host}"

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration import declarations, suggestions
 from orchestration.declarations import Declaration
-from orchestration.drivers import Driver, driving, is_driving
+from orchestration.drivers import Driver, driving, is_driving, require_hold
 from orchestration.entry import (
     CURVE,
     ITEMS,
@@ -142,11 +142,17 @@ class Ledger:
             finally:
                 self.driver = None
 
+    def still_driving(self) -> None:
+        """Raises StudyError when the study that is being driven was taken over: this process was away for long."""
+        if self.driver:
+            require_hold(self._storage, self.driver)
+
     def lease(self, run_id: str) -> int:
         """The next attempt number of a run; from now on no older attempt can be committed.
 
-        It need not survive a power cut: no older attempt does either.
+        It need not survive a power cut: no older attempt does either. Raises StudyError as `still_driving` does.
         """
+        self.still_driving()
         owner = json.dumps(self.driver.to_dict() if self.driver else None).encode()
         while True:
             attempt = self.newest(run_id) + 1
@@ -204,7 +210,7 @@ class Ledger:
             if attempt >= self.newest(run_id) and not self.has(run_id):
                 published = self._storage.publish(_staged(run_id, attempt), run_id)
             self._storage.remove(_staged(run_id, attempt))
-            if published:
+            if self.has(run_id):  # by whomever; a lane that was paused may have written checkpoints since
                 self.forget(run_id)
         return published
 

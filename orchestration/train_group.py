@@ -178,6 +178,7 @@ class _Groups:
         ray.kill(self.board)
 
     def _start(self, run: Run) -> None:
+        self.ledger.still_driving()
         before = self.ledger.newest(run.id)
         task = self.fit.remote(self.kind, run, before, self.board)
         self.groups[task] = _Group(run, before, time.monotonic())

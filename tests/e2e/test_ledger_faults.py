@@ -1,6 +1,6 @@
 """A ledger that is full, read-only or driven twice: a clear message, and afterwards the same figures, each once.
 
-The driver is a process as a person starts it. A disk is a small tmpfs.
+The driver is a process as a person starts it. A disk is a small tmpfs. A host is a name that a driver has for it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from orchestration.ledger import Ledger
+from orchestration.storage import open_storage
+from tests.buckets import s3_bucket
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 
@@ -40,6 +43,15 @@ resources: {{lanes: 1, checkpoint_every: {every}, retries: 0, workers_per_run: {
 """
 RUNS = 1 + 2  # B0 has no seeds
 STOPPED = 1
+STALE_SECONDS = 4.0  # in place of a minute: after so long without a sign of life another host's driver is dead
+ON_A_HOST = f"""
+import sys
+from types import SimpleNamespace
+from orchestration import cli, drivers
+drivers.socket = SimpleNamespace(gethostname=lambda: sys.argv[1])
+drivers.BEAT_SECONDS, drivers.STALE_SECONDS = 0.5, {STALE_SECONDS}
+sys.exit(cli.main(sys.argv[2:]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -86,28 +98,30 @@ def remount(disk: Path, options: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
 
 
-def start(place: Path, study: str, ledger: Path) -> subprocess.Popen[bytes]:
-    """`semray run`, in a process group of its own, its words in said-<study>."""
-    command = [sys.executable, "-m", "orchestration", "run", f"{study}.yaml", "--ledger", str(ledger)]
+def start(place: Path, study: str, ledger: Path | str, host: str = "") -> subprocess.Popen[bytes]:
+    """`semray run`, in a process group of its own, its words in said-<study>, or said-<host> on a named host."""
+    program = ["-c", ON_A_HOST, host] if host else ["-m", "orchestration"]
+    command = [sys.executable, *program, "run", f"{study}.yaml", "--ledger", str(ledger)]
     settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(place / "cache")}
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "MLFLOW_"))}
-    with (place / f"said-{study}").open("wb") as said:
+    with (place / f"said-{host or study}").open("wb") as said:
         return subprocess.Popen(
             command, cwd=place, env={**ours, **settings}, stdout=said, stderr=said, start_new_session=True
         )
 
 
-def said(place: Path, study: str) -> str:
-    return (place / f"said-{study}").read_text()
+def said(place: Path, name: str) -> str:
+    return (place / f"said-{name}").read_text()
 
 
-def figures(ledger: Path) -> dict[str, object]:
+def figures(ledger: Path | str) -> dict[str, object]:
     held = Ledger(ledger)
     return {run_id: (held.record(run_id).metrics, held.items(run_id).to_pydict()) for run_id in held.ids()}
 
 
-def leases(ledger: Path) -> int:
-    return len(list(ledger.glob(".attempts/*/*")))
+def leases(ledger: Path | str) -> int:
+    storage = open_storage(ledger)
+    return sum(len(storage.children(f".attempts/{run_id}")) for run_id in storage.children(".attempts"))
 
 
 def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
@@ -173,27 +187,109 @@ def test_two_drivers_on_one_ledger(place: Path, tmp_path: Path, peaceful: dict[s
     assert leases(ledger) == RUNS
 
 
+@pytest.fixture(params=["local", "s3"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A ledger that several hosts reach."""
+    if request.param == "local":
+        yield str(tmp_path / "ledger")
+        return
+    with s3_bucket() as url:
+        yield f"{url}/{tmp_path.name}"
+
+
+def family(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The driver and all that came of it."""
+    return [psutil.Process(driver.pid), *psutil.Process(driver.pid).children(recursive=True)]
+
+
+def away(processes: Sequence[psutil.Process]) -> None:
+    """Let processes pause for longer than a driver of another host may be silent."""
+    for process in processes:
+        process.suspend()
+    threading.Event().wait(STALE_SECONDS + 1)
+
+
+def wake(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.resume()
+
+
+def test_a_driver_that_was_paused(place: Path, shared: str, peaceful: dict[str, object]) -> None:
+    """Nobody on its host takes its study over: a second driver is told who has it. It goes on as if nothing was."""
+    one = start(place, "quick", shared, "here")
+    until(lambda: leases(shared) == 1)
+    away(family(one)[:1])
+    assert start(place, "quick", shared, "here").wait() == 2
+    words = said(place, "here")
+    assert f"the study quick is being run by process {one.pid} on here\n  accepted: " in words
+    assert "Traceback" not in words
+    wake(family(one))
+    assert one.wait() == 0
+    assert figures(shared) == peaceful
+    assert leases(shared) == RUNS
+
+
+def test_a_driver_that_was_paused_on_another_host(place: Path, shared: str, peaceful: dict[str, object]) -> None:
+    """Its study is taken over. Woken while the other is at work it begins no run any more, and says who has them."""
+    one = start(place, "quick", shared, "here")
+    until(lambda: leases(shared) == 1)
+    away(family(one)[:1])
+    begun = leases(shared)
+    other = start(place, "quick", shared, "there")
+    until(lambda: leases(shared) > begun)
+    away(family(other)[:1])  # nobody takes it over, whatever it takes the first one to see what has become of it
+    begun = leases(shared)
+    wake(family(one))
+    assert one.wait() == 2
+    words = said(place, "here")
+    assert f"the study quick was taken over by process {other.pid} on there" in words
+    assert "Traceback" not in words
+    assert leases(shared) == begun
+    wake(family(other))
+    assert other.wait() == 0
+    assert figures(shared) == peaceful
+
+
+def test_a_host_that_was_paused(place: Path, shared: str, peaceful: dict[str, object]) -> None:
+    """With its driver its lanes stand still, in the middle of a run. When all wake, the runs are done already."""
+    one = start(place, "quick", shared, "here")
+    until(lambda: leases(shared) == 2)
+    all_of_it = family(one)
+    away(all_of_it)
+    assert start(place, "quick", shared, "there").wait() == 0
+    assert figures(shared) == peaceful
+    begun = leases(shared)
+    wake(all_of_it)
+    assert one.wait() == 0
+    assert "Traceback" not in said(place, "here")
+    assert figures(shared) == peaceful
+    assert leases(shared) == begun
+    assert [open_storage(shared).children(left) for left in (".staging", ".scratch")] == [[], []]
+    assert Ledger(shared).failed() == {}
+
+
 def at_a_trained_run(
     place: Path, study: str, ledger: Path
 ) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
     """A driver that is some steps into a trained run, and all processes that came of it."""
     driver = start(place, study, ledger)
     until(lambda: leases(ledger) == 2 and "sentences/s" in said(place, study))
-    return driver, psutil.Process(driver.pid).children(recursive=True)
+    return driver, family(driver)[1:]
 
 
 @pytest.mark.parametrize("study", ["slow", "slow-group"])
 def test_ctrl_c_once(place: Path, tmp_path: Path, study: str) -> None:
     """The running step ends and is saved, the summary is printed, and the next call goes on from that very step."""
     ledger = tmp_path / "ledger"
-    driver, family = at_a_trained_run(place, study, ledger)
+    driver, children = at_a_trained_run(place, study, ledger)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
     assert driver.wait(timeout=120) == STOPPED
     words = said(place, study)
     assert "stopping: running steps end and are saved" in words
     assert "Traceback" not in words
     assert "report  " in words
-    until(lambda: not any(process.is_running() for process in family))
+    until(lambda: not any(process.is_running() for process in children))
     (saved,) = ledger.glob(".scratch/*/step-*")
     assert 0 < int(saved.name.removeprefix("step-")) < 300
     assert Ledger(ledger).failed() == {}
@@ -210,13 +306,13 @@ def test_ctrl_c_once(place: Path, tmp_path: Path, study: str) -> None:
 def test_ctrl_c_twice(place: Path, tmp_path: Path, study: str) -> None:
     """The second one ends it at once; what was finished stays, and nothing is left running."""
     ledger = tmp_path / "ledger"
-    driver, family = at_a_trained_run(place, study, ledger)
+    driver, children = at_a_trained_run(place, study, ledger)
     finished = Ledger(ledger).ids()
     os.killpg(driver.pid, signal.SIGINT)
     until(lambda: "stopping: " in said(place, study))
     os.killpg(driver.pid, signal.SIGINT)
     assert driver.wait(timeout=60) == STOPPED
     assert "Traceback" not in said(place, study)
-    until(lambda: not any(process.is_running() for process in family))
+    until(lambda: not any(process.is_running() for process in children))
     assert Ledger(ledger).ids() >= finished
     assert Ledger(ledger).failed() == {}

@@ -29,6 +29,7 @@ from orchestration.errors import StudyError
 from orchestration.ledger import Ledger, LedgerError
 from orchestration.run import Result, Run
 from orchestration.storage import LocalStorage, open_storage
+from tests.buckets import s3_bucket
 from trainers.world import Progress
 
 
@@ -86,21 +87,8 @@ def make_result(value: float = 0.75) -> Result:
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
-    """An S3 server on loopback."""
-    moto = pytest.importorskip("moto.server", reason="moto[server,s3] and s3fs are in the extras [dev] and [s3]")
-    s3fs = pytest.importorskip("s3fs")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "none")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        s3fs.S3FileSystem.clear_instance_cache()  # one made before knows another endpoint
-        s3fs.S3FileSystem().mkdir("bucket")
-        yield "s3://bucket"
-    server.stop()
+    with s3_bucket() as url:
+        yield url
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -349,6 +337,18 @@ def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
     assert not third.exists()
 
 
+def test_checkpoints_of_a_lane_that_woke_late_are_dropped(tmp_path: Path) -> None:
+    """Its run is done by then; it goes on all the same, writes where its checkpoints were, and is refused."""
+    ledger, run = Ledger(tmp_path), make_run()
+    late = ledger.scratch(run.id, ledger.lease(run.id))
+    assert late is not None
+    finish(ledger, run, 0.1)
+    late.mkdir()
+    ledger.stage(run, make_result(0.2), 1)
+    assert not ledger.commit(run.id, 1)
+    assert os.listdir(tmp_path / ".scratch") == os.listdir(tmp_path / ".staging") == []
+
+
 # Drivers that come and go
 
 HOLD = """
@@ -419,6 +419,21 @@ def test_a_driver_on_another_host_lives_by_its_beat(ledger: Ledger, age: float, 
 
 def lock(pid: int, beat: float) -> bytes:
     return json.dumps({"study": "study", "host": "elsewhere", "pid": pid, "started": 1.0, "beat": beat}).encode()
+
+
+def test_a_driver_whose_study_was_taken_over(ledger: Ledger) -> None:
+    """It was paused for longer than others wait, and finds out when it begins its next run."""
+    run = make_run()
+    with ledger.drive("study"):
+        attempt = ledger.lease(run.id)
+        open_storage(ledger.url).create(".drivers/study/2", lock(7, time.time()))
+        with pytest.raises(
+            StudyError, match=r"study study was taken over by process 7 on elsewhere.*\n  accepted: "
+        ):
+            ledger.lease(run.id)
+        assert ledger.newest(run.id) == attempt
+    with pytest.raises(StudyError, match="being run by process 7"), ledger.drive("study"):
+        pass
 
 
 class Slow(LocalStorage):

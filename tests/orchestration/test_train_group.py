@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from orchestration.lanes import Event, Outcome, RunFailed, RunFinished, RunMoved
 from orchestration.ledger import Ledger
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
+from orchestration.storage import open_storage
 from orchestration.train_group import private
 from trainers.world import Progress, World
 
@@ -240,6 +243,16 @@ def test_a_driver_that_is_asked_to_stop(ledger: Ledger, tmp_path: Path, undistur
         assert lines(folder / f"asked-disturbed-{rank}") == [*range(STEPS)]
     assert ledger.record(run.id).attempt == 2
     assert figures(ledger, run) == undisturbed
+
+
+def test_a_driver_whose_study_was_taken_over(ledger: Ledger, tmp_path: Path) -> None:
+    """It starts no group any more."""
+    lock = {"study": "study", "host": "elsewhere", "pid": 7, "started": 1.0, "beat": time.time()}
+    open_storage(ledger.url).create(".drivers/study/2", json.dumps(lock).encode())
+    begun: list[Event] = []
+    with pytest.raises(StudyError, match="study study was taken over by process 7 on elsewhere"):
+        go(ledger, [make_run(tmp_path / "meet")], fitting, begun.append)
+    assert begun == []
 
 
 @pytest.mark.parametrize(
