@@ -24,7 +24,7 @@ from orchestration.ledger import Ledger
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
 from orchestration.storage import open_storage
-from orchestration.train_group import private
+from orchestration.train_worker import private
 from trainers.world import Progress, World
 
 pytestmark = pytest.mark.timeout(280)
