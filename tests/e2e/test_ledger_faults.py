@@ -80,6 +80,16 @@ def peaceful(place: Path) -> dict[str, object]:
     return figures(place / "peaceful/ledger")
 
 
+@pytest.fixture(autouse=True)
+def _no_process_stays() -> Iterator[None]:
+    """Whatever a test found, even while a driver was paused."""
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    for process in set(psutil.Process().children(recursive=True)) - before:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
 @pytest.fixture
 def disk(place: Path, tmp_path: Path) -> Iterator[Path]:
     """A file system of its own, of 64 MiB."""
