@@ -86,7 +86,7 @@ class Checker:
             here = (*place, key)
             if key not in fields:
                 self.refuse(here, names_accepted(key, list(fields)))
-            elif (block := _block_kind(fields[key])) and given[key] is not None:
+            elif (block := _block_kind(fields[key], given[key])) is not None:
                 values[key] = self.built(block, here)
             else:
                 values[key] = self.value(fields[key], here)
@@ -205,10 +205,12 @@ def _members(kind: Any) -> list[Any]:
     return [base]
 
 
-def _block_kind(kind: Any) -> type | None:
-    """The data class that a value is made of, where it is one or null."""
-    members = [member for member in _members(kind) if member is not type(None)]
-    alone = members[0] if len(members) == 1 else None
+def _block_kind(kind: Any, given: Any) -> type | None:
+    """The data class that a field is made of, where nothing else is accepted but null, which is not given."""
+    members = set(_members(kind))
+    if given is not None:
+        members.discard(type(None))
+    alone = members.pop() if len(members) == 1 else None
     return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, filterfalse, islice
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
-START_TRIES = 3  # lanes that may die in a row, none being ready
+START_TRIES = 3  # of every lane in a row, none being ready
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
@@ -143,7 +143,7 @@ class Pool:
         self.tries = 1
         self.queue: deque[_Task] = deque()
         self.slots: list[_Slot] = []
-        self.false_starts = 0
+        self.false_starts: Counter[int] = Counter()  # by the lane's number, since a lane was last ready
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
 
@@ -313,7 +313,8 @@ class Pool:
                 self._end_work(slot, answer)
 
     def _welcome(self, slot: _Slot) -> None:
-        slot.starting, self.false_starts = None, 0
+        slot.starting = None
+        self.false_starts.clear()
         self.on_event(LaneReady(lane=slot.number, seconds=time.monotonic() - slot.opened))
 
     def _bury(self, slot: _Slot, error: Exception) -> None:
@@ -322,8 +323,8 @@ class Pool:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
             return
         if not any(other.ready for other in self.slots):
-            self.false_starts += 1
-            if self.false_starts >= START_TRIES:
+            self.false_starts[slot.number] += 1
+            if all(self.false_starts[one.number] >= START_TRIES for one in self.slots):
                 raise StudyError(_no_lane(str(error)))
         self._replace(slot)
 

@@ -405,8 +405,10 @@ class FirstLaneOnly:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         (self.folder / f"start-{os.getpid()}").touch()
-        if self.starts() > 1:
-            raise RuntimeError("this node is ill")
+        try:
+            (self.folder / "first").touch(exist_ok=False)
+        except FileExistsError:
+            raise RuntimeError("this node is ill") from None
 
     def starts(self) -> int:
         return len(list(self.folder.glob("start-*")))
