@@ -227,6 +227,7 @@ def test_a_run_that_is_stopped_in_its_middle_is_not_finished(early: Done, tmp_pa
     assert not ledger.failed()
 
 
+@pytest.mark.long
 def test_a_search_that_stops_early_goes_on_as_it_was(early: Done, tmp_path: Path) -> None:
     found, _, _ = early
     ledger = Ledger(tmp_path / "ledger")
@@ -237,6 +238,7 @@ def test_a_search_that_stops_early_goes_on_as_it_was(early: Done, tmp_path: Path
     assert {ledger.record(run_id).attempt for run_id in before} == {1}
 
 
+@pytest.mark.long
 def test_early_stopping_composes_with_racing(tmp_path: Path) -> None:
     found, told = go(selection(tmp_path, stop_early=EARLY), Ledger(tmp_path / "ledger"), climbing)
     assert any(trial.stopped for trial in found.trials)
