@@ -32,13 +32,12 @@ from tests.e2e.test_kills import (
     Server,
     ended,
     figures,
-    free_port,
     kill,
     leases,
     moved_on,
-    until,
 )
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port, until
 
 LEAST = 50
 STEPS = 80

@@ -23,6 +23,7 @@ import yaml
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.hosts import ROOT, SHARED, Host
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port
 
 CODE = ("corpora", "evaluators", "orchestration", "search_spaces", "trainers")
 FILES = ("pyproject.toml", "constraints.txt", "Makefile", "README.md", "LICENSE")
@@ -88,9 +89,7 @@ class Laptop:
     @contextmanager
     def forwarded(self, port: int) -> Iterator[str]:
         """A port of the head's loopback at an address here, as `ray dashboard` gives it."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            here = probe.getsockname()[1]
+        here = free_port()
         words = ["dashboard", "--no-config-cache", "--port", str(here), "--remote-port", str(port), "cluster.yaml"]
         with (self.folder / f"forward-{port}").open("wb") as said:
             tunnel = subprocess.Popen(

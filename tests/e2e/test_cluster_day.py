@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 from orchestration.ledger import Ledger
 from tests.cluster_day import Laptop, laptop
 from tests.hosts import SHARED, Host, hosts, missing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -61,15 +61,8 @@ def raylets(machine: Host) -> list[str]:
     return [title for title in machine.processes().values() if "/raylet/raylet " in title]
 
 
-def until(what: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        threading.Event().wait(0.5)
-
-
 def test_every_node_comes_up_with_the_token(here: Laptop, machines: list[Host]) -> None:
-    until(lambda: all(raylets(machine) for machine in machines), 120)
+    until(lambda: all(raylets(machine) for machine in machines), 120, every=0.5)
     for machine in machines:
         assert (machine.home / ".ray/auth_token").stat().st_mode & 0o777 == 0o600
         assert "RAY_AUTH_MODE=token" in (machine.home / ".semray").read_text()
@@ -190,7 +183,11 @@ def killed_while_running(
     with ThreadPoolExecutor() as pool:
         job = pool.submit(here.ray, *words, check=False)
         attempts = here.folder / "shared" / ledger / ".attempts"
-        until(lambda: any(attempts.glob("*/*")) and "ray::Lane" in " ".join(machine.processes().values()), 180)
+        until(
+            lambda: any(attempts.glob("*/*")) and "ray::Lane" in " ".join(machine.processes().values()),
+            180,
+            every=0.5,
+        )
         for pid in [pid for pid, title in machine.processes().items() if victim in title]:
             os.kill(pid, signal.SIGKILL)
         return job.result()
@@ -201,7 +198,7 @@ def test_a_node_whose_raylet_is_killed(here: Laptop, jobs: str, machines: list[H
     job = killed_while_running(here, jobs, "ledger-node", machines[1], "/raylet/raylet ")
     assert job.returncode == 0
     assert figures(here.folder / "shared/ledger-node") == day(here)
-    until(lambda: bool(raylets(machines[1])), 240)
+    until(lambda: bool(raylets(machines[1])), 240, every=0.5)
 
 
 def test_a_head_whose_gcs_is_killed(here: Laptop, jobs: str, machines: list[Host]) -> None:
@@ -223,4 +220,4 @@ def test_the_cluster_ends(here: Laptop, machines: list[Host]) -> None:
     """Of machines that are yours `ray down` ends the head's Ray; the others' end when they miss it for a minute."""
     here.ray("down", "-y", "cluster.yaml")
     assert raylets(machines[0]) == []
-    until(lambda: not any(map(raylets, machines)), 150)
+    until(lambda: not any(map(raylets, machines)), 150, every=0.5)

@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +20,7 @@ import pytest
 from orchestration.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -120,20 +120,6 @@ class Server:
         ]:
             process.kill()
         self.process.wait()
-
-
-def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
-    """Come back as soon as it is so; fail when it takes too long."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "nothing happened"
-        threading.Event().wait(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

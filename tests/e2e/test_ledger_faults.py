@@ -10,8 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from orchestration.storage import open_storage
 from tests.buckets import s3_bucket
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -132,13 +132,6 @@ def figures(ledger: Path | str) -> dict[str, object]:
 def leases(ledger: Path | str) -> int:
     storage = open_storage(ledger)
     return sum(len(storage.children(f".attempts/{run_id}")) for run_id in storage.children(".attempts"))
-
-
-def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "nothing happened"
-        threading.Event().wait(0.05)
 
 
 def test_a_disk_that_is_full(place: Path, disk: Path, peaceful: dict[str, object]) -> None:

@@ -10,11 +10,9 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -26,6 +24,7 @@ from orchestration.ledger import Ledger
 from orchestration.report import write
 from orchestration.tracking import sync, ui_command
 from tests.finished_study import findings_of
+from tests.waiting import free_port
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -56,9 +55,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Findings, str]:
 @pytest.fixture(scope="module")
 def server(tracked: tuple[Findings, str]) -> Iterator[str]:
     """The address of a server started as `ui_command` says, on a free port."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = ["env", *shlex.split(ui_command(tracked[1]))]
     command[command.index("5000")] = str(port)
     process = subprocess.Popen(

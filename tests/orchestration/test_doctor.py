@@ -34,6 +34,7 @@ from orchestration.cluster_checks import (
 from orchestration.doctor import checks, tracking
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port
 
 SECONDS = 30
 Inject = Callable[[Path, pytest.MonkeyPatch], None]
@@ -180,21 +181,15 @@ def public_token(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_cluster(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{unused_port()}")
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
 
 
 def no_mlflow_server(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{unused_port()}")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
 
 
 def damaged_mlflow_database(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (well / "mlflow.db").write_bytes(b"no database" * 100)
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +300,7 @@ def test_an_object_store_that_is_away(well: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{unused_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     found = node_checks.store("s3://bucket/ledger")
     assert not found.ok
     assert "cannot be read" in found.found

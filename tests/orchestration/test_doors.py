@@ -7,13 +7,10 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ import pytest
 import yaml
 
 from orchestration.cluster import private_token
+from tests.waiting import free_port, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -93,24 +91,11 @@ def head() -> Iterator[Head]:
             end(process)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def told(process: subprocess.Popen[bytes], said: Path, *patterns: str) -> list[str]:
     """What the head says of itself, once it has said it all."""
-    until(lambda: process.poll() is not None or all(re.search(each, said.read_text()) for each in patterns))
+    until(lambda: process.poll() is not None or all(re.search(each, said.read_text()) for each in patterns), 60)
     assert process.poll() is None, said.read_text()
     return [match.group(1) for each in patterns if (match := re.search(each, said.read_text()))]
-
-
-def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        threading.Event().wait(0.1)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -139,7 +124,7 @@ def test_jobs_without_the_token_are_refused(head: Head, token: str | None, statu
 def test_a_job_with_the_token_runs(head: Head) -> None:
     status, _ = head.ask("POST", "/api/jobs/", head.token, entrypoint=f"touch {head.folder}/guest")
     assert status == 200
-    until((head.folder / "guest").exists)
+    until((head.folder / "guest").exists, 60)
     status, jobs = head.ask("GET", "/api/jobs/", head.token)
     assert [job["entrypoint"] for job in json.loads(jobs)] == [f"touch {head.folder}/guest"]
     assert not (head.folder / "intruder").exists()

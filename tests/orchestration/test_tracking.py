@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from orchestration.tracked import metric_name
 from orchestration.tracking import SyncReport, default_uri, sync, ui_command
 from tests.finished_study import CLAIMS, fill, findings_of, make_run
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port
 
 STUDY = "concept-hypotheses"
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")  # MLflow's own affair
@@ -420,9 +420,7 @@ def kill(server: subprocess.Popen[str]) -> None:
 def test_a_server_that_dies_delays_nothing_and_is_caught_up(
     uri: str, tmp_path: Path, start_server: Callable[[int], subprocess.Popen[str]]
 ) -> None:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     ledger = Ledger(tmp_path / "ledger")
     server = start_server(port)
