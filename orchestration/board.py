@@ -74,14 +74,15 @@ class Board:
 
     def order(self, number: int, place: int) -> Run | Report | None:
         """The run of a point's seed; where the point stands when the ledger has it; None beyond the budget."""
-        run = self.run(number, place)
+        run, seed = self.run(number, place), self.selection.seeds[place]
         if run.id not in self.asked and len(self.asked) >= self.selection.budget:
             self.over.set()
             return None
         self.asked.add(run.id)
-        looks = self._ended.get((number, self.selection.seeds[place]))
+        looks = self._ended.get((number, seed))
         if looks is not None:
-            return self._stopped(run, number, looks)
+            self._looks.setdefault(seed, {})[number] = dict(looks)
+            return self._grown(with_stop(self.trials[number], seed, looks))
         if self.ledger.has(run.id):
             return self.scored(run, number)
         self.executed += 1
@@ -116,7 +117,7 @@ class Board:
         if stopping.goes_on(rule, curve, list(curves.values())):
             return None
         self.ledger.stop_early(self.selection.study.name, self.selection.id, number, seed, mine)
-        return self._stopped(run, number, mine)
+        return self._grown(with_stop(self.trials[number], seed, mine))
 
     def failed(self, run: Run, number: int, why: str) -> Report:
         """Note that a run was given up; the point is not tried further."""
@@ -136,11 +137,6 @@ class Board:
         means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
         known = {name: value for name, value in means.items() if math.isfinite(value)}
         return {**known, "seeds": len(trial.scores), "given_up": trial.given_up}
-
-    def _stopped(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
-        assert run.seed is not None
-        self._looks.setdefault(run.seed, {})[number] = dict(looks)
-        return self._grown(with_stop(self.trials[number], run.seed, looks))
 
     def _curve(self, run: Run) -> list[tuple[int, float]]:
         """A finished run's development scores by step; none without early stopping."""
