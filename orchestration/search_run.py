@@ -12,12 +12,12 @@ from orchestration.exchange import Asking, Exchange
 from orchestration.families import family
 from orchestration.lanes import WARM, serve
 
-PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
-
 if TYPE_CHECKING:
     from orchestration.lane import Body
     from orchestration.ledger import Ledger
     from orchestration.search import Selection, Trial
+
+PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
 
 
 def run_search(
