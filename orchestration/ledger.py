@@ -210,7 +210,7 @@ class Ledger:
             if attempt >= self.newest(run_id) and not self.has(run_id):
                 published = self._storage.publish(_staged(run_id, attempt), run_id)
             self._storage.remove(_staged(run_id, attempt))
-            if self.has(run_id):  # by whomever; a lane that was paused may have written checkpoints since
+            if published or self.has(run_id):  # by whomever; a paused lane may have written checkpoints since
                 self.forget(run_id)
         return published
 
