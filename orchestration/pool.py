@@ -212,13 +212,10 @@ class Pool:
         """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
         import ray
 
-        left = [slot.work for slot in self.slots if slot.held]
-        for slot in self.slots:
-            if slot.held:
-                slot.actor.stop.options(concurrency_group="poll").remote()
-        deadline = time.monotonic() + WIND_DOWN_SECONDS
-        while left and time.monotonic() < deadline:
-            _, left = ray.wait(left, num_returns=len(left), timeout=POLL_SECONDS)
+        busy = [slot for slot in self.slots if slot.held]
+        for slot in busy:
+            slot.actor.stop.options(concurrency_group="poll").remote()
+        ray.wait([slot.work for slot in busy], num_returns=len(busy), timeout=WIND_DOWN_SECONDS)
 
     def _close(self) -> None:
         """Commit what lies finished, then end all lanes."""

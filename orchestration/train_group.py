@@ -144,9 +144,7 @@ class _Groups:
         import ray
 
         self.board.stop.remote()
-        left, deadline = list(self.groups), time.monotonic() + WIND_DOWN_SECONDS
-        while left and time.monotonic() < deadline:
-            _, left = ray.wait(left, num_returns=len(left), timeout=POLL_SECONDS)
+        ray.wait(list(self.groups), num_returns=len(self.groups), timeout=WIND_DOWN_SECONDS)
 
     def _close(self) -> None:
         """Commit what lies finished, then end all groups."""

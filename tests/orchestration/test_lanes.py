@@ -26,6 +26,7 @@ from orchestration.errors import StudyError
 from orchestration.lane import Body
 from orchestration.lanes import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger import Ledger
+from orchestration.pool import WIND_DOWN_SECONDS
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
 from trainers.world import Progress, World
@@ -301,6 +302,21 @@ def test_a_driver_that_is_asked_to_stop(ledger: Ledger, folder: Path, number: si
     outcome, _ = go(ledger, alone(runs), squares)
     assert ledger.ids() == {run.id for run in runs}
     assert not outcome.stopped
+
+
+def test_a_driver_that_is_asked_to_stop_twice(ledger: Ledger, folder: Path) -> None:
+    """It does not wait for a step that takes long."""
+    asked: list[float] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunMoved) and not asked:
+            asked.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        go(ledger, alone([make_run(folder, 0)]), waiting, hear)
+    assert 1.0 <= time.monotonic() - asked[0] < WIND_DOWN_SECONDS / 2
 
 
 def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
