@@ -382,8 +382,15 @@ class Pool:
         self.on_event(RunFinished(run=run, seconds=seconds))
 
     def _fail(self, held: _Held, problem: Problem) -> None:
-        """Record the runs that a job still owes, and queue them again while they may be tried."""
+        """Record the runs that a job still owes, and queue them again while they may be tried.
+
+        Those that another driver has taken over did not fail: what comes of them there is waited for.
+        """
         retrying = held.task.tries > 1 and not problem.final
+        theirs = [run for run in held.owed() if self.ledger.has(run.id) or self.ledger.held_elsewhere(run.id)]
+        for run in theirs:  # this process was away, and another driver leased them meanwhile
+            del held.attempts[run.id]
+            self.queue.append(_Task((run,), held.task.tries))
         for run in held.owed():
             attempt = held.attempts[run.id]
             failure = self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)

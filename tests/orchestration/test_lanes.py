@@ -337,6 +337,27 @@ def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
     assert [event.run for event in events if isinstance(event, RunStarted)] == [own]
 
 
+@pytest.mark.parametrize("moment", [RunStarted, LaneReady])
+def test_a_failure_of_what_another_driver_took_over(ledger: Ledger, folder: Path, moment: type[Event]) -> None:
+    """This driver was away. The other one has done the run when the lane here fails, or when a new lane is there."""
+    run = make_run(folder, 0, error="ValueError", always=True)
+    other, attempts = Ledger(ledger.url), list[int]()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunStarted):
+            attempts.append(other.lease(run.id))
+        if attempts and isinstance(event, moment):
+            assert ledger.failure(run.id) is None
+            other.stage(run, Result(scores=[]), attempts[0])
+            assert other.commit(run.id, attempts[0])
+
+    with other.drive("another study"):
+        outcome, events = go(ledger, alone([run]), raising, hear, resources={"retries": 0})
+    assert (outcome.finished, outcome.failed) == ((run.id,), {})
+    assert attempts == [ledger.record(run.id).attempt] == [2]
+    assert not any(isinstance(event, RunFailed) for event in events)
+
+
 def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has no room when the launch begins; a lane is asked for all the same, and another while runs wait."""
     monkeypatch.setenv("RAY_ADDRESS", "auto")
