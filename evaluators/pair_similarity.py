@@ -13,7 +13,7 @@ from evaluators.retrieval import cosine_ranks
 from evaluators.scores import Score
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
-BLOCK = 1 << 12  # candidate pairs scored at once: what is made of them fits a cache
+BLOCK = 1 << 16  # candidate pairs scored at once
 ROUNDING = 1e-5  # float32 scores may leave their bound by this much
 
 _CORRELATIONS = ("spearman", "pearson")
@@ -125,28 +125,12 @@ def vector_ranks(queries: np.ndarray, candidates: np.ndarray, gold: np.ndarray) 
     return cosine_ranks(queries, candidates, gold[:, None].tolist())
 
 
-def full_ranks(score: ScorePairs, gold: np.ndarray, candidates: int) -> np.ndarray:
-    """Rank of each query's partner when every pair of the N x K matrix is scored, a block of rows at a time.
-
-    score(rows, columns) -> scores of those pairs; gold (N,) columns -> (N,). Rank = 1 + the others that score as
-    high or higher.
-    """
-    step = max(1, BLOCK // candidates)
-    parts = []
-    for start in range(0, len(gold), step):
-        rows = np.arange(start, min(start + step, len(gold)))
-        block = score(np.repeat(rows, candidates), np.tile(np.arange(candidates), len(rows)))
-        block = block.reshape(len(rows), candidates)
-        own = block[np.arange(len(rows)), gold[rows]]
-        parts.append((block >= own[:, None]).sum(1))  # the partner itself is the 1
-    return np.concatenate(parts)
-
-
 def bounded_ranks(score: ScorePairs, anchor: np.ndarray, reach: float, gold: np.ndarray) -> np.ndarray:
-    """The same ranks as `full_ranks`, for scores that stay within `reach` of a known anchor.
+    """Rank of each query's partner, 1 + the others that score as high or higher, without scoring every pair.
 
-    A candidate whose anchor lies more than `reach` above the partner's score must win, one as far below must lose:
-    only the band between is scored. anchor (N, K), gold (N,) columns -> (N,).
+    score(rows, columns) -> scores of those pairs, which stay within `reach` of a known anchor. A candidate whose
+    anchor lies more than `reach` above the partner's score must win, one as far below must lose: only the band
+    between is scored. anchor (N, K), gold (N,) columns -> (N,) from 1.
     """
     queries = np.arange(len(gold))
     own = score(queries, gold)  # (N,)

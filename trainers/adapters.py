@@ -17,6 +17,7 @@ from torch import Tensor
 from trainers.stacked import Layout, affine, layer_norm, one_output
 
 Parameters = Mapping[str, Tensor]
+CACHED_PAIRS = 1024  # of 512 to 4,096 the fastest on one core with 1 MB of private cache
 
 
 def pair_layout(d: int, d_h: int, m: int) -> Layout:
@@ -84,6 +85,34 @@ def pair_heads(p: Parameters, h_a: Tensor, h_b: Tensor) -> tuple[Tensor, Tensor]
     residual = torch.tanh(one_output(of_residual, p["residual.w2"], p["residual.b2"]))
     hardness = torch.sigmoid(one_output(of_hardness, p["hardness.w2"], p["hardness.b2"]))
     return residual, hardness
+
+
+def corrections(p: Parameters, h: Tensor, a: Tensor, b: Tensor, *, gated: bool) -> Tensor:
+    """What one trained model would add to many pairs' anchors, before gamma: c delta where gated, else delta.
+
+    p: a stack of one. h (n, d_h) from `working`; a, b (N,) rows of it -> (N,). `pair_heads` to rounding, without
+    gradient and at half the cost: in buffers that stay in the cache, and no hardness where nothing reads it.
+    """
+    of, m = h.shape[1], p["residual.w2"].shape[1]
+    used = slice(None) if gated else slice(m)  # columns of the first layer
+    w1, b1 = p["heads.w1"][0, :, used].contiguous(), p["heads.b1"][0, used]
+    found = h.new_empty(len(a))
+    block = CACHED_PAIRS if h.device.type == "cpu" else len(a)
+    h_a, h_b, features = h.new_empty(block, of), h.new_empty(block, of), h.new_empty(block, 2 * of)
+    for start in range(0, len(a), block):
+        rows = slice(start, min(start + block, len(a)))
+        n = rows.stop - start
+        left, right, both = h_a[:n], h_b[:n], features[:n]
+        torch.index_select(h, 0, a[rows], out=left)
+        torch.index_select(h, 0, b[rows], out=right)
+        torch.sub(left, right, out=both[:, :of]).abs_()
+        torch.mul(left, right, out=both[:, of:])
+        hidden = F.gelu(torch.addmm(b1, both, w1))  # (n, m), or (n, 2 m) with the hardness head
+        delta = torch.tanh(torch.addmv(p["residual.b2"][0], hidden[:, :m], p["residual.w2"][0]))
+        if gated:
+            delta *= torch.sigmoid(torch.addmv(p["hardness.b2"][0], hidden[:, m:], p["hardness.w2"][0]))
+        found[rows] = delta
+    return found
 
 
 def pair_scores(anchor: Tensor, residual: Tensor, hardness: Tensor, gamma: Tensor, gated: Tensor) -> Tensor:

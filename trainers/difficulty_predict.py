@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.adapters import pair_heads, pair_scores, sentence_vectors, working
+from trainers.adapters import corrections, pair_heads, sentence_vectors, working
 from trainers.difficulty import PAIR_FORMS, SENTENCE_FORMS
 from trainers.difficulty_data import Side, TaskData
 from trainers.difficulty_stack import Trained, frozen_at_width, layout_of, mixture
@@ -61,24 +61,15 @@ def judge_scorer(data: TaskData) -> Predictions:
 
 def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None, *, device: str) -> Predictions:
     """A pair arm. anchor (N, K) from `candidate_anchor`, or None for no retrieval."""
-    form = PAIR_FORMS[trained.model.settings.form]
+    gated, gamma = PAIR_FORMS[trained.model.settings.form].gated, trained.model.gamma
     p = _one(trained, data, device)
-    gated = torch.tensor([[float(form.gated)]], device=device)
-    gamma = torch.tensor([[trained.model.gamma]], device=device)
-    with torch.no_grad():
-        h = working(p, torch.from_numpy(data.x)[None].to(device))[0]  # (n, d_h)
+    h = _working(p, data, device)
 
-        def heads(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
-            return pair_heads(p, h[torch.from_numpy(a)][None], h[torch.from_numpy(b)][None])
+    def score(a: np.ndarray, b: np.ndarray, frozen: np.ndarray) -> np.ndarray:
+        rows = (torch.from_numpy(side).to(device) for side in (a, b))
+        return frozen + np.float32(gamma) * corrections(p, h, *rows, gated=gated).cpu().numpy()
 
-        def score(a: np.ndarray, b: np.ndarray, frozen: np.ndarray) -> np.ndarray:
-            with torch.no_grad():
-                residual, hardness = heads(a, b)
-                anchored = torch.from_numpy(frozen)[None].to(device)
-                return pair_scores(anchored, residual, hardness, gamma, gated)[0].cpu().numpy()
-
-        side = data.evaluation
-        residual, hardness = (part[0].cpu().numpy() for part in heads(side.a, side.b))
+    side = data.evaluation
 
     def of_candidates(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         assert anchor is not None
@@ -91,19 +82,29 @@ def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None
         train_scores=score(data.train.a, data.train.b, data.train.anchor),
         pair_score=None if anchor is None else of_candidates,
         anchor=anchor,
-        reach=trained.model.gamma,  # |c delta| never exceeds 1
-        diagnostics=_pair_diagnostics(trained, residual, hardness, side),
+        reach=gamma,  # |c delta| never exceeds 1
+        diagnostics=_pair_diagnostics(trained, *_heads(p, h, side), side),
     )
 
 
 def mean_gate(trained: Trained, data: TaskData, *, device: str) -> float:
     """Mean predicted hardness over the training pairs."""
     p = _one(trained, data, device)
-    side = data.train
+    _, hardness = _heads(p, _working(p, data, device), data.train)
+    return float(hardness.mean(dtype=np.float64))
+
+
+def _working(p: dict[str, Tensor], data: TaskData, device: str) -> Tensor:
+    """h of every sentence. (n, d_h)."""
     with torch.no_grad():
-        h = working(p, torch.from_numpy(data.x)[None].to(device))
-        _, hardness = pair_heads(p, h[:, torch.from_numpy(side.a)], h[:, torch.from_numpy(side.b)])
-    return float(hardness.double().mean())
+        return working(p, torch.from_numpy(data.x)[None].to(device))[0]
+
+
+def _heads(p: dict[str, Tensor], h: Tensor, side: Side) -> tuple[np.ndarray, np.ndarray]:
+    """Residual and hardness of a split's pairs. (N,) each."""
+    with torch.no_grad():
+        residual, hardness = pair_heads(p, h[torch.from_numpy(side.a)][None], h[torch.from_numpy(side.b)][None])
+    return residual[0].cpu().numpy(), hardness[0].cpu().numpy()
 
 
 def _pair_diagnostics(

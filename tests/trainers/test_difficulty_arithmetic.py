@@ -3,10 +3,21 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
-from trainers.adapters import Mix, pair_heads, pair_layout, pair_scores, sentence_layout, sentence_vectors, working
+from trainers.adapters import (
+    CACHED_PAIRS,
+    Mix,
+    corrections,
+    pair_heads,
+    pair_layout,
+    pair_scores,
+    sentence_layout,
+    sentence_vectors,
+    working,
+)
 from trainers.difficulty_data import hard_ce
 from trainers.stacked import (
     Layout,
@@ -56,6 +67,17 @@ def test_pair_scores_gated_and_ungated() -> None:
     gamma = torch.tensor([[0.25]], dtype=D)
     close(pair_scores(anchor, delta, c, gamma, torch.zeros(1, 1))[0], [0.7614250981, 0.8266738911])
     close(pair_scores(anchor, delta, c, gamma, torch.ones(1, 1))[0], [0.6752614478, 0.8821527362])
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_corrections_of_many_pairs_are_those_of_the_heads(gated: bool) -> None:
+    layout, draw = pair_layout(12, 8, 4), torch.Generator().manual_seed(0)
+    p = layout.views(torch.randn(1, layout.size, generator=draw))
+    h = working(p, torch.randn(1, 50, 12, generator=draw))[0]
+    a, b = (torch.randint(50, (CACHED_PAIRS + 77,), generator=draw) for _ in range(2))
+    delta, c = pair_heads(p, h[a][None], h[b][None])
+    torch.testing.assert_close(corrections(p, h, a, b, gated=gated), (c * delta if gated else delta)[0])
+    assert not len(corrections(p, h, a[:0], b[:0], gated=gated))
 
 
 def test_sentence_scale_and_interpolation() -> None:
