@@ -81,16 +81,17 @@ def prepared(
 
     tell: hears, in words, of whatever takes its time, before it starts.
     """
-    from corpora.pairs import PairData, load_task
+    from corpora.pairs import STANDIN, PairData, load_task
     from trainers import difficulty_data
     from trainers.backbones import resolve_backbone
     from trainers.frozen import SentenceEncoder
     from trainers.judges import judge_of
 
     data = built(PairData, fields)
-    folder = resolve_backbone(backbone)
-    encoder = SentenceEncoder(folder, data.prompt, data.max_length, device)
-    judge = judge_of(data, backbone=folder, resolve=resolve_backbone, device=device)
+    encoder = SentenceEncoder(
+        resolve_backbone(backbone), data.prompt, data.max_length, device, keep_words=data.judge == STANDIN
+    )
+    judge = judge_of(data, encoder=encoder, resolve=resolve_backbone)
     tasks = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
     return data, tasks, judge
 

@@ -12,13 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from corpora.cache import digest_of, entry, key_of
 from corpora.errors import CorpusError
@@ -26,6 +28,8 @@ from corpora.errors import CorpusError
 FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
 BATCH = 32
+PORTION = 128 * BATCH  # sentences whose token states are held at once, whoever needs them
+KEPT_BYTES = 1 << 30  # of token states; what is beyond is read again when it is asked for
 
 
 class Encoder(Protocol):
@@ -39,18 +43,44 @@ class Encoder(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The tokens of one sentence without special ones: ids (T,), last-layer states (T, D)."""
+
+    ids: Tensor
+    states: Tensor
+
+
+@dataclass
+class _Memory:
+    """Tokens of sentences, as many as there is room for, in bytes of their states."""
+
+    room: int
+    words: dict[str, Words] = field(default_factory=dict)
+
+    def keep(self, sentence: str, words: Words) -> None:
+        if (left := self.room - words.states.nbytes) >= 0:
+            self.words[sentence], self.room = words, left
+
+    def forget(self) -> None:
+        self.room += sum(words.states.nbytes for words in self.words.values())
+        self.words.clear()
+
+
 @dataclass(frozen=True)
 class SentenceEncoder:
     """A SentenceTransformer folder, called through its own encode: its pooling, its prompts, its limit.
 
     prompt: text put before every sentence; None is the folder's default. max_length: tokens kept; None is its own
-    limit. The model is loaded at the first call: a table that is already stored needs no model.
+    limit. keep_words: `encode` remembers the tokens of what it read for `words`, until it is called again. The
+    model is loaded at the first call: a table that is already stored needs no model.
     """
 
     folder: Path
     prompt: str | None = None
     max_length: int | None = None
     device: str = "cpu"
+    keep_words: bool = False
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
@@ -64,6 +94,8 @@ class SentenceEncoder:
         return {"files": digests, "prompt": self.prompt, "max_length": self.max_length}
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
+        if self.keep_words:
+            return self._encode_and_keep(sentences)
         return self._model.encode(
             list(sentences),
             batch_size=BATCH,  # it sorts by length itself and returns the given order
@@ -72,6 +104,46 @@ class SentenceEncoder:
             convert_to_numpy=True,
             show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
         ).astype(np.float32)
+
+    def words(self, sentences: Sequence[str]) -> list[Words]:
+        """The tokens of every sentence as the encoder reads them, from memory where it holds them."""
+        missing = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._memory.words]
+        read = {missing[row]: words for row, _, words in self._read(missing)}
+        return [self._memory.words.get(sentence) or read[sentence] for sentence in sentences]
+
+    @property
+    def input_vectors(self) -> Tensor:
+        """The vector of every token id before any layer. (V, D)."""
+        return self._model.transformers_model.get_input_embeddings().weight.detach()
+
+    @cached_property
+    def _memory(self) -> _Memory:
+        return _Memory(KEPT_BYTES)
+
+    def _encode_and_keep(self, sentences: Sequence[str]) -> np.ndarray:
+        self._memory.forget()
+        x = {row: vector for row, vector, _ in self._read(sentences)}
+        vectors = torch.stack([x[row] for row in range(len(sentences))]).float()
+        return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+
+    def _read(self, sentences: Sequence[str]) -> Iterator[tuple[int, Tensor, Words]]:
+        """Row, sentence vector (d,) and tokens of every sentence, long ones first."""
+        order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
+        special = torch.tensor(self._model.tokenizer.all_special_ids, device=self.device)
+        for start in range(0, len(order), PORTION):
+            rows = order[start : start + PORTION]
+            found = self._model.encode(
+                [sentences[row] for row in rows],
+                batch_size=BATCH,
+                prompt=self.prompt,
+                output_value=None,  # all there is, not the sentence vector alone
+                show_progress_bar=False,
+            )
+            for row, of in zip(rows, found, strict=True):
+                real = of["attention_mask"].bool() & ~torch.isin(of["input_ids"], special)
+                words = Words(of["input_ids"][real], of["token_embeddings"][real])
+                self._memory.keep(sentences[row], words)
+                yield row, of["sentence_embedding"], words
 
     @cached_property
     def _model(self) -> Any:

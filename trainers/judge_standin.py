@@ -11,26 +11,23 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from corpora.cache import digest_of
 from corpora.pairs import STANDIN
 from corpora.pairs_rows import Pairs
 from corpora.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
-from trainers.frozen import DEFINING, quiet
+from trainers.frozen import SentenceEncoder
 
 BATCH = 64
-MAX_TOKENS = 128
 FUNCTION_WORDS = (
     AUXILIARIES | COORDINATORS | PREPOSITIONS | SUBORDINATORS | {"a", "an", "the", "it", "its", "he", "she"}
 )
@@ -42,20 +39,17 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 class TokenMatchStandin:
     """Mean of a ridge and a boosted-tree regression on 30 features of a pair, clipped to [0, 1].
 
-    folder: the encoder whose token vectors are matched. held_out: the pairs it is fitted to, at the first use.
+    encoder: whose token vectors are matched. held_out: the pairs it is fitted to, at the first use.
     """
 
-    folder: Path
+    encoder: SentenceEncoder
     held_out: Pairs
-    device: str = "cpu"
     name: str = STANDIN
     saw: tuple[str, ...] = ("stsb",)
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        files = sorted(path for path in self.folder.rglob("*") if path.suffix in DEFINING)
-        digests = {str(path.relative_to(self.folder)): digest_of(path) for path in files}
-        return {STANDIN: 1, "files": digests, "held_out": self.held_out.sha256()}
+        return {STANDIN: 2, "encoder": dict(self.encoder.identity), "held_out": self.held_out.sha256()}
 
     def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
         features = self.features(a, b)
@@ -69,7 +63,7 @@ class TokenMatchStandin:
         matched = np.empty((len(a), 22))
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
-            matched[rows] = self._matched([a[row] for row in rows], [b[row] for row in rows])
+            matched[rows] = self._matched([*(a[row] for row in rows), *(b[row] for row in rows)])
         return np.hstack([matched, wording])
 
     @cached_property
@@ -88,38 +82,26 @@ class TokenMatchStandin:
         return ridge.fit(features, self.held_out.gold), trees.fit(features, self.held_out.gold)
 
     @cached_property
-    def _model(self) -> tuple[Any, Any]:
-        from transformers import AutoModel, AutoTokenizer
-
-        with quiet():
-            model = AutoModel.from_pretrained(self.folder, use_safetensors=True, dtype=torch.float32)
-        return model.to(self.device).eval(), AutoTokenizer.from_pretrained(self.folder)
-
-    @cached_property
-    def _idf(self) -> Mapping[int, float]:
-        """log((1 + n) / (1 + sentences with the token)) over the held-out sentences; unseen tokens count none."""
+    def _idf(self) -> Tensor:
+        """log((1 + n) / (1 + sentences with the token)) over the n held-out sentences. (V,)."""
         sentences = list(dict.fromkeys((*self.held_out.a, *self.held_out.b)))
-        ids = self._model[1](sentences, truncation=True, max_length=MAX_TOKENS)["input_ids"]
-        seen = Counter(token for row in ids for token in set(row))
-        found = {token: math.log((1 + len(sentences)) / (1 + count)) for token, count in seen.items()}
-        return {**found, -1: math.log(1 + len(sentences))}
+        seen = torch.zeros(len(self.encoder.input_vectors), device=self.encoder.device)
+        for words in self.encoder.words(sentences):
+            seen[words.ids.unique()] += 1
+        return torch.log((1 + len(sentences)) / (1 + seen))
 
-    def _matched(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
-        """Features of both layers for one batch of pairs. -> (B, 22)."""
-        model, tokenizer = self._model
-        encoded = tokenizer(
-            [*a, *b], padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
-        ).to(self.device)
-        special = torch.tensor(tokenizer.all_special_ids, device=self.device)
-        words = encoded["attention_mask"].bool() & ~torch.isin(encoded["input_ids"], special)  # (2 B, T)
-        idf = [[self._idf.get(token, self._idf[-1]) for token in row] for row in encoded["input_ids"].tolist()]
-        weights = torch.tensor(idf, device=self.device) * words
-        with torch.no_grad():
-            last = model(**encoded).last_hidden_state
-            first = model.get_input_embeddings()(encoded["input_ids"])
-            parts = [
-                match_features(*layer.chunk(2), *words.chunk(2), *weights.chunk(2)) for layer in (last, first)
-            ]
+    def _matched(self, sentences: Sequence[str]) -> np.ndarray:
+        """Features of both layers for a batch of pairs: sides a, then sides b. 2 B sentences -> (B, 22)."""
+        words = self.encoder.words(sentences)
+        ids = pad_sequence([one.ids for one in words], batch_first=True)  # (2 B, T)
+        last = pad_sequence([one.states for one in words], batch_first=True)  # (2 B, T, D)
+        lengths = torch.tensor([len(one.ids) for one in words], device=ids.device)
+        mask = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        weights = self._idf[ids] * mask
+        parts = [
+            match_features(*layer.chunk(2), *mask.chunk(2), *weights.chunk(2))
+            for layer in (last, self.encoder.input_vectors[ids])
+        ]
         return torch.cat(parts, 1).cpu().numpy()
 
 

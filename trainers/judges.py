@@ -18,7 +18,7 @@ from corpora.errors import CorpusError
 from corpora.pairs import STANDIN, PairData, standin_pairs
 from corpora.pairs import fingerprint as pairs_fingerprint
 from corpora.pairs_rows import Pairs, PairTask, pair_sha256
-from trainers.frozen import DEFINING, quiet
+from trainers.frozen import DEFINING, SentenceEncoder, quiet
 
 FORMAT = 1
 BATCH = 32
@@ -126,10 +126,8 @@ class ScoresFile:
         return scores
 
 
-def judge_of(
-    data: PairData, *, backbone: Path, resolve: Callable[[str], Path], device: str = "cpu"
-) -> Judge | None:
-    """The judge that a data block names, or None. backbone: the frozen encoder's folder, which the stand-in reads.
+def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str], Path]) -> Judge | None:
+    """The judge that a data block names, or None. encoder: the frozen one, whose tokens the stand-in matches.
 
     resolve(name) gives a cross-encoder's folder. CorpusError when something is missing.
     """
@@ -141,8 +139,9 @@ def judge_of(
     if data.judge == STANDIN:
         from trainers.judge_standin import TokenMatchStandin
 
-        return TokenMatchStandin(backbone, standin_pairs(data), device=device)
-    return CrossEncoderJudge(data.judge, resolve(data.judge), data.judge_saw, data.judge_symmetric, device)
+        return TokenMatchStandin(encoder, standin_pairs(data))
+    folder = resolve(data.judge)
+    return CrossEncoderJudge(data.judge, folder, data.judge_saw, data.judge_symmetric, encoder.device)
 
 
 def fingerprint(data: PairData) -> str:

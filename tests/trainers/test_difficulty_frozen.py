@@ -132,6 +132,24 @@ def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
     )
 
 
+def test_words_come_from_the_pass_that_encoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States of a sentence's own tokens, special ones apart, whether they were kept or are read now."""
+    from transformers import AutoModel, AutoTokenizer
+
+    keeping, plain = SentenceEncoder(folder, keep_words=True), SentenceEncoder(folder)
+    np.testing.assert_allclose(keeping.encode(SENTENCES), plain.encode(SENTENCES), atol=1e-6)
+    monkeypatch.setattr(keeping._model, "encode", None)  # from here on it cannot read
+    found = keeping.words([SENTENCES[2], SENTENCES[0], SENTENCES[2]])
+    assert found[0] is found[2]
+    encoded = AutoTokenizer.from_pretrained(folder)(SENTENCES[2], return_tensors="pt")
+    with torch.no_grad():
+        states = AutoModel.from_pretrained(folder).eval()(**encoded).last_hidden_state
+    assert found[0].ids.tolist() == encoded["input_ids"][0, 1:-1].tolist()
+    torch.testing.assert_close(found[0].states, states[0, 1:-1], atol=1e-5, rtol=0)
+    monkeypatch.setattr("trainers.frozen.KEPT_BYTES", 0)
+    torch.testing.assert_close(plain.words(SENTENCES)[2].states, found[0].states, atol=1e-5, rtol=0)
+
+
 def test_weights_must_be_safetensors(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
     with pytest.raises(CorpusError, match=r"holds no \.safetensors"):
@@ -183,7 +201,7 @@ def test_the_standin_says_what_it_is_and_prefers_what_matches(folder: Path) -> N
     held_out = Pairs(
         tuple(map(str, range(2 * len(WORDS)))), (*same, *same), (*same, *other), np.repeat([1.0, 0.0], len(WORDS))
     )
-    judge = TokenMatchStandin(folder, held_out)
+    judge = TokenMatchStandin(SentenceEncoder(folder), held_out)
     assert (judge.name, judge.saw) == ("token_match_standin", ("stsb",))
     features = judge.features(["the old dog"] * 2, ["the old dog", "a red cup"])
     assert features.shape == (2, 30)
@@ -210,9 +228,10 @@ def test_wording_features_see_numbers_and_negation() -> None:
 
 
 def test_judges_by_name(folder: Path, tmp_path: Path) -> None:
-    assert judge_of(PairData(), backbone=folder, resolve=Path) is None
+    encoder = SentenceEncoder(folder)
+    assert judge_of(PairData(), encoder=encoder, resolve=Path) is None
     data = PairData(judge="org/judge", judge_saw=("stsb",), judge_symmetric=True)
-    found = judge_of(data, backbone=folder, resolve=lambda name: tmp_path / name)
+    found = judge_of(data, encoder=encoder, resolve=lambda name: tmp_path / name)
     assert found == CrossEncoderJudge("org/judge", tmp_path / "org/judge", ("stsb",), True)
 
 
