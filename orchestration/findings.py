@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from evaluators.across_tasks import Summary
     from evaluators.significance import Verdict
+    from orchestration.plots import Picture
     from orchestration.report_across import Compared
 
 Status = Literal["finished", "failed", "missing"]
@@ -130,6 +131,13 @@ class Findings:
         from orchestration.report_across import summaries
 
         return summaries(self)
+
+    @cached_property
+    def pictures(self) -> Mapping[str, Picture]:
+        """Every plot by name: drawn once for the report's files, its page and the tracking server."""
+        from orchestration import plots
+
+        return plots.every(self)
 
     @property
     def has_curves(self) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report_tables import agreement, anchor, difference, known
 
@@ -58,7 +58,14 @@ STYLE: dict[str, Any] = {
 }
 
 
-def every(findings: Findings) -> dict[str, Figure]:
+class Picture(NamedTuple):
+    """A plot, drawn: for a page, and as a file."""
+
+    svg: str
+    png: bytes
+
+
+def every(findings: Findings) -> dict[str, Picture]:
     """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
     drawn = {"forest": forest(findings)} if findings.findings else {}
     for finding in findings.findings:
@@ -68,7 +75,14 @@ def every(findings: Findings) -> dict[str, Figure]:
         drawn["curves"] = curves(findings)
     if findings.distributions:
         drawn["distributions"] = distributions(findings)
-    return drawn
+    return {name: _picture(figure, name) for name, figure in drawn.items()}
+
+
+def _picture(figure: Figure, name: str) -> Picture:
+    with _style():
+        figure.draw_without_rendering()  # finds the layout: once, not again for each form
+    figure.set_layout_engine(None)
+    return Picture(svg(figure, name), png(figure))
 
 
 def forest(findings: Findings) -> Figure:

@@ -98,18 +98,16 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
 
     links: run id -> where MLflow shows the run. Files of an earlier report are replaced one by one, each whole.
     """
-    from orchestration import plots
     from orchestration.report_html import html
 
     folder.mkdir(parents=True, exist_ok=True)
-    figures = plots.every(findings)
     texts = {
         "report.md": markdown(findings),
         "report.tex": latex(findings),
         "report.json": report_json(findings),
-        "report.html": html(findings, figures, links),
+        "report.html": html(findings, findings.pictures, links),
     }
-    pictures = {f"{name}.png": plots.png(figure) for name, figure in figures.items()}
+    pictures = {f"{name}.png": picture.png for name, picture in findings.pictures.items()}
     for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
         part = folder / f".{name}.part"
         part.write_bytes(content)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orchestration import plots
 from orchestration.report_across import ACROSS_HEAD, across
 from orchestration.report_tables import (
     ClaimRow,
@@ -23,9 +22,8 @@ from orchestration.report_tables import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from orchestration.findings import Finding, Findings, ItemDelta
+    from orchestration.plots import Picture
 
 GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
@@ -39,19 +37,19 @@ class Trouble(NamedTuple):
     place: str
 
 
-def html(findings: Findings, figures: Mapping[str, Figure], links: Mapping[str, str] | None = None) -> str:
-    """The whole page. figures: from `plots.every`; links: run id -> where MLflow shows that run, where known."""
+def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str] | None = None) -> str:
+    """The whole page. pictures: from `plots.every`; links: run id -> where MLflow shows that run, where known."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
         loader=PackageLoader("orchestration", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(p=p_text, known=known, figure=_figure)
-    return environment.get_template("report.html.j2").render(_context(findings, figures, links or {}))
+    return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
 
 
-def _context(findings: Findings, figures: Mapping[str, Figure], links: Mapping[str, str]) -> dict[str, Any]:
-    drawn = {name: plots.svg(figure, name) for name, figure in figures.items()}
+def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str]) -> dict[str, Any]:
+    drawn = {name: picture.svg for name, picture in pictures.items()}
     compared = compared_metrics(findings)
     rest = [metric for metric in findings.metrics if metric not in compared]
     return {

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any
 from orchestration import plots
 from orchestration.report import markdown, report_json
 from orchestration.report_html import html
-from orchestration.report_tables import CLAIM_HEAD, arm_cells, claim_cells, known
+from orchestration.report_tables import CLAIM_HEAD, anchor, arm_cells, claim_cells, known
 from orchestration.run import canonical
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from orchestration.findings import Finding, Findings, RunRow
     from orchestration.ledger import Ledger, Record
 
@@ -190,8 +188,9 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
     }
     told = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
             "scope", "as_expected", "exploratory", "family_digest")  # fmt: skip
-    figures = {"seeds": plots.pairs(finding)} if verdict.per_seed else {}
-    figures["forest"] = plots.forest(replace(findings, findings=(finding,)))
+    pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=(finding,))))}
+    if verdict.per_seed:
+        pictures["seeds.png"] = findings.pictures[f"seeds-{anchor(verdict)}"].png
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
     items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.items]
     arms = (verdict.control, verdict.treatment)
@@ -211,7 +210,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
             for pair in verdict.per_seed
             for seed in [int(pair["seed"])]
         },
-        files={"comparison.json": _json(verdict.to_dict()), **_pictures(figures)},
+        files={"comparison.json": _json(verdict.to_dict()), **pictures},
         tables={
             "seeds.json": (("seed", *arms, "difference"), seeds),
             **({"items.json": (("item", *arms, "gain"), items)} if items else {}),
@@ -220,9 +219,10 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
 
 
 def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
-    figures = plots.every(findings)
-    page = html(findings, figures, links)  # before the pictures: a figure is drawn for the page first
-    overview = {name: figure for name, figure in figures.items() if name in ("forest", "curves")}
+    page = html(findings, findings.pictures, links)
+    overview = {
+        f"{name}.png": findings.pictures[name].png for name in ("forest", "curves") if name in findings.pictures
+    }
     states = {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")}
     words = [finding.verdict.verdict for finding in findings.findings]
     note = markdown(findings)
@@ -248,17 +248,13 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
         files={
             "report.html": page.encode(),
             "report.json": report_json(findings).encode(),
-            **_pictures(overview),
+            **overview,
         },
         tables={
             "arms.json": (head, rows),
             **({"claims.json": (CLAIM_HEAD, claim_cells(findings))} if words else {}),
         },
     )
-
-
-def _pictures(figures: Mapping[str, Figure]) -> dict[str, bytes]:
-    return {f"{name}.png": plots.png(figure) for name, figure in figures.items()}
 
 
 def _json(value: Any) -> bytes:
