@@ -108,7 +108,7 @@ def fit_stack(
             anchor = candidate_anchor(data) if retrieval else None
             said = partial(_predictions, data, found, anchor, device)
             judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
-            # A large gamma leaves more candidates to score: those first, or one thread has nothing to do at the end.
+            # A large gamma leaves more candidates to score: those first, or one thread idles at the end.
             slow_first = sorted(requests, key=lambda request: -request[0].gamma)
             judged = dict(zip(slow_first, _side_by_side(judge, slow_first, threads), strict=True))
             for result in results:
