@@ -343,7 +343,8 @@ class Pool:
             self._fail(held, state.problem)
         if state.dropped:
             for run in held.owed():
-                self.ledger.forget(run.id)
+                if not self.ledger.held_elsewhere(run.id):  # checkpoints there are its, not this lane's
+                    self.ledger.forget(run.id)
 
     def _drop_unwanted(self, slot: _Slot, held: _Held) -> None:
         for run in held.owed():
