@@ -97,7 +97,7 @@ def corrections(p: Parameters, h: Tensor, a: Tensor, b: Tensor, *, gated: bool) 
     used = slice(None) if gated else slice(m)  # columns of the first layer
     w1, b1 = p["heads.w1"][0, :, used].contiguous(), p["heads.b1"][0, used]
     found = h.new_empty(len(a))
-    block = CACHED_PAIRS if h.device.type == "cpu" else len(a)
+    block = CACHED_PAIRS if h.device.type == "cpu" else max(1, len(a))
     h_a, h_b, features = h.new_empty(block, of), h.new_empty(block, of), h.new_empty(block, 2 * of)
     for start in range(0, len(a), block):
         rows = slice(start, min(start + block, len(a)))
