@@ -150,8 +150,10 @@ class _Groups:
         """Commit what lies finished, then end all groups."""
         import ray
 
-        for task, group in self.groups.items():
+        for group in self.groups.values():
             self._commit(group)
+        _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
+        for task in at_work:  # to cancel one that has just ended can abort this very process, in Ray's own code
             ray.cancel(task, force=True)
         ray.kill(self.board)
 
