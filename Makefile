@@ -44,10 +44,10 @@ torch:
 
 # WordNet 3.0: SEMRAY_WORDNET or an installed copy; else Debian's package; else NLTK's downloader.
 wordnet: $(READY)
-	@$(BIN)/python -c 'from corpora.wordnet_files import locate; locate()' 2>/dev/null \
+	@$(BIN)/python -c 'from corpora.sources.wordnet_files import locate; locate()' 2>/dev/null \
 	  || { [ -n "$(SUDO_APT)" ] && { $(call apt,wordnet-base); }; } \
 	  || $(BIN)/python -m nltk.downloader -q wordnet
-	@$(BIN)/python -c 'from corpora.wordnet_files import locate; locate()'
+	@$(BIN)/python -c 'from corpora.sources.wordnet_files import locate; locate()'
 
 quickstart: $(READY) wordnet
 	@$(BIN)/semray run studies/quickstart.yaml --ledger $(LEDGER)

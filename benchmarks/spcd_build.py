@@ -11,11 +11,11 @@ import sys
 
 from builds import measure
 
-from corpora.errors import CorpusError
-from corpora.semcor_files import locate
+from corpora.sources.semcor_files import locate
+from corpora.store.errors import CorpusError
 
 LOAD = """
-from corpora.cale import CaleData, fingerprint, load
+from corpora.cale.corpus import CaleData, fingerprint, load
 data = CaleData(semcor=sys.argv[2] if len(sys.argv) > 2 else None)
 answer = {"fingerprint": fingerprint, "load": load}[sys.argv[1]](data)
 """

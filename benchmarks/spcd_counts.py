@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from tables import save
 
-from corpora import semcor, semcor_files, wordnet, wordnet_files
-from corpora.cale import CaleData
-from corpora.cale_records import CATEGORIES, SPLITS, Pairs, Tagged
-from corpora.errors import CorpusError
-from corpora.spcd import tagged
-from corpora.spcd_pairs import pairs_of
+from corpora.cale.corpus import CaleData
+from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
+from corpora.cale.spcd import tagged
+from corpora.cale.spcd_pairs import pairs_of
+from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
+from corpora.store.errors import CorpusError
 from evaluators.concept_differentiation import one_lemma_one_concept
 
 READINGS = {

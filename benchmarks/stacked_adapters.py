@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from tables import save
 from torch import Tensor, nn
 
-from corpora.pairs_rows import Pairs, PairTask
+from corpora.difficulty.rows import Pairs, PairTask
 from trainers.difficulty import PAIR_FORMS, Settings
 from trainers.difficulty_data import TaskData, task_data
 from trainers.difficulty_fit import fit_stack, train_all

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tables import save
 
-from corpora.concept import ConceptData, load
+from corpora.concept.corpus import ConceptData, load
 from trainers.backbones import resolve_backbone
 from trainers.concept import Settings, fit
 from trainers.engine import best_precision
 from trainers.world import Precision, Progress, World
 
 if TYPE_CHECKING:
-    from corpora.records import ConceptCorpus
+    from corpora.store.records import ConceptCorpus
 
 BATCH, NEGATIVES, LENGTH = 16, 2, 64
 TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
@@ -74,7 +74,7 @@ def main() -> None:
 @cache
 def full_rows() -> ConceptCorpus:
     """The corpus with the definitions that have at least two hard negatives, so that every step is 96 texts."""
-    from corpora.records import Negatives, PairRows, Ragged
+    from corpora.store.records import Negatives, PairRows, Ragged
 
     corpus = load(ConceptData())
     offsets = corpus.negatives.texts.offsets

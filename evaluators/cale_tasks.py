@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from corpora import cosimlex, dwug
-from corpora.cale_records import POS, CaleCorpus, Pairs, WicPair
-from corpora.occurrences import Occurrence
+from corpora.benchmarks import cosimlex, dwug
+from corpora.cale.records import POS, CaleCorpus, Pairs, WicPair
+from corpora.sources.occurrences import Occurrence
 from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
 from evaluators.concept_differentiation import PairItems, best_threshold, is_below
 from evaluators.metrics import score_of_items

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpora.cale_records import CATEGORIES
+from corpora.cale.records import CATEGORIES
 from evaluators.metrics import score_of_items
 from evaluators.scores import Items, Score
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from corpora.records import ConceptCorpus, EvalSplit, reverse_gold
+from corpora.store.records import ConceptCorpus, EvalSplit, reverse_gold
 from evaluators import geometry, retrieval, stress
 from evaluators.scores import Score
 from evaluators.tasks import Task

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corpora.pairs_rows import PairTask
-from corpora.surface import hard_lex, per_sentence, surface_complexity, tokens
+from corpora.difficulty.rows import PairTask
+from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity, tokens
 from evaluators.metrics import pearson, spearman
 
 ALIGNED = 0.1  # a signal that correlates less with the error has nothing to say about it

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from corpora.pairs_rows import PairTask
+from corpora.difficulty.rows import PairTask
 from evaluators.metrics import hits, reciprocal, score_of_items, spearman
 from evaluators.retrieval import cosine_ranks
 from evaluators.scores import Score

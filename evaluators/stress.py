@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from corpora.records import RULES, EvalSplit, StressRow
+from corpora.store.records import RULES, EvalSplit, StressRow
 from evaluators.metrics import score_of_items
 from evaluators.scores import Score
 

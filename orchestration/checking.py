@@ -19,7 +19,7 @@ from typing import Any, Literal, Union
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from corpora.errors import CorpusError
+from corpora.store.errors import CorpusError
 from orchestration.document import Document, Place, Problem
 from orchestration.errors import StudyError
 from orchestration.names import names_accepted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.run import Result, Run, built
 
 if TYPE_CHECKING:
-    from corpora.pairs import PairData
+    from corpora.difficulty.pairs import PairData
     from trainers.difficulty_data import TaskData
     from trainers.difficulty_fit import StackResult
     from trainers.judges import Judge
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
     """Embed and judge once, train every run of the job together, yield each result."""
-    from corpora.pairs import PairData
+    from corpora.difficulty.pairs import PairData
     from evaluators.pair_similarity import ISOLATING, pair_metrics
     from orchestration.headrooms import look
     from orchestration.sources import check_sources
@@ -81,7 +81,7 @@ def prepared(
 
     tell: hears, in words, of whatever takes its time, before it starts.
     """
-    from corpora.pairs import STANDIN, PairData, load_task
+    from corpora.difficulty.pairs import STANDIN, PairData, load_task
     from trainers import difficulty_data
     from trainers.backbones import resolve_backbone
     from trainers.frozen import SentenceEncoder

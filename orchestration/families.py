@@ -54,7 +54,7 @@ class Family:
 
 
 def _cale() -> Family:
-    from corpora.cale import SIZES, CaleData, fingerprint, load
+    from corpora.cale.corpus import SIZES, CaleData, fingerprint, load
     from evaluators.cale_tasks import TASKS
     from evaluators.concept_differentiation import distance_metrics
     from evaluators.tasks import headlines, metric_names
@@ -87,7 +87,7 @@ def _cale() -> Family:
 
 
 def _concept() -> Family:
-    from corpora.concept import ConceptData, fingerprint, load
+    from corpora.concept.corpus import ConceptData, fingerprint, load
     from evaluators.concept_tasks import TASKS
     from evaluators.tasks import headlines, metric_names
     from orchestration.execute import train_encoders
@@ -116,7 +116,7 @@ def _concept() -> Family:
 
 
 def _difficulty() -> Family:
-    from corpora.pairs import PairData, load_task
+    from corpora.difficulty.pairs import PairData, load_task
     from evaluators.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE

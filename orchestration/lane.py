@@ -186,7 +186,7 @@ def problem(error: Exception) -> Problem:
 
 def _certain() -> tuple[type[Exception], ...]:
     """The errors that say what a person must change. A module that is not imported has raised none of its own."""
-    from corpora.errors import CorpusError
+    from corpora.store.errors import CorpusError
     from orchestration.errors import StudyError
 
     loaded = ((sys.modules.get(module), name) for module, name in CERTAIN.items())

@@ -55,8 +55,8 @@ def node_checks(ledger: str, *, in_cluster: bool = False, gpus: float = 0.0) -> 
 
 
 def wordnet() -> Check:
-    from corpora.errors import CorpusError
-    from corpora.wordnet_files import locate
+    from corpora.sources.wordnet_files import locate
+    from corpora.store.errors import CorpusError
 
     try:
         return Check(name="WordNet 3.0", ok=True, found=str(locate().place))
@@ -136,7 +136,7 @@ def _object_store(url: str) -> Check:
 
 
 def cache() -> Check:
-    from corpora.cache import cache_folder
+    from corpora.store.cache import cache_folder
 
     folder = cache_folder()
     try:

@@ -74,7 +74,7 @@ class Plan:
 
 def gather_facts(study: Study) -> Facts:
     """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
-    from corpora.errors import CorpusError
+    from corpora.store.errors import CorpusError
     from trainers.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine import best_precision
 
@@ -101,7 +101,7 @@ def gather_facts(study: Study) -> Facts:
 
 def prepare(study: Study) -> None:
     """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
-    from corpora.errors import CorpusError
+    from corpora.store.errors import CorpusError
     from trainers.backbones import resolve_backbone
 
     folders = [resolve_backbone(name) for name in study.backbones]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from corpora.records import ConceptCorpus
+    from corpora.store.records import ConceptCorpus
     from evaluators.tasks import Table
     from orchestration.study import Study
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from orchestration.readiness import depth_of
 
 if TYPE_CHECKING:
-    from corpora.cale_records import CaleCorpus
+    from corpora.cale.records import CaleCorpus
     from orchestration.study import Study
 
 

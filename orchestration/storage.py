@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from corpora.durable import flush, flush_tree
+from corpora.store.durable import flush, flush_tree
 from orchestration.errors import StudyError
 
 MARKER = "result.json"  # on an object store a folder exists when it holds this

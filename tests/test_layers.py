@@ -102,7 +102,7 @@ def test_light_modules_load_nothing_heavy(module):
         ("trainers/x.py", "from orchestration import run", {"orchestration"}),
         ("trainers/x.py", "import ray.train\nimport deepspeed", {"ray", "deepspeed"}),
         ("evaluators/x.py", "if TYPE_CHECKING:\n    import mlflow", {"mlflow"}),
-        ("trainers/engine.py", "import deepspeed\nfrom corpora.records import Texts", set()),
+        ("trainers/engine.py", "import deepspeed\nfrom corpora.store.records import Texts", set()),
         ("orchestration/x.py", "import ray, mlflow\nimport trainers.world", set()),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from corpora.records import ConceptCorpus
+    from corpora.store.records import ConceptCorpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = [
@@ -119,7 +119,7 @@ def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:
     import numpy as np
     import pyarrow as pa
 
-    from corpora.records import ConceptCorpus, Negatives, PairRows, Ragged, Texts
+    from corpora.store.records import ConceptCorpus, Negatives, PairRows, Ragged, Texts
 
     rng = np.random.default_rng(seed)
     names, definitions = [], []

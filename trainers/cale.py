@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from corpora.cale_records import CaleCorpus
+    from corpora.cale.records import CaleCorpus
     from trainers.cale_batches import CaleBatch
     from trainers.engine import Encode
     from trainers.occurrence_encoder import LemmaPoints, OccurrenceEncoder

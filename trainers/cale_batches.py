@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpora.cale_records import CATEGORIES
-from corpora.texts import keyed_sha256
+from corpora.cale.records import CATEGORIES
+from corpora.sources.texts import keyed_sha256
 from trainers.streams import numpy_stream
 
 if TYPE_CHECKING:
-    from corpora.cale_records import CaleCorpus, Pairs
-    from corpora.occurrences import Occurrence
+    from corpora.cale.records import CaleCorpus, Pairs
+    from corpora.sources.occurrences import Occurrence
     from trainers.batches import Tokens
     from trainers.cale import Settings
     from trainers.world import World

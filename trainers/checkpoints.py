@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from corpora.durable import flush
+from corpora.store.durable import flush
 from trainers.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from corpora.records import ConceptCorpus
+    from corpora.store.records import ConceptCorpus
     from trainers.concept_batches import ConceptBatch
     from trainers.encoder import Encoder
     from trainers.engine import Encode

@@ -15,7 +15,7 @@ from trainers.losses import keep_mask
 from trainers.streams import numpy_stream
 
 if TYPE_CHECKING:
-    from corpora.records import ConceptCorpus, Negatives, PairRows
+    from corpora.store.records import ConceptCorpus, Negatives, PairRows
     from trainers.batches import Tokens
     from trainers.concept import Settings
     from trainers.world import World

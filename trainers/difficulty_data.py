@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from corpora import pairs
-from corpora.errors import CorpusError
-from corpora.pairs_rows import Pairs, PairTask
-from corpora.surface import hard_lex, per_sentence, surface_complexity
+from corpora.difficulty import pairs
+from corpora.difficulty.rows import Pairs, PairTask
+from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
+from corpora.store.errors import CorpusError
 from trainers.frozen import Encoder, embed
 from trainers.judges import Judge, judged
 
@@ -125,7 +125,7 @@ def prepared(
 
 
 def for_selection(data: TaskData) -> TaskData:
-    """The same task for choosing settings, as in `corpora.pairs.for_selection`; encodes and judges nothing."""
+    """The same task for choosing settings, as in `corpora.difficulty.pairs.for_selection`; nothing is encoded or judged."""
     task = pairs.for_selection(data.task)
     place = {name: row for row, name in enumerate(data.task.train.ids)}
     rows = {sentence: row for row, sentence in enumerate(data.task.sentences)}

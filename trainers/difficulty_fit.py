@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from corpora.pairs_rows import PairTask
+from corpora.difficulty.rows import PairTask
 from trainers.difficulty import PAIR_FORMS, Settings, isolating
 from trainers.difficulty_data import TaskData
 from trainers.difficulty_predict import (

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpora.cache import digest_of, entry, key_of
-from corpora.errors import CorpusError
+from corpora.store.cache import digest_of, entry, key_of
+from corpora.store.errors import CorpusError
 
 FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies

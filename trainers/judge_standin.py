@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from corpora.pairs import STANDIN
-from corpora.pairs_rows import Pairs
-from corpora.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
+from corpora.difficulty.pairs import STANDIN
+from corpora.difficulty.rows import Pairs
+from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
 from trainers.frozen import SentenceEncoder
 
 BATCH = 64

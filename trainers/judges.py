@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from corpora.cache import digest_of, entry, key_of
-from corpora.errors import CorpusError
-from corpora.pairs import STANDIN, PairData, standin_pairs
-from corpora.pairs import fingerprint as pairs_fingerprint
-from corpora.pairs_rows import Pairs, PairTask, pair_sha256
+from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
+from corpora.difficulty.pairs import fingerprint as pairs_fingerprint
+from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.store.cache import digest_of, entry, key_of
+from corpora.store.errors import CorpusError
 from trainers.frozen import DEFINING, SentenceEncoder, quiet
 
 FORMAT = 1

@@ -17,7 +17,7 @@ from trainers.batches import Tokens
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from corpora.occurrences import Occurrence
+    from corpora.sources.occurrences import Occurrence
 
 Markers = Literal["plain", "added"]
 TAGS = ("<t>", "</t>")

@@ -19,7 +19,7 @@ from trainers.encoder import Encoder
 from trainers.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
 
 if TYPE_CHECKING:
-    from corpora.occurrences import Occurrence
+    from corpora.sources.occurrences import Occurrence
     from trainers.batches import Tokens
 
 OccurrenceReadout = Literal["mean", "target"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpora.texts import keyed
+from corpora.sources.texts import keyed
 
 if TYPE_CHECKING:
     import torch

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from corpora.cale import CaleData
-from corpora.cale_records import Tagged
-from corpora.concept import ConceptData
-from corpora.concept_build import build_concept
-from corpora.concept_tables import BuiltCorpus
-from corpora.errors import CorpusError
-from corpora.masking import masker
-from corpora.semcor import read as read_semcor
-from corpora.semcor_files import SemcorFiles
-from corpora.semcor_files import locate as locate_semcor
-from corpora.spcd import tagged
-from corpora.texts import words
-from corpora.wordnet import SS_TYPES, Wordnet, read
-from corpora.wordnet_files import POS_FILES, WordnetFiles, locate
+from corpora.cale.corpus import CaleData
+from corpora.cale.records import Tagged
+from corpora.cale.spcd import tagged
+from corpora.concept.build import build_concept
+from corpora.concept.corpus import ConceptData
+from corpora.concept.masking import masker
+from corpora.concept.tables import BuiltCorpus
+from corpora.sources.semcor import read as read_semcor
+from corpora.sources.semcor_files import SemcorFiles
+from corpora.sources.semcor_files import locate as locate_semcor
+from corpora.sources.texts import words
+from corpora.sources.wordnet import SS_TYPES, Wordnet, read
+from corpora.sources.wordnet_files import POS_FILES, WordnetFiles, locate
+from corpora.store.errors import CorpusError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from corpora.semcor_files import expected
+from corpora.sources.semcor_files import expected
 from tests.corpora.conftest import Entry, write_wordnet
 
 LEMMAS = ("bank", "shore", "river", "money", "depot", "stream", "anvil", "candle", "engine", "hammer")

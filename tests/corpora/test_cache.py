@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.cache import MANIFEST, cache_folder, entry, key_of
+from corpora.store.cache import MANIFEST, cache_folder, entry, key_of
 
 
 def _build(folder: Path) -> None:
@@ -31,7 +31,7 @@ def test_built_once_then_read(own_cache: Path) -> None:
 RACER = """
 import sys
 from pathlib import Path
-from corpora.cache import entry
+from corpora.store.cache import entry
 
 def build(folder):
     with (folder.parent / "builds").open("a") as file:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.cale import CaleData, fingerprint, load, sample
-from corpora.cale_records import POS, SPLITS, CaleCorpus, Occurrences, Pairs, Tagged
-from corpora.errors import CorpusError
-from corpora.occurrences import Occurrence
+from corpora.cale.corpus import CaleData, fingerprint, load, sample
+from corpora.cale.records import POS, SPLITS, CaleCorpus, Occurrences, Pairs, Tagged
+from corpora.sources.occurrences import Occurrence
+from corpora.store.errors import CorpusError
 from tests.corpora.semcor_samples import LEMMAS, tagfiles, write_archive, write_folder, write_lexicon, write_zip
 
 
@@ -73,7 +73,7 @@ def test_pairs_index_the_occurrences(corpus: CaleCorpus) -> None:
 def test_the_second_load_is_from_the_cache(
     data: CaleData, corpus: CaleCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.cale.from_semcor", None)  # nothing is built again
+    monkeypatch.setattr("corpora.cale.corpus.from_semcor", None)  # nothing is built again
     again = load(data)
     assert list(again.occurrences) == list(corpus.occurrences)
     assert dict(again.digests) == dict(corpus.digests)
@@ -95,7 +95,7 @@ def test_another_process_builds_the_same(data: CaleData, corpus: CaleCorpus, tmp
     """Another cache, another hash seed of Python, another order of the archive's files."""
     packed = write_archive(tmp_path / "other.tar.gz", dict(reversed(tagfiles().items())))
     code = (
-        "import json, sys; from corpora.cale import CaleData, load; "
+        "import json, sys; from corpora.cale.corpus import CaleData, load; "
         "c = load(CaleData(**json.loads(sys.argv[1]))); print(json.dumps([c.fingerprint, dict(c.digests)]))"
     )
     settings = {name: getattr(data, name) for name in ("wordnet", "min_len", "val", "test", "threshold_pairs")}

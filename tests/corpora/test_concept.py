@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.concept import ConceptData, fingerprint, load
-from corpora.concept_build import build_concept
-from corpora.concept_tables import BuiltCorpus, write_corpus
-from corpora.errors import CorpusError
-from corpora.records import KINDS, RULES, ConceptCorpus, Ragged, reverse_gold
-from corpora.texts import norm
-from corpora.wordnet import Wordnet, read
-from corpora.wordnet_files import WordnetFiles
+from corpora.concept.build import build_concept
+from corpora.concept.corpus import ConceptData, fingerprint, load
+from corpora.concept.tables import BuiltCorpus, write_corpus
+from corpora.sources.texts import norm
+from corpora.sources.wordnet import Wordnet, read
+from corpora.sources.wordnet_files import WordnetFiles
+from corpora.store.errors import CorpusError
+from corpora.store.records import KINDS, RULES, ConceptCorpus, Ragged, reverse_gold
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_term_scope_masks_the_own_term_only(tarn_and_mere: Path) -> None:
 
 
 def test_the_builder_version_names_what_it_builds(small_corpus: BuiltCorpus, tmp_path: Path) -> None:
-    """If this digest moves, the same sources give other rows: raise corpora.concept.BUILDER along with it."""
+    """If this digest moves, the same sources give other rows: raise corpora.concept.corpus.BUILDER along with it."""
     digest = hashlib.sha256()
     digest.update("\n".join(small_corpus.texts).encode())
     for rows in (small_corpus.syn, small_corpus.t2d):

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from corpora.antonyms import Antonyms, replace_word
-from corpora.negation import Negation
-from corpora.wordnet import Wordnet
+from corpora.concept.antonyms import Antonyms, replace_word
+from corpora.concept.negation import Negation
+from corpora.sources.wordnet import Wordnet
 
 WORKED = [
     (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corpora import cosimlex, dwug, wic
-from corpora.errors import CorpusError
-from corpora.occurrences import Occurrence
+from corpora.benchmarks import cosimlex, dwug, wic
+from corpora.sources.occurrences import Occurrence
+from corpora.store.errors import CorpusError
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from corpora.forms import article, inflected, variants
+from corpora.sources.forms import article, inflected, variants
 
 
 @pytest.mark.parametrize(

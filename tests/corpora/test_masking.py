@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.masking import erase, irregular_of, masker, pattern_of
-from corpora.texts import WORD, word_count
-from corpora.wordnet import Wordnet
+from corpora.concept.masking import erase, irregular_of, masker, pattern_of
+from corpora.sources.texts import WORD, word_count
+from corpora.sources.wordnet import Wordnet
 
 IRREGULAR = {
     "n": {"man": frozenset({"men"})},

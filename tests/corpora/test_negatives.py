@@ -7,10 +7,19 @@ from random import Random
 
 import pytest
 
-from corpora.negatives import TYPES, Facts, HardNegatives, NegativeSettings, Pool, pool_of, prefix_of, types_of
-from corpora.records import RULES
-from corpora.texts import norm
-from corpora.wordnet import Wordnet
+from corpora.concept.negatives import (
+    TYPES,
+    Facts,
+    HardNegatives,
+    NegativeSettings,
+    Pool,
+    pool_of,
+    prefix_of,
+    types_of,
+)
+from corpora.sources.texts import norm
+from corpora.sources.wordnet import Wordnet
+from corpora.store.records import RULES
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.errors import CorpusError
-from corpora.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
-from corpora.pairs_rows import Pairs, pair_sha256
+from corpora.difficulty.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
+from corpora.difficulty.rows import Pairs, pair_sha256
+from corpora.store.errors import CorpusError
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(

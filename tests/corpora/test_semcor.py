@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import CorpusError
-from corpora.semcor import Word, read
-from corpora.semcor_files import SemcorFiles, expected, locate
-from corpora.wordnet import Wordnet
+from corpora.sources.semcor import Word, read
+from corpora.sources.semcor_files import SemcorFiles, expected, locate
+from corpora.sources.wordnet import Wordnet
+from corpora.store.errors import CorpusError
 from tests.corpora.semcor_samples import as_xml, document, tagfiles, write_archive, write_folder, write_zip
 
 SAID = """<s snum=1>
@@ -31,7 +31,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("SEMRAY_SEMCOR", "SEMRAY_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("corpora.semcor_files.nltk_folders", lambda: [tmp_path / "home" / "nltk_data"])
+    monkeypatch.setattr("corpora.sources.semcor_files.nltk_folders", lambda: [tmp_path / "home" / "nltk_data"])
 
 
 @pytest.mark.parametrize("form", [str, as_xml])

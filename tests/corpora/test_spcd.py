@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.cale import CaleData
-from corpora.cale_records import CATEGORIES, SPLITS, Pairs, Tagged
-from corpora.occurrences import Occurrence
-from corpora.semcor import Sentence, Word, read
-from corpora.semcor_files import SemcorFiles
-from corpora.spcd import Reserved, concept_of, synset_id, tagged
-from corpora.spcd_pairs import digests_of, pairs_of
-from corpora.texts import keyed_sha256
-from corpora.wordnet import Wordnet
+from corpora.cale.corpus import CaleData
+from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
+from corpora.cale.spcd import Reserved, concept_of, synset_id, tagged
+from corpora.cale.spcd_pairs import digests_of, pairs_of
+from corpora.sources.occurrences import Occurrence
+from corpora.sources.semcor import Sentence, Word, read
+from corpora.sources.semcor_files import SemcorFiles
+from corpora.sources.texts import keyed_sha256
+from corpora.sources.wordnet import Wordnet
 
 POOLS = ("one_sided", "strict")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from corpora.cale_build import from_published
-from corpora.cale_records import CATEGORIES, SPLITS
-from corpora.errors import CorpusError
-from corpora.spcd_published import digest_of, read
-from corpora.wordnet import Wordnet
+from corpora.cale.build import from_published
+from corpora.cale.records import CATEGORIES, SPLITS
+from corpora.cale.spcd_published import digest_of, read
+from corpora.sources.wordnet import Wordnet
+from corpora.store.errors import CorpusError
 
 SAID, SAYS = "He <t>said</t> so .", "She <t> says </t> no ."
 STATED, RAN = "They <t>stated</t> it .", "I <t>ran</t> home ."

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from corpora.concept import ConceptData
-from corpora.concept_build import training_rows
-from corpora.concept_tables import BuiltCorpus
-from corpora.masking import irregular_of, masker, pattern_of
-from corpora.records import RULES
-from corpora.splits import Splits, split_of
-from corpora.texts import norm, normdef, word_count
-from corpora.views import definition_rows, synonym_rows
-from corpora.wordnet import Synset, Wordnet
+from corpora.concept.build import training_rows
+from corpora.concept.corpus import ConceptData
+from corpora.concept.masking import irregular_of, masker, pattern_of
+from corpora.concept.splits import Splits, split_of
+from corpora.concept.tables import BuiltCorpus
+from corpora.concept.views import definition_rows, synonym_rows
+from corpora.sources.texts import norm, normdef, word_count
+from corpora.sources.wordnet import Synset, Wordnet
+from corpora.store.records import RULES
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.surface import complexity, hard_lex, overlap, per_sentence, surface_complexity, surface_counts, tokens
+from corpora.difficulty.surface import (
+    complexity,
+    hard_lex,
+    overlap,
+    per_sentence,
+    surface_complexity,
+    surface_counts,
+    tokens,
+)
 
 A = ("A cat sat.", "A cat sat.", "", "a-b c")
 B = ("The cat sat", "Dogs don't run!", "...", "A B c")

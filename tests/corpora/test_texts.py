@@ -3,7 +3,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.texts import keyed, norm, normdef, word_count
+from corpora.sources.texts import keyed, norm, normdef, word_count
 
 
 def test_norm_folds_case_gaps_and_composition() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import CorpusError
-from corpora.texts import norm
-from corpora.views import distinct_lemmas, synonym_rows
-from corpora.wordnet import Wordnet, definition_of, read
-from corpora.wordnet_files import FILES, WordnetFiles, locate
+from corpora.concept.views import distinct_lemmas, synonym_rows
+from corpora.sources.texts import norm
+from corpora.sources.wordnet import Wordnet, definition_of, read
+from corpora.sources.wordnet_files import FILES, WordnetFiles, locate
+from corpora.store.errors import CorpusError
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_not_found_names_places_and_cure(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("corpora.wordnet_files.DEBIAN", tmp_path / "debian")
+    monkeypatch.setattr("corpora.sources.wordnet_files.DEBIAN", tmp_path / "debian")
     with pytest.raises(CorpusError) as caught:
         locate()
     for part in (

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from corpora.wordnet import LEXNAMES, Wordnet
-from corpora.wordnet_files import FILES, WordnetFiles
-from corpora.wu_palmer import ROOT, WuPalmer
+from corpora.sources.wordnet import LEXNAMES, Wordnet
+from corpora.sources.wordnet_files import FILES, WordnetFiles
+from corpora.sources.wu_palmer import ROOT, WuPalmer
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from corpora.cale_records import (
+from corpora.cale.records import (
     CATEGORIES,
     CaleCorpus,
     ChangeTarget,
@@ -16,7 +16,7 @@ from corpora.cale_records import (
     Tagged,
     WicPair,
 )
-from corpora.occurrences import Occurrence
+from corpora.sources.occurrences import Occurrence
 from evaluators.cale_tasks import TASKS
 from evaluators.comparisons import Claim, align_items, pair
 from evaluators.metrics import aggregate

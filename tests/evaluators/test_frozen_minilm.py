@@ -6,9 +6,9 @@ Ranking agrees to rounding. Stress tests agree within the luck of the draw: repl
 
 import pytest
 
-from corpora.concept import ConceptData, load
-from corpora.errors import CorpusError
-from corpora.wordnet_files import locate
+from corpora.concept.corpus import ConceptData, load
+from corpora.sources.wordnet_files import locate
+from corpora.store.errors import CorpusError
 from evaluators.concept_tasks import TASKS
 from evaluators.tasks import evaluate
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.pairs_rows import Pairs, PairTask
+from corpora.difficulty.rows import Pairs, PairTask
 from evaluators.headroom import headroom, measured
 from evaluators.metrics import aggregate
 from evaluators.pair_similarity import bounded_ranks, metric_names, pair_metrics, vector_ranks

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from corpora.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
+from corpora.store.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
 from evaluators.concept_tasks import TASKS
 from evaluators.metrics import aggregate
 from evaluators.tasks import evaluate, headlines, metric_names

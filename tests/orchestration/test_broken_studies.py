@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from corpora.concept import ConceptData, load
-from corpora.errors import CorpusError
-from corpora.wordnet_files import DEBIAN
+from corpora.concept.corpus import ConceptData, load
+from corpora.sources.wordnet_files import DEBIAN
+from corpora.store.errors import CorpusError
 from orchestration.cli import WRONG_REQUEST, main
 from tests.tiny import tiny_backbone
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from corpora.errors import CorpusError
+from corpora.store.errors import CorpusError
 from orchestration.errors import StudyError
 from orchestration.lane import Problem, problem
 from trainers.backbones import resolve_backbone

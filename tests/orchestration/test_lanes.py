@@ -90,7 +90,7 @@ def entries_at_first(run: Run) -> bool:
 
 def raising(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     """Raises the named error: at the first attempt, or always."""
-    from corpora.errors import CorpusError
+    from corpora.store.errors import CorpusError
 
     for run in job.runs:
         if entries_at_first(run) or run.settings["always"]:

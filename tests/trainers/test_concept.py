@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from corpora.records import ConceptCorpus, Negatives, Ragged
+from corpora.store.records import ConceptCorpus, Negatives, Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses

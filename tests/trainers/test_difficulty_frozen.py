@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from corpora.errors import CorpusError
-from corpora.pairs import PairData
-from corpora.pairs_rows import Pairs, PairTask, pair_sha256
+from corpora.difficulty.pairs import PairData
+from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.store.errors import CorpusError
 from evaluators.pair_similarity import pair_metrics
 from tests.tiny import WORDS, tiny_backbone
 from trainers.difficulty import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.pairs import PairData, load_task
+from corpora.difficulty.pairs import PairData, load_task
 from evaluators.headroom import Headroom, headroom
 from evaluators.metrics import spearman
 from trainers.difficulty_data import TaskData, prepared

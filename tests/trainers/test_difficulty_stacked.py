@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from corpora.errors import CorpusError
-from corpora.pairs_rows import Pairs, PairTask
+from corpora.difficulty.rows import Pairs, PairTask
+from corpora.store.errors import CorpusError
 from evaluators.pair_similarity import pair_metrics
 from evaluators.scores import Score
 from trainers.difficulty import FORMS, UNTRAINED, Settings, defining, isolating

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.occurrences import Occurrence
+from corpora.sources.occurrences import Occurrence
 from tests.trainers.tokenizers_of_every_kind import KINDS, tokenizer_of
 from trainers.batches import Tokens
 from trainers.marking import TAGS, add_tags, bare, mark, tokens_around

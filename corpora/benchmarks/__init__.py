@@ -1,0 +1,1 @@
+"""Evaluation sets as they are published, one file each."""

@@ -1,0 +1,183 @@
+"""The SPCD its authors published (gabrielloiseau/CALE-SPCD on the hub), or a folder in the hub's form.
+
+    rows, pairs = spcd_of(read("gabrielloiseau/CALE-SPCD"), lexicon)
+
+A row is a pair: two sentences with the target written `<t>word</t>`, both lemmas, both synsets (`say.v.01`,
+`v01009258` or `01009258-v`) and a label. COLUMNS lists the names that each column may have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpora.cale.records import SPLITS, Pairs, Tagged
+from corpora.cale.spcd import concept_of
+from corpora.sources.occurrences import Occurrence
+from corpora.sources.wordnet import Synset, Wordnet
+from corpora.store.errors import CorpusError
+
+log = logging.getLogger(__name__)
+
+
+class Row(NamedTuple):
+    """A published pair as it is written."""
+
+    sentence1: str
+    lemma1: str
+    synset1: str
+    sentence2: str
+    lemma2: str
+    synset2: str
+    label: int
+
+
+COLUMNS = {
+    "sentence1": ("sentence1", "sentence_1", "text1", "text_1", "context1", "context_1"),
+    "lemma1": ("lemma1", "lemma_1", "word1", "word_1", "target1", "target_1"),
+    "synset1": ("synset1", "synset_1", "concept1", "concept_1", "sense1", "sense_1"),
+    "label": ("label", "labels", "score", "same_concept"),
+}
+COLUMNS |= {
+    role.replace("1", "2"): tuple(name.replace("1", "2") for name in names) for role, names in COLUMNS.items()
+}
+HUB_SPLITS = {"train": ("train",), "val": ("validation", "val", "dev"), "test": ("test",)}
+_MARK = re.compile(r"<t>\s*(.*?)\s*</t>")
+_NAMES = (
+    re.compile(r"(?P<pos>[nvars])(?P<offset>\d{8})"),
+    re.compile(r"(?P<offset>\d{8})-(?P<pos>[nvars])"),
+    re.compile(r"(?P<lemma>.+)\.(?P<pos>[nvars])\.(?P<number>\d+)"),
+)
+
+
+def read(source: str) -> dict[str, list[Row]]:
+    """The rows of train, val and test, in their order. CorpusError when data, a split or a column is missing."""
+    from datasets import load_dataset, load_from_disk
+
+    folder = Path(source).expanduser()
+    try:
+        if (folder / "dataset_dict.json").exists():
+            splits: Mapping[str, Any] = load_from_disk(str(folder))
+        else:
+            splits = load_dataset(str(folder) if folder.is_dir() else source)
+    except Exception as error:
+        raise CorpusError(
+            f"corpora: data.spcd = {source!r}: {type(error).__name__}: {str(error).splitlines()[0]}\n"
+            "  accepted: a data set on the hub (gabrielloiseau/CALE-SPCD), or a folder in its form"
+        ) from error
+    rows = {}
+    for split, names in HUB_SPLITS.items():
+        name = next((name for name in names if name in splits), None)
+        if name is None:
+            raise CorpusError(
+                f"corpora: {source} has no split for {split}; it has {', '.join(splits)}\n"
+                f"  accepted: {', '.join(names)}"
+            )
+        columns = [_column(splits[name], role, f"{source}, split {name}") for role in Row._fields]
+        rows[split] = [Row(*values) for values in zip(*columns, strict=True)]
+    return rows
+
+
+def digest_of(rows: Mapping[str, Iterable[Row]]) -> str:
+    """sha256 of all rows in order: the same for the hub and for a copy of it."""
+    whole = hashlib.sha256()
+    for split, published in rows.items():
+        for row in published:
+            whole.update(repr((split, *row)).encode())
+    return whole.hexdigest()
+
+
+def spcd_of(rows: Mapping[str, Iterable[Row]], lexicon: Wordnet) -> tuple[list[Tagged], dict[str, Pairs]]:
+    """Occurrences, named by their place, and the pairs of them. CorpusError names the row that cannot be.
+
+    An occurrence belongs to the split in which it is an anchor, one that is only a partner to the first it is in.
+    A pair that is repeated in its split is kept once.
+    """
+    chosen: dict[str, list[tuple[Tagged, Tagged]]] = {}
+    split_of: dict[Tagged, str] = {}
+    for split, published in rows.items():
+        chosen[split] = [
+            _pair(row, lexicon, f"corpora: SPCD, split {split}, row {number}")
+            for number, row in enumerate(published)
+        ]
+        for _, partner in chosen[split]:
+            split_of.setdefault(partner, split)
+    for split, pairs in chosen.items():
+        split_of |= {anchor: split for anchor, _ in pairs}
+    order = sorted(split_of, key=lambda side: (side.occurrence.text, side.occurrence.start, *side[2:4]))
+    places = {side: place for place, side in enumerate(order)}
+    tagged = [side._replace(id=f"spcd:{place:06d}", split=split_of[side]) for side, place in places.items()]
+    kept = {split: _indexed(chosen[split], places) for split in SPLITS}
+    for split, pairs_of_split in kept.items():
+        if repeats := len(chosen[split]) - len(pairs_of_split):
+            log.info("corpora: SPCD, split %s: %d repeated pairs left out", split, repeats)
+    return tagged, kept
+
+
+def _column(table: Any, role: str, at: str) -> list[Any]:
+    for name in COLUMNS[role]:
+        if name in table.column_names:
+            return list(table[name])
+    raise CorpusError(
+        f"corpora: {at}: no column for {role}; it has {', '.join(table.column_names)}\n"
+        f"  accepted: {', '.join(COLUMNS[role])}"
+    )
+
+
+def _pair(row: Row, lexicon: Wordnet, at: str) -> tuple[Tagged, Tagged]:
+    anchor = _side(row.sentence1, row.lemma1, row.synset1, lexicon, at)
+    partner = _side(row.sentence2, row.lemma2, row.synset2, lexicon, at)
+    if bool(row.label) != (anchor.concept == partner.concept):
+        raise CorpusError(
+            f"{at}: label {row.label!r} with the synsets {row.synset1!r} and {row.synset2!r}\n"
+            "  accepted: 1 for equal synsets, 0 for others"
+        )
+    return anchor, partner
+
+
+def _side(sentence: str, lemma: str, written: str, lexicon: Wordnet, at: str) -> Tagged:
+    marks = list(_MARK.finditer(sentence))
+    if len(marks) != 1 or not marks[0][1]:
+        raise CorpusError(f"{at}: {sentence!r}\n  accepted: a sentence with one target, written <t>word</t>")
+    start, end = marks[0].span()
+    word = marks[0][1]
+    occurrence = Occurrence(sentence[:start] + word + sentence[end:], start, start + len(word), lemma.lower())
+    synset = _synset(written, lexicon)
+    if synset is None:
+        raise CorpusError(
+            f"{at}: synset {written!r} is not in WordNet 3.0\n  accepted: say.v.01, v01009258, 01009258-v"
+        )
+    return Tagged("", occurrence, concept_of(synset), synset.pos, synset.lexname)
+
+
+def _synset(written: str, lexicon: Wordnet) -> Synset | None:
+    for form in _NAMES:
+        if match := form.fullmatch(written):
+            parts = match.groupdict()
+            pos = parts["pos"].replace("s", "a")
+            if "offset" in parts:
+                return lexicon.synsets.get(f"{parts['offset']}-{pos}")
+            senses = lexicon.senses.get((parts["lemma"].lower(), pos), ())
+            number = int(parts["number"])
+            return lexicon.synsets[senses[number - 1]] if 0 < number <= len(senses) else None
+    return None
+
+
+def _indexed(pairs: Iterable[tuple[Tagged, Tagged]], places: Mapping[Tagged, int]) -> Pairs:
+    """Distinct pairs as places, with their category: 0 to 3 from two questions, another concept? another lemma?"""
+    table = sorted({
+        (
+            places[anchor],
+            2 * (anchor.concept != partner.concept) + (anchor.occurrence.lemma != partner.occurrence.lemma),
+            places[partner],
+        )
+        for anchor, partner in pairs
+    })  # fmt: skip
+    anchor, category, partner = np.array(table, np.int32).reshape(-1, 3).T
+    return Pairs(anchor.copy(), partner.copy(), category.astype(np.uint8))

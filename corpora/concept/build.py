@@ -1,0 +1,180 @@
+"""Builds the concept corpus: WordNet -> masked definitions -> splits -> training rows, negatives, stress tests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.concept.masking import masker
+from corpora.concept.negatives import Facts, HardNegatives, NegativeSettings, pool_of
+from corpora.concept.splits import KEPT_WORDS, Splits, split_of
+from corpora.concept.tables import BuiltCorpus
+from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
+from corpora.sources.texts import norm, normdef, word_count
+from corpora.sources.wordnet import Synset, Wordnet
+from corpora.store.records import KINDS, RULES, EvalSplit, Negatives, PairRows, Ragged, StressRow
+
+if TYPE_CHECKING:
+    from corpora.concept.corpus import ConceptData
+
+
+class Numbers:
+    """Gives every name the next whole number on first sight."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {}
+
+    def __call__(self, name: str) -> int:
+        return self.of.setdefault(name, len(self.of))
+
+
+def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
+    """Everything from the lexicon; the same lexicon and settings give the same bytes."""
+    mask = masker(lexicon, derivations=data.mask_derivations, mask_token=data.mask_token)
+    masked = {synset.id: mask(synset, synset.lemmas) for synset in lexicon.synsets.values()}
+    splits = split_of(
+        lexicon.synsets, masked, seed=data.split_seed, n_hh=data.n_hh, n_id=data.n_id, n_dev=data.n_dev
+    )
+
+    def row_text(synset: Synset, lemma: str) -> str:
+        return masked[synset.id] if data.mask_scope == "synset" else mask(synset, (lemma,))
+
+    synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
+    facts = Facts(lexicon)
+    settings = _negative_settings(data)
+    text, name = Numbers(), Numbers()
+    ids_of = _surface_ids(lexicon.synsets, name)
+    syn = _columns("syn", synonyms, text, (_synonym_ids(row, ids_of, name) for row in synonyms))
+    t2d = _columns("t2d", definitions, text, (_definition_ids(row, ids_of, name) for row in definitions))
+    negatives = _training_negatives(definitions, masked, splits, facts, settings, text)
+    evaluated = {"dev": splits.dev, "id": splits.id[: data.test_concepts], "hh": splits.hh}
+    held = {
+        which: eval_split(which, concepts, lexicon.synsets, masked, facts, settings, data.stress_concepts)
+        for which, concepts in evaluated.items()
+    }
+    return BuiltCorpus(list(text.of), syn, t2d, negatives, held)
+
+
+def training_rows(
+    synsets: Mapping[str, Synset], splits: Splits, row_text: Callable[[Synset, str], str]
+) -> tuple[list[SynonymRow], list[DefinitionRow]]:
+    """The synonym and definition rows that hold nothing held out: no concept, no surface, no wording."""
+    synonyms = [row for row in synonym_rows(synsets.values()) if splits.allow(row.concept, (row.left, row.right))]
+    definitions = [
+        row
+        for row in definition_rows(synsets.values(), row_text)
+        if splits.allow(row.concept, (row.term,), (row.definition, synsets[row.concept].definition))
+    ]
+    return synonyms, definitions
+
+
+def eval_split(
+    name: str,
+    concepts: Sequence[str],
+    synsets: Mapping[str, Synset],
+    masked: Mapping[str, str],
+    facts: Facts,
+    settings: NegativeSettings,
+    stress_concepts: int | None,
+) -> EvalSplit:
+    """Held-out concepts as terms, candidate definitions, gold by text, and stress rows.
+
+    A concept whose masked definition keeps fewer than two words has no row. Replacements in the stress rows
+    come from this split's own definitions.
+    """
+    told = [concept for concept in concepts if word_count(masked[concept]) >= KEPT_WORDS]
+    term, definition = Numbers(), Numbers()
+    gold: dict[int, list[int]] = defaultdict(list)
+    carriers: dict[int, list[str]] = defaultdict(list)
+    for concept in told:
+        place = definition(masked[concept])
+        carriers[place].append(concept)
+        for surface in dict.fromkeys(norm(lemma) for lemma in synsets[concept].lemmas):
+            listed = gold[term(surface)]
+            if place not in listed:
+                listed.append(place)
+    rows = ((concept, lemma) for concept in told for lemma in synsets[concept].lemmas)
+    negatives = HardNegatives(facts, pool_of(rows, masked, facts), settings)
+    stressed = (
+        StressRow(concept, norm(first), masked[concept], negative.rule, negative.kind, negative.text)
+        for concept in told[:stress_concepts]
+        for first in synsets[concept].lemmas[:1]
+        for negative in negatives.of(concept, first, masked[concept])
+    )
+    return EvalSplit(
+        name=name,
+        terms=tuple(term.of),
+        definitions=tuple(definition.of),
+        gold=tuple(tuple(gold[number]) for number in range(len(gold))),
+        concept_of_definition=tuple(tuple(carriers[number]) for number in range(len(carriers))),
+        stress=tuple(stressed),
+    )
+
+
+def _negative_settings(data: ConceptData) -> NegativeSettings:
+    shared: dict[str, Any] = {
+        field.name: getattr(data, field.name) for field in fields(NegativeSettings) if field.name != "seed"
+    }
+    return NegativeSettings(seed=data.negatives_seed, **shared)
+
+
+def _surface_ids(synsets: Mapping[str, Synset], name: Numbers) -> Callable[[str], frozenset[int]]:
+    """A function term -> the ids of its surface and of every synset that has it, any sense, any part of speech."""
+    holders: dict[str, set[str]] = defaultdict(set)
+    for synset in synsets.values():
+        for lemma in synset.lemmas:
+            holders[norm(lemma)].add(synset.id)
+
+    @cache
+    def ids(term: str) -> frozenset[int]:
+        surface = norm(term)
+        return frozenset([name(f"t:{surface}"), *map(name, sorted(holders[surface]))])
+
+    return ids
+
+
+def _synonym_ids(row: SynonymRow, ids_of: Callable[[str], frozenset[int]], name: Numbers) -> list[int]:
+    return sorted(ids_of(row.left) | ids_of(row.right) | {name(row.concept)})
+
+
+def _definition_ids(row: DefinitionRow, ids_of: Callable[[str], frozenset[int]], name: Numbers) -> list[int]:
+    return sorted(ids_of(row.term) | {name(row.concept), name(f"d:{normdef(row.definition)}")})
+
+
+def _columns(
+    view: str, rows: Sequence[SynonymRow | DefinitionRow], text: Numbers, ids: Iterator[list[int]]
+) -> PairRows:
+    left = np.fromiter((text(row[1]) for row in rows), np.int32, count=len(rows))
+    right = np.fromiter((text(row[2]) for row in rows), np.int32, count=len(rows))
+    return PairRows(view, left, right, Ragged.of(ids))
+
+
+def _training_negatives(
+    rows: Sequence[DefinitionRow],
+    masked: Mapping[str, str],
+    splits: Splits,
+    facts: Facts,
+    settings: NegativeSettings,
+    text: Numbers,
+) -> Negatives:
+    """Every rule's negative for every row; replacements come from the concepts of these rows alone.
+
+    An edit may happen on a held-out definition (the antonym of "enter a computer" is that of log-out): it is
+    dropped, or training would push a test definition away.
+    """
+    negatives = HardNegatives(facts, pool_of(((row.concept, row.term) for row in rows), masked, facts), settings)
+    is_held_out = cache(lambda text: normdef(text) in splits.wordings)
+    texts: list[list[int]] = []
+    rules, kinds = bytearray(), bytearray()
+    for row in rows:
+        every = negatives.of(row.concept, row.term, row.definition)
+        made = [negative for negative in every if not is_held_out(negative.text)]
+        texts.append([text(negative.text) for negative in made])
+        rules.extend(RULES.index(negative.rule) for negative in made)
+        kinds.extend(KINDS.index(negative.kind) for negative in made)
+    return Negatives(Ragged.of(texts), np.frombuffer(rules, np.uint8), np.frombuffer(kinds, np.uint8))

@@ -1,0 +1,78 @@
+"""Held-out concepts and what they take out of training (CONCEPT, section 4, "decontaminated splits").
+
+A synset filter alone leaks: another sense of a held-out word would still train the same string. So every row
+with a held-out surface leaves training, on either side, and so does every row with a held-out wording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from corpora.sources.texts import keyed, norm, normdef, word_count
+from corpora.sources.wordnet import Synset
+
+HH_WORDS = 3  # a definition shorter than this is no test of a frequent concept
+KEPT_WORDS = 2  # a masked definition shorter than this says nothing
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Held-out synset ids per split, in their order of choice, and what must not occur in training.
+
+    surfaces: of every lemma held out. wordings: of every definition held out, with and without its terms.
+    """
+
+    hh: tuple[str, ...]
+    id: tuple[str, ...]
+    dev: tuple[str, ...]
+    surfaces: frozenset[str]
+    wordings: frozenset[str]
+
+    @cached_property
+    def concepts(self) -> frozenset[str]:
+        return frozenset(self.hh + self.id + self.dev)
+
+    def allow(self, concept: str, terms: Sequence[str], definitions: Sequence[str] = ()) -> bool:
+        """Whether a row of this concept, with these term-like sides and definitions, may be trained on."""
+        return (
+            concept not in self.concepts
+            and self.surfaces.isdisjoint(map(norm, terms))
+            and self.wordings.isdisjoint(map(normdef, definitions))
+        )
+
+
+def split_of(
+    synsets: Mapping[str, Synset], masked: Mapping[str, str], *, seed: int, n_hh: int, n_id: int, n_dev: int
+) -> Splits:
+    """The most frequent synsets as head-holdout, then a keyed draw for the in-domain test and for dev.
+
+    masked: synset id -> definition without its terms. Ties in frequency go by id; the seed moves the in-domain
+    test and dev, never the head-holdout.
+    """
+    wordy = (synset for synset in synsets.values() if word_count(synset.definition) >= HH_WORDS)
+    hh = [synset.id for synset in sorted(wordy, key=lambda synset: (-synset.frequency, synset.id))[:n_hh]]
+    taken = surfaces_of(hh, synsets)
+    free = (
+        synset.id
+        for synset in synsets.values()
+        if taken.isdisjoint(map(norm, synset.lemmas)) and word_count(masked[synset.id]) >= KEPT_WORDS
+    )
+    drawn = sorted(free, key=lambda identifier: (keyed(seed, "split", identifier), identifier))[: n_id + n_dev]
+    held_out = hh + drawn
+    return Splits(
+        hh=tuple(hh),
+        id=tuple(drawn[:n_id]),
+        dev=tuple(drawn[n_id:]),
+        surfaces=surfaces_of(held_out, synsets),
+        wordings=frozenset(
+            normdef(text)
+            for identifier in held_out
+            for text in (masked[identifier], synsets[identifier].definition)
+        ),
+    )
+
+
+def surfaces_of(identifiers: Sequence[str], synsets: Mapping[str, Synset]) -> frozenset[str]:
+    return frozenset(norm(lemma) for identifier in identifiers for lemma in synsets[identifier].lemmas)

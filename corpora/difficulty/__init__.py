@@ -1,0 +1,1 @@
+"""The corpus of the difficulty family: sentence pairs with a graded similarity."""

@@ -1,0 +1,159 @@
+"""Sentence pairs with a similarity between 0 and 1: STS-B, MRPC, QQP and PAWS, capped and named by their rows.
+
+A task's rows come in file order. `first` caps keep the order's beginning: on STS-B, whose files are grouped by
+genre, the first 2,000 training rows are captions only. `hash` caps keep a mixed sample that is the same on every
+machine. Never compare figures across caps: the frozen baseline alone moves from .87 to .90 on STS-B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.difficulty.sources import raw_splits
+from corpora.store.cache import digest_of, key_of
+from corpora.store.errors import CorpusError
+
+GRADED = {"stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offline": False}
+TASKS = tuple(GRADED)
+STANDIN = "token_match_standin"
+HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
+SELECTION = 1 / 3  # of the training pairs decide a search
+WITH_FINAL_TEST = ("stsb", "mrpc")  # tasks whose own labelled test split may decide a study
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairData:
+    """The `data:` block of a difficulty study.
+
+    path: a folder to look in first, one of the published text formats or the hub's.
+    final_eval: tasks that are evaluated on their test split instead of validation.
+    judge: who defines the hardness target of the judge-gated arms: `none`, `token_match_standin` (an offline
+    stand-in, not a cross-encoder), `scores_file`, or the name or folder of a cross-encoder.
+    judge_saw: data sets whose labels the judge was trained on; a claim on such a task carries a warning.
+    scores_file: TSV of `a, b, score` or `pair_sha256, score`.
+    prompt: text put before every sentence when it is encoded.
+    max_length: tokens kept of a sentence; absent, the encoder's own limit.
+    """
+
+    tasks: tuple[str, ...] = ("stsb", "mrpc", "paws_offline")
+    cap_mode: Literal["first", "hash"] = "first"
+    train_cap: int = 4000
+    eval_cap: int = 1500
+    path: str | None = None
+    final_eval: tuple[str, ...] = ()
+    judge: str = "none"
+    judge_saw: tuple[str, ...] = ()
+    judge_symmetric: bool = False
+    scores_file: str | None = None
+    prompt: str | None = None
+    max_length: int | None = None
+
+
+def load_task(name: str, data: PairData) -> PairTask:
+    """One task of the data block, read and capped. STS-B trains without the offline judge's rows.
+
+    Raises CorpusError for an unknown task, a cap below 2, a test split that must not be used, or missing files.
+    """
+    check(data)
+    if name not in GRADED:
+        raise CorpusError(f"data.tasks: {name!r} is not a task; accepted: {', '.join(TASKS)}")
+    on_test = name in data.final_eval
+    train, evaluation, source = raw_splits(name, test=on_test, path=data.path)
+    if name == "stsb" and data.judge == STANDIN:
+        own = set(held_out(train))
+        train = train.take([row for row in range(len(train)) if row not in own])
+        source += f"; {len(own)} training rows belong to the judge"
+    return PairTask(
+        name,
+        GRADED[name],
+        capped(train, data.train_cap, data.cap_mode),
+        capped(evaluation, data.eval_cap, data.cap_mode),
+        "test" if on_test else "validation",
+        source,
+    )
+
+
+def for_selection(task: PairTask) -> PairTask:
+    """The task for choosing settings: a third of its TRAINING pairs, by a hash of their text, is evaluated on.
+
+    The rest trains; the evaluation split is not looked at. The name gains `dev/`. Sentences may be in both parts.
+    """
+    names = [pair_sha256(a, b) for a, b in zip(task.train.a, task.train.b, strict=True)]
+    chosen = [row for row, name in enumerate(names) if int(name[8:16], 16) / 2**32 < SELECTION]
+    kept = sorted(set(range(len(names))) - set(chosen))
+    evaluation = task.train.take(chosen)
+    return PairTask(f"dev/{task.name}", task.graded, task.train.take(kept), evaluation, "selection", task.source)
+
+
+def held_out(pairs: Pairs) -> list[int]:
+    """Rows of the STS-B training split that belong to the offline judge: about 30 %, by a hash of their text."""
+    hashes = (pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+    return [row for row, name in enumerate(hashes) if int(name[:8], 16) / 2**32 < HELD_OUT]
+
+
+def standin_pairs(data: PairData) -> Pairs:
+    """What the offline judge learns from: held-out STS-B training rows that share no sentence with other rows.
+
+    Other rows are the rest of training, validation and test. Rows from MSRpar are left out as well: they are
+    MRPC's pairs with graded scores, and a judge that read them has seen MRPC. CorpusError when STS-B is missing.
+    """
+    train, validation, _ = raw_splits("stsb", test=False, path=data.path)
+    _, test, _ = raw_splits("stsb", test=True, path=data.path)
+    own = set(held_out(train))
+    others = train.take([row for row in range(len(train)) if row not in own])
+    seen = {text for split in (others, validation, test) for text in (*split.a, *split.b)}
+    return train.take([
+        row
+        for row in sorted(own)
+        if train.a[row] not in seen and train.b[row] not in seen and not train.ids[row].startswith("MSRpar:")
+    ])  # fmt: skip
+
+
+def check(data: PairData) -> None:
+    """CorpusError naming every field of the block that cannot be."""
+    wrong = [f"data.tasks: {name!r}; accepted: {', '.join(TASKS)}" for name in data.tasks if name not in GRADED]
+    wrong += [
+        f"data.final_eval: {name!r}; accepted: {', '.join(WITH_FINAL_TEST)}"
+        for name in data.final_eval
+        if name not in WITH_FINAL_TEST
+    ]
+    wrong += [
+        f"data.{field_} = {value}; accepted: a whole number from 2"
+        for field_, value in (("train_cap", data.train_cap), ("eval_cap", data.eval_cap))
+        if value < 2
+    ]
+    if data.cap_mode not in ("first", "hash"):
+        wrong.append(f"data.cap_mode = {data.cap_mode!r}; accepted: first, hash")
+    if (data.judge == "scores_file") != (data.scores_file is not None):
+        wrong.append("data.scores_file goes with data.judge: scores_file, and neither without the other")
+    if wrong:
+        raise CorpusError("\n".join(wrong))
+
+
+def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:
+    """At most `cap` rows, in file order: the first ones, or those with the smallest sha256 of `a TAB b`."""
+    if mode == "first" or len(pairs) <= cap:
+        return pairs.take(range(min(cap, len(pairs))))
+    keys = [pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)]
+    return pairs.take(sorted(sorted(range(len(keys)), key=keys.__getitem__)[:cap]))
+
+
+def fingerprint(data: PairData) -> str:
+    """sha256 over all that decides rows, vectors and targets of a data block, the encoder's weights apart.
+
+    Raises CorpusError when a task or the file of scores is missing.
+    """
+    scores = None
+    if data.scores_file is not None:
+        path = Path(data.scores_file).expanduser()
+        if not path.is_file():
+            raise CorpusError(f"data.scores_file: {path} is missing; accepted: a TSV of a, b, score")
+        scores = digest_of(path)
+    judge = [data.judge, data.judge_symmetric, scores]
+    if data.judge == STANDIN:
+        judge.append(standin_pairs(data).sha256())
+    tasks = [load_task(name, data).fingerprint() for name in data.tasks]
+    return key_of({"tasks": tasks, "judge": judge, "prompt": data.prompt, "max_length": data.max_length})

@@ -1,0 +1,1 @@
+"""Published lexicons and texts as typed records: WordNet, SemCor, English word lists, words in sentences."""

@@ -1,0 +1,95 @@
+"""Folders named after what they were built from: built once, published whole, checked on every use."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from corpora.store.durable import flush, flush_tree
+
+log = logging.getLogger(__name__)
+MANIFEST = "manifest.json"
+
+
+def cache_folder() -> Path:
+    """Where built corpora are kept: $SEMRAY_CACHE, else ~/.cache/semray."""
+    named = os.environ.get("SEMRAY_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "semray"
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON of what defines an entry."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dict[str, str]]:
+    """The folder of this key and the sha256 of each of its files, built by `build(folder)` when absent.
+
+    Of several processes that ask at once one builds and the others wait. A folder appears under its name
+    only when complete; one whose files no longer match its manifest is set aside (kept, renamed) and rebuilt.
+    """
+    shelf = cache_folder() / name
+    shelf.mkdir(parents=True, exist_ok=True)
+    place = shelf / key
+    digests = _verified(place)
+    if digests is None:
+        with _locked(shelf / f"{key}.lock"):
+            digests = _verified(place)  # another process may have built it while we waited
+            if digests is None:
+                _set_aside(place)
+                digests = _built(place, build)
+    return place, digests
+
+
+def _verified(place: Path) -> dict[str, str] | None:
+    """The manifest, or None when the folder is absent or a file is missing, cut or changed."""
+    try:
+        digests = json.loads((place / MANIFEST).read_text())
+        whole = all(digest_of(place / file) == digest for file, digest in digests.items())
+    except (OSError, ValueError, AttributeError):
+        return None
+    return digests if whole else None
+
+
+def _set_aside(place: Path) -> None:
+    if place.exists():
+        aside = place.with_name(f"{place.name}.broken-{time.time_ns()}")
+        place.rename(aside)
+        log.warning("corpora: %s does not match its manifest; kept as %s and built again", place, aside.name)
+
+
+def _built(place: Path, build: Callable[[Path], None]) -> dict[str, str]:
+    draft = place.with_name(f"{place.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # left by a process that died; we hold the lock
+    draft.mkdir()
+    try:
+        build(draft)
+        digests = {path.name: digest_of(path) for path in sorted(draft.iterdir())}
+        (draft / MANIFEST).write_text(json.dumps(digests, indent=1))
+        flush_tree(draft)
+        draft.rename(place)
+        flush(place.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return digests
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # released when the file closes, also if we die
+        yield
