@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from tables import save
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.cluster import connected
 from orchestration.lanes import WARM, Event, LaneReady, RunFinished, launch
 from orchestration.ledger import Ledger

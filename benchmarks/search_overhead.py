@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tables import save
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.events import Event, RunFinished
 from orchestration.lanes import launch
 from orchestration.ledger import Ledger

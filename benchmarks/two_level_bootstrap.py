@@ -3,7 +3,7 @@
     python benchmarks/two_level_bootstrap.py [--resamples 10000] [--workers 2]
 
 The peer is the plain loop: draw seeds and items, repeat the drawn items, compute the metric of every drawn
-seed and arm anew (mid-ranks by numpy, as `evaluators.metrics` does). It is timed on a few resamples and
+seed and arm anew (mid-ranks by numpy, as `item_metrics` does). It is timed on a few resamples and
 extrapolated, because the whole takes hours.
 """
 
@@ -17,10 +17,10 @@ import time
 import numpy as np
 from tables import save
 
-from evaluators.comparisons import ItemScores
-from evaluators.item_bootstrap import two_level
-from evaluators.metrics import aggregate
-from evaluators.scores import Aggregate
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.metrics.scores import Aggregate
+from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.item_bootstrap import two_level
 
 SIZES = (1_500, 2_000, 3_000, 4_500, 5_000, 7_000, 9_000)
 SEEDS = 10

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tables import RESULTS, save
 
-from evaluators.item_bootstrap import resampled_deltas
-from evaluators.item_tests import closed_form_variance, crossed_t, resampled_variance
-from evaluators.metrics import aggregate
-from evaluators.scores import Aggregate
-from evaluators.significance import Claim, ItemScores, PairedSeeds, Sequential, judge
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.metrics.scores import Aggregate
+from evaluators.significance.item_bootstrap import resampled_deltas
+from evaluators.significance.item_tests import closed_form_variance, crossed_t, resampled_variance
+from evaluators.significance.judge import Claim, ItemScores, PairedSeeds, Sequential, judge
 
 QUALITY = (0.70, 0.65)  # of treatment and control
 SEED_SD = {"items dominate": 0.003, "both": 0.02, "seeds dominate": 0.06}

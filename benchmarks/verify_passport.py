@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tables import save
 
-from evaluators.metrics import score_of_items
+from evaluators.metrics.item_metrics import score_of_items
 from orchestration.ledger import Ledger
 from orchestration.passport import verify, write_passport
 from orchestration.plan import Facts, plan

@@ -19,7 +19,7 @@ from orchestration.names import NAME_WORDS, is_path_component
 from orchestration.run import Result, Run
 
 if TYPE_CHECKING:
-    from evaluators.scores import Aggregate, Score
+    from evaluators.metrics.scores import Aggregate, Score
     from trainers.world import Progress
 
 ITEMS = pa.schema(
@@ -42,7 +42,7 @@ class LedgerError(StudyError):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One figure of a run. aggregate as in `evaluators.scores.Score`; value is nan where it has none."""
+    """One figure of a run. aggregate as in `evaluators.metrics.scores.Score`; value is nan where it has none."""
 
     value: float
     aggregate: Aggregate | None

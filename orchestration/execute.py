@@ -13,7 +13,7 @@ from orchestration.run import Job, Result, Run, built
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from evaluators.tasks import Table
+    from evaluators.tasks.task import Table
     from trainers.world import World
 
 
@@ -42,7 +42,7 @@ def _train_encoders(
     runs: Sequence[Run],
     world: World,
 ) -> Iterator[tuple[Run, Result]]:
-    from evaluators.tasks import evaluate
+    from evaluators.tasks.task import evaluate
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone
 
@@ -69,7 +69,7 @@ def _train_encoders(
 
 def _look(tasks: Table, named: Sequence[str], corpus: Any, encoder: Any) -> dict[str, float]:
     """The figures of an encoder in its training, on development data alone."""
-    from evaluators.tasks import evaluate
+    from evaluators.tasks.task import evaluate
 
     dev = [name for name in named if name.startswith("dev/")]
     return {score.metric: score.value for score in evaluate(tasks, dev, corpus, encoder.encode)}

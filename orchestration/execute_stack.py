@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
     """Embed and judge once, train every run of the job together, yield each result."""
     from corpora.difficulty.pairs import PairData
-    from evaluators.pair_similarity import ISOLATING, pair_metrics
+    from evaluators.tasks.pair_similarity import ISOLATING, pair_metrics
     from orchestration.headrooms import look
     from orchestration.sources import check_sources
     from trainers.backbones import resolve_backbone

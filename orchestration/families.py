@@ -55,9 +55,9 @@ class Family:
 
 def _cale() -> Family:
     from corpora.cale.corpus import SIZES, CaleData, fingerprint, load
-    from evaluators.cale_tasks import TASKS
-    from evaluators.concept_differentiation import distance_metrics
-    from evaluators.tasks import headlines, metric_names
+    from evaluators.metrics.concept_differentiation import distance_metrics
+    from evaluators.tasks.cale import TASKS
+    from evaluators.tasks.task import headlines, metric_names
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_metrics
     from orchestration.readiness_cale import check_claims, check_pairs, check_target_layers
@@ -88,8 +88,8 @@ def _cale() -> Family:
 
 def _concept() -> Family:
     from corpora.concept.corpus import ConceptData, fingerprint, load
-    from evaluators.concept_tasks import TASKS
-    from evaluators.tasks import headlines, metric_names
+    from evaluators.tasks.concept import TASKS
+    from evaluators.tasks.task import headlines, metric_names
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_batches, check_layers, check_metrics
     from search_spaces.concept import SPACE
@@ -117,7 +117,7 @@ def _concept() -> Family:
 
 def _difficulty() -> Family:
     from corpora.difficulty.pairs import PairData, load_task
-    from evaluators.pair_similarity import TASKS, headlines, metric_names
+    from evaluators.tasks.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE
     from trainers import difficulty

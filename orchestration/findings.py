@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from evaluators.across_tasks import Summary
-    from evaluators.significance import Verdict
+    from evaluators.significance.across_tasks import Summary
+    from evaluators.significance.judge import Verdict
     from orchestration.plots import Picture
     from orchestration.report_across import Compared
 

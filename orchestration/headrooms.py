@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaluators.headroom import Headroom
+    from evaluators.metrics.headroom import Headroom
     from trainers.difficulty_data import TaskData
 
 
@@ -19,7 +19,7 @@ def headrooms(data: Mapping[str, Any], backbone: str) -> list[Headroom]:
 
 def look(data: TaskData) -> Headroom:
     """The headroom of one task, with the judge's doubt among the signals where there is a judge."""
-    from evaluators.headroom import headroom
+    from evaluators.metrics.headroom import headroom
 
     doubts = data.evaluation.candidate_targets()
     return headroom(data.task, data.evaluation.anchor, doubts, data.train.candidate_targets())

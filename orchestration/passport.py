@@ -111,7 +111,7 @@ def _check(name: str, folder: Path) -> Check:
 
 def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:
     """Metrics that are not the aggregate of their items."""
-    from evaluators.metrics import aggregate
+    from evaluators.metrics.item_metrics import aggregate
 
     held = ledger.ids()
     for run in {run.id: run for run in runs if run.id in held}.values():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from evaluators.verdicts import Verdict
+    from evaluators.significance.verdict import Verdict
     from orchestration.findings import Distribution, Finding, Findings, RunRow
 
 INK, FAINT, PAPER = "#1b1f24", "#8a9099", "#fdfdfc"  # replaced by the page's variables in the SVG

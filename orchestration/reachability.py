@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluators.power import Aim
+    from evaluators.significance.power import Aim
     from orchestration.plan import Plan
     from orchestration.schema import Comparison
 
@@ -72,8 +72,8 @@ def reachability(plan: Plan, metrics: Metrics | None = None) -> tuple[Reach, ...
 
 
 def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, metrics: Metrics) -> Reach:
-    from evaluators.power import reachable, smallest_effect
-    from evaluators.sequential import smallest_anytime_p
+    from evaluators.significance.power import reachable, smallest_effect
+    from evaluators.significance.sequential import smallest_anytime_p
 
     trained = [arm for arm in (comparison.treatment, comparison.control) if plan.study.arms[arm].train]
     n = len(plan.study.seeds.all) if trained else 0
@@ -116,7 +116,7 @@ def _level_of_e_process(n: int, claims: int) -> float:
     """
     from scipy import optimize, special
 
-    from evaluators.sequential import Sequential, e_at_t
+    from evaluators.significance.sequential import Sequential, e_at_t
 
     tau2 = Sequential().tau2
     t = optimize.brentq(lambda t: math.log(e_at_t(t, n, tau2) * ALPHA / claims), 0.0, 1e6)
@@ -157,7 +157,7 @@ def _paired(plan: Plan, comparison: Comparison, backbone: str, metrics: Metrics)
 
 def _seeds_for_margin(comparison: Comparison, sd: float | None, level: float) -> int | None:
     """Least number of seeds that settle the declared margin with power .80 when there is no difference."""
-    from evaluators.power import seeds_required
+    from evaluators.significance.power import seeds_required
 
     if comparison.margin is None or not sd or comparison.expect not in NULL_TESTS:
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus
-    from evaluators.tasks import Table
+    from evaluators.tasks.task import Table
     from orchestration.study import Study
 
 WIDTH = 8  # of the made-up vectors: whatever they are, the same figures come out
@@ -55,7 +55,7 @@ def check_metrics(study: Study, corpus: Any, tasks: Table, sizes: Sequence[str])
 
     sizes: the fields of `data:` that decide what there is.
     """
-    from evaluators.tasks import evaluate, metric_names
+    from evaluators.tasks.task import evaluate, metric_names
 
     for name in study.evaluate:
         if len(set(tasks[name].texts(corpus))) < 2:

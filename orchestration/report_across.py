@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from orchestration.report_tables import places_for
 
 if TYPE_CHECKING:
-    from evaluators.across_tasks import Described, Summary
-    from evaluators.comparisons import PairedSeeds
+    from evaluators.significance.across_tasks import Described, Summary
+    from evaluators.significance.comparisons import PairedSeeds
     from orchestration.findings import Findings
 
 ACROSS_HEAD = ("across tasks", "IQM treatment", "IQM control", "P(improvement)", "unpaired", "ASO", "seeds")
@@ -31,7 +31,7 @@ def summaries(findings: Findings) -> dict[Compared, Summary]:
 
     A pair without two such tasks or without two complete seeds is left out.
     """
-    from evaluators.across_tasks import summary
+    from evaluators.significance.across_tasks import summary
 
     named = dict.fromkeys(
         Compared(v.treatment, v.control, v.backbone) for v in (finding.verdict for finding in findings.findings)
@@ -42,7 +42,7 @@ def summaries(findings: Findings) -> dict[Compared, Summary]:
 
 def _pairs(findings: Findings, compared: Compared) -> dict[str, PairedSeeds]:
     """The seeds of both arms by headline, of those for which each arm has a value."""
-    from evaluators.comparisons import pair
+    from evaluators.significance.comparisons import pair
 
     pairs = {}
     for metric in findings.headlines:
@@ -78,7 +78,7 @@ def across(findings: Findings) -> tuple[Sequence[Sequence[str]], str]:
 
 
 def _caption(found: Collection[Summary]) -> str:
-    from evaluators.across_tasks import RESAMPLES
+    from evaluators.significance.across_tasks import RESAMPLES
 
     tasks = ", ".join(dict.fromkeys(task for one in found for task in one.tasks))
     labels = " and ".join(dict.fromkeys(one.improvement.label for one in found))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 if TYPE_CHECKING:
-    from evaluators.verdicts import Verdict, Word
+    from evaluators.significance.verdict import Verdict, Word
     from orchestration.findings import Finding, Findings
 
 NONE = "–"

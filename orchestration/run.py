@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaluators.scores import Score
+    from evaluators.metrics.scores import Score
     from trainers.world import Precision, Progress
 
 SCHEMA = 1  # raised whenever the same settings would give another result

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
-from evaluators.significance import Sequential, Verdict, judge
+from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.judge import Sequential, Verdict, judge
 from orchestration.families import as_plain, family
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.run import Run, canonical

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.comparisons import Claim, PairedSeeds, pair
-from evaluators.scores import Score
-from evaluators.significance import Verdict, judge
+from evaluators.metrics.scores import Score
+from evaluators.significance.comparisons import Claim, PairedSeeds, pair
+from evaluators.significance.judge import Verdict, judge
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.ledger import Ledger
 from orchestration.run import Result, Run

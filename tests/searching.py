@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.ledger import Ledger
 from orchestration.plan import Facts
 from orchestration.run import Job, Result, Run

@@ -97,7 +97,7 @@ def test_light_modules_load_nothing_heavy(module):
 @pytest.mark.parametrize(
     ("module", "source", "wrong"),
     [
-        ("corpora/x.py", "from evaluators.tasks import TASKS", {"evaluators"}),
+        ("corpora/x.py", "from evaluators.tasks.task import TASKS", {"evaluators"}),
         ("evaluators/x.py", "def f():\n    import trainers.encoder", {"trainers"}),
         ("trainers/x.py", "from orchestration import run", {"orchestration"}),
         ("trainers/x.py", "import ray.train\nimport deepspeed", {"ray", "deepspeed"}),

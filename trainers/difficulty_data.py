@@ -125,7 +125,7 @@ def prepared(
 
 
 def for_selection(data: TaskData) -> TaskData:
-    """The same task for choosing settings, as in `corpora.difficulty.pairs.for_selection`; nothing is encoded or judged."""
+    """The same task for choosing settings, as in `corpora.difficulty.pairs.for_selection`; nothing is encoded."""
     task = pairs.for_selection(data.task)
     place = {name: row for row, name in enumerate(data.task.train.ids)}
     rows = {sentence: row for row, sentence in enumerate(data.task.sentences)}

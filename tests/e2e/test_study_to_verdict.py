@@ -134,7 +134,7 @@ def test_the_report_as_json_has_what_programs_need(ask: Ask) -> None:
 
 
 def test_every_figure_of_a_run_is_the_aggregate_of_its_items(place: Path, finished: dict[str, Any]) -> None:
-    from evaluators.metrics import aggregate
+    from evaluators.metrics.item_metrics import aggregate
 
     ledger = Ledger(place / "ledger")
     for run_id in ledger.ids():

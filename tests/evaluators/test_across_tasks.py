@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluators.across_tasks import (
+from evaluators.significance.across_tasks import (
     aso_bound,
     aso_violation,
     described,
@@ -13,8 +13,8 @@ from evaluators.across_tasks import (
     summary,
     unpaired_improvement,
 )
-from evaluators.comparisons import pair
-from evaluators.evidence import stream
+from evaluators.significance.comparisons import pair
+from evaluators.significance.evidence import stream
 
 X = np.array([[0.8, 0.6], [0.82, 0.64], [0.78, 0.66], [0.85, 0.61]])
 Y = np.array([[0.79, 0.62], [0.8, 0.6], [0.78, 0.63], [0.81, 0.59]])

@@ -17,11 +17,11 @@ from corpora.cale.records import (
     WicPair,
 )
 from corpora.sources.occurrences import Occurrence
-from evaluators.cale_tasks import TASKS
-from evaluators.comparisons import Claim, align_items, pair
-from evaluators.metrics import aggregate
-from evaluators.significance import judge
-from evaluators.tasks import evaluate, metric_names
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance.comparisons import Claim, align_items, pair
+from evaluators.significance.judge import judge
+from evaluators.tasks.cale import TASKS
+from evaluators.tasks.task import evaluate, metric_names
 
 CONTEXTS = ("a {} by the water", "they went to the {} twice", "no {} here", "that old {} of hers", "the {} it was")
 WORDS = (  # lemma, concept, part of speech, lexicographer file

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 
 
 def test_pairs_are_complete_in_the_planned_order():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
 
-from evaluators.concept_differentiation import (
+from evaluators.metrics.concept_differentiation import (
     PairItems,
     baseline_names,
     baseline_scores,
@@ -19,7 +19,7 @@ from evaluators.concept_differentiation import (
     one_lemma_one_concept,
     pair_scores,
 )
-from evaluators.metrics import aggregate
+from evaluators.metrics.item_metrics import aggregate
 
 TABLE_8 = {"sc_sl": 14018, "sc_dl": 4299, "dc_sl": 12300, "dc_dl": 14274}  # the paper's test split
 DISTANCES = np.array([0.1, 0.5, 0.3, 0.2, 0.6, 0.7, 0.9, 0.35, 0.15, 0.8], np.float32)

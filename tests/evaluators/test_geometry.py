@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluators import geometry
-from evaluators.geometry import anisotropy, effective_rank, geometry_scores, sample
+from evaluators.metrics import geometry
+from evaluators.metrics.geometry import anisotropy, effective_rank, geometry_scores, sample
 
 
 def generator():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.comparisons import ItemScores
-from evaluators.counted_metrics import METRICS
-from evaluators.item_bootstrap import (
+from evaluators.metrics.counted_metrics import METRICS
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.item_bootstrap import (
     Undefined,
     deltas_of,
     drawn_counts,
@@ -16,7 +17,6 @@ from evaluators.item_bootstrap import (
     two_level,
     two_level_of,
 )
-from evaluators.metrics import aggregate
 
 
 def scored(

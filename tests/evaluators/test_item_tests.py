@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from evaluators.comparisons import ItemScores
-from evaluators.item_bootstrap import Undefined, resampled_deltas
-from evaluators.item_tests import (
+from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.item_bootstrap import Undefined, resampled_deltas
+from evaluators.significance.item_tests import (
     crossed_t,
     delong,
     delong_variance,

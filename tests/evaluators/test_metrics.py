@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evaluators.item_bootstrap import METRICS
-from evaluators.metrics import (
+from evaluators.metrics.item_metrics import (
     aggregate,
     balanced_accuracy,
     f1,
@@ -23,6 +22,7 @@ from evaluators.metrics import (
     score_of_items,
     spearman,
 )
+from evaluators.significance.item_bootstrap import METRICS
 
 # few distinct values, so that ties are the rule
 COLUMN = st.integers(2, 30).flatmap(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from evaluators.multiplicity import benjamini_hochberg, holm
+from evaluators.significance.multiplicity import benjamini_hochberg, holm
 
 P5 = [0.03, 0.01, 0.02, 0.2, 0.04]
 
@@ -52,7 +52,7 @@ def test_lines_that_cannot_be_true_together_count_once():
 def test_family_wise_error_with_two_lines_per_claim():
     """Half of the claims at a difference of 0, half at the edge of their margin: one true null per claim."""
     rng = np.random.default_rng(4)
-    from evaluators.seed_tests import paired_t
+    from evaluators.significance.seed_tests import paired_t
 
     wrong = 0
     for _ in range(1_000):

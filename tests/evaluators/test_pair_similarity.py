@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.difficulty.rows import Pairs, PairTask
-from evaluators.headroom import headroom, measured
-from evaluators.metrics import aggregate
-from evaluators.pair_similarity import bounded_ranks, metric_names, pair_metrics, vector_ranks
+from evaluators.metrics.headroom import headroom, measured
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.tasks.pair_similarity import bounded_ranks, metric_names, pair_metrics, vector_ranks
 
 
 def pairs(a: list[str], b: list[str], gold: list[float]) -> Pairs:

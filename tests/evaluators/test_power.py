@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from evaluators.power import (
+from evaluators.significance.power import (
     crossed_df,
     more_seeds,
     power_equivalence,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators import retrieval
-from evaluators.metrics import hits, reciprocal
-from evaluators.retrieval import cosine_ranks, metric_names, ranking_scores, ranks
+from evaluators.metrics import retrieval
+from evaluators.metrics.item_metrics import hits, reciprocal
+from evaluators.metrics.retrieval import cosine_ranks, metric_names, ranking_scores, ranks
 
 SCORES = np.array([[0.5, 0.5, 0.25, 0.125], [0.75, 0.25, 0.5, 0.5], [0.125, 0.5, 0.25, 0.0]])
 GOLD = [[0], [2, 1], [3]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from evaluators.seed_tests import (
+from evaluators.significance.seed_tests import (
     bca,
     effect_dz,
     hedges_factor,

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
-from evaluators.semantic_change import (
+from evaluators.metrics.semantic_change import (
     average_pairwise_distance,
     change_scores,
     metric_names,

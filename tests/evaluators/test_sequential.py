@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from evaluators.sequential import (
+from evaluators.significance.sequential import (
     Anytime,
     Sequential,
     confidence_sequence,

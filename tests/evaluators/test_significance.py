@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluators.item_tests import steiger
-from evaluators.significance import (
+from evaluators.significance.item_tests import steiger
+from evaluators.significance.judge import (
     Claim,
     ItemScores,
     PairedSeeds,
@@ -75,7 +75,7 @@ def mean_items(
 def with_items(
     treatment: np.ndarray, control: np.ndarray, kind: str = "mean", gold: np.ndarray | None = None
 ) -> PairedSeeds:
-    from evaluators.metrics import aggregate
+    from evaluators.metrics.item_metrics import aggregate
 
     ids = tuple(map(str, range(treatment.shape[1])))
     items = ItemScores(
@@ -611,8 +611,8 @@ def test_units_do_not_matter(values, scale):
 
 def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
     """500 items, sd of seed effect .004, item effect .30, residual .30; three seeds; the null is true."""
-    from evaluators.item_tests import crossed_t, mean_item_variance
-    from evaluators.seed_tests import paired_t
+    from evaluators.significance.item_tests import crossed_t, mean_item_variance
+    from evaluators.significance.seed_tests import paired_t
 
     rng = np.random.default_rng(1)
     crossed, alone = [], []

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from corpora.store.records import KINDS, RULES, EvalSplit, StressRow
-from evaluators.metrics import aggregate
-from evaluators.stress import KINDS_OF, metric_names, pair_auc, stress_scores
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.metrics.stress import KINDS_OF, metric_names, pair_auc, stress_scores
 
 
 def row(concept, rule, kind):

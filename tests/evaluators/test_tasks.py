@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from corpora.store.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
-from evaluators.concept_tasks import TASKS
-from evaluators.metrics import aggregate
-from evaluators.tasks import evaluate, headlines, metric_names
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.tasks.concept import TASKS
+from evaluators.tasks.task import evaluate, headlines, metric_names
 
 NOTHING = np.zeros(0, np.int32)
 EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))

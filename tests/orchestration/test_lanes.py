@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.cluster import connected
 from orchestration.errors import StudyError
 from orchestration.lane import Body

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.drivers import driving
 from orchestration.errors import StudyError
 from orchestration.ledger import Ledger, LedgerError

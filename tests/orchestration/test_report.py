@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from scipy.stats import trim_mean
 
-from evaluators.comparisons import pair
-from evaluators.significance import judge
+from evaluators.significance.comparisons import pair
+from evaluators.significance.judge import judge
 from orchestration import plots, report
 from orchestration.findings import Finding, Findings
 from orchestration.ledger import Ledger

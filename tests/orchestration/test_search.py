@@ -12,7 +12,7 @@ import optuna
 import psutil
 import pytest
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.cluster import connected
 from orchestration.errors import StudyError
 from orchestration.ledger import Ledger

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.cluster import connected
 from orchestration.errors import StudyError
 from orchestration.lanes import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 from orchestration.ledger import Ledger
 from orchestration.plan import Facts, plan
 from orchestration.run import Result

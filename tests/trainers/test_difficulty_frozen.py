@@ -12,7 +12,7 @@ import torch
 from corpora.difficulty.pairs import PairData
 from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
 from corpora.store.errors import CorpusError
-from evaluators.pair_similarity import pair_metrics
+from evaluators.tasks.pair_similarity import pair_metrics
 from tests.tiny import WORDS, tiny_backbone
 from trainers.difficulty import Settings
 from trainers.difficulty_data import prepared

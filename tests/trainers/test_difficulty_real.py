@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from corpora.difficulty.pairs import PairData, load_task
-from evaluators.headroom import Headroom, headroom
-from evaluators.metrics import spearman
+from evaluators.metrics.headroom import Headroom, headroom
+from evaluators.metrics.item_metrics import spearman
 from trainers.difficulty_data import TaskData, prepared
 from trainers.frozen import SentenceEncoder
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from corpora.difficulty.rows import Pairs, PairTask
 from corpora.store.errors import CorpusError
-from evaluators.pair_similarity import pair_metrics
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
+from evaluators.tasks.pair_similarity import pair_metrics
 from trainers.difficulty import FORMS, UNTRAINED, Settings, defining, isolating
 from trainers.difficulty_data import TaskData, for_selection, task_data
 from trainers.difficulty_fit import StackResult, fit_portions, fit_stack

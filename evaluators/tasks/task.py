@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from evaluators.scores import Score
+from evaluators.metrics.scores import Score
 
 Corpus = TypeVar("Corpus")
 Text = TypeVar("Text", bound=Hashable)  # what the encoder encodes: a string, or a word in its sentence

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluators.metrics import hits, reciprocal, score_of_items
-from evaluators.scores import Score
-from evaluators.vectors import unit
+from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import unit
 
 CUTOFFS = (1, 5, 10, 50)
 _CELLS = 1 << 22  # scores held at once: 16 MB of float32

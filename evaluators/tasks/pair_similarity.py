@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from corpora.difficulty.rows import PairTask
-from evaluators.metrics import hits, reciprocal, score_of_items, spearman
-from evaluators.retrieval import cosine_ranks
-from evaluators.scores import Score
+from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items, spearman
+from evaluators.metrics.retrieval import cosine_ranks
+from evaluators.metrics.scores import Score
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
 BLOCK = 1 << 16  # candidate pairs scored at once

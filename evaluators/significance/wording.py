@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluators.comparisons import Claim, PairedSeeds
-from evaluators.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
-from evaluators.power import Aim, MoreSeeds, more_seeds, upper_sd_factor
-from evaluators.sequential import seeds_until
+from evaluators.significance.comparisons import Claim, PairedSeeds
+from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
+from evaluators.significance.power import Aim, MoreSeeds, more_seeds, upper_sd_factor
+from evaluators.significance.sequential import seeds_until
 
 Word = Literal["better", "worse", "equivalent", "not worse", "undecided"]
 AIM: dict[str, Aim] = {

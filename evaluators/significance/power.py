@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import optimize, special
 
-from evaluators.seed_tests import seed_test, smallest_sign_flip_p
+from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
 
 POWER = 0.80
 CAP = 200  # beyond this many more seeds the number itself is no advice

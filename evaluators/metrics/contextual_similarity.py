@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluators.metrics import score_of_items
-from evaluators.scores import Score
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
 
 ROUNDING = 1e-12  # of a cosine in float64
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity, tokens
-from evaluators.metrics import pearson, spearman
+from evaluators.metrics.item_metrics import pearson, spearman
 
 ALIGNED = 0.1  # a signal that correlates less with the error has nothing to say about it
 LABEL = 0.8  # a target that correlates more with 1 - gold is the label

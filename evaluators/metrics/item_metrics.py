@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluators.scores import Aggregate, Score
+from evaluators.metrics.scores import Aggregate, Score
 
 
 def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:

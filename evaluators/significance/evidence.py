@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluators.comparisons import Claim, ItemScores, PairedSeeds
-from evaluators.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
-from evaluators.item_tests import ItemView, SingleRun, crossed_t, item_view, single_run
-from evaluators.metrics import aggregate
-from evaluators.seed_tests import ROUNDING, Estimate, paired_t, seed_p
-from evaluators.sequential import Anytime, Sequential
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
+from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
+from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_view, single_run
+from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, seed_p
+from evaluators.significance.sequential import Anytime, Sequential
 
 ON_TASK, ON_TEST_SET, OVER_TASKS = "on the task", "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.comparisons import Claim, PairedSeeds
-from evaluators.evidence import Evidence, Rules, generator_key, stream
-from evaluators.seed_tests import bca, effect_dz, hedges_factor, sign_test, wilcoxon
-from evaluators.sequential import Anytime
-from evaluators.wording import Decision, Word
+from evaluators.significance.comparisons import Claim, PairedSeeds
+from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
+from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sign_test, wilcoxon
+from evaluators.significance.sequential import Anytime
+from evaluators.significance.wording import Decision, Word
 
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 ENGINE = (
     *(
-        "comparisons",
-        "counted_metrics",
-        "evidence",
-        "item_bootstrap",
-        "item_tests",
-        "metrics",
-        "multiplicity",
-        "power",
+        "significance/comparisons",
+        "metrics/counted_metrics",
+        "significance/evidence",
+        "significance/item_bootstrap",
+        "significance/item_tests",
+        "metrics/item_metrics",
+        "significance/multiplicity",
+        "significance/power",
     ),
-    *("seed_tests", "sequential", "significance", "verdicts", "wording"),
+    *(f"significance/{name}" for name in ("seed_tests", "sequential", "judge", "verdict", "wording")),
 )
 
 
@@ -278,7 +278,7 @@ def _signal_numbers(evidence: Evidence, q: dict[str, float]) -> dict[str, Any]:
 @cache
 def code_digest() -> str:
     """SHA-256 of the sources that compute a verdict."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     return hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in ENGINE)).hexdigest()
 
 

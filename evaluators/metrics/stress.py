@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from corpora.store.records import RULES, EvalSplit, StressRow
-from evaluators.metrics import score_of_items
-from evaluators.scores import Score
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
 
 KINDS_OF = {  # rules that make more than one kind of negative
     "antonym": ("direct", "indirect", "fallback"),

@@ -11,12 +11,12 @@ import pyarrow as pa
 from corpora.benchmarks import cosimlex, dwug
 from corpora.cale.records import POS, CaleCorpus, Pairs, WicPair
 from corpora.sources.occurrences import Occurrence
-from evaluators import concept_differentiation, concept_space, contextual_similarity, semantic_change
-from evaluators.concept_differentiation import PairItems, best_threshold, is_below
-from evaluators.metrics import score_of_items
-from evaluators.scores import Score
-from evaluators.tasks import Task
-from evaluators.vectors import aligned_cosines, cosine_distances
+from evaluators.metrics import concept_differentiation, concept_space, contextual_similarity, semantic_change
+from evaluators.metrics.concept_differentiation import PairItems, best_threshold, is_below
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines, cosine_distances
+from evaluators.tasks.task import Task
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
 CaleTask = Task[CaleCorpus, Occurrence]

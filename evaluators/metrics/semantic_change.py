@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluators.metrics import score_of_items
-from evaluators.scores import Score
-from evaluators.vectors import aligned_cosines, unit
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines, unit
 
 ROUNDING = 1e-12  # of a distance in float64
 

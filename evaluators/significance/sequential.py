@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.seed_tests import ROUNDING
+from evaluators.significance.seed_tests import ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True)

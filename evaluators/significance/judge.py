@@ -12,12 +12,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from evaluators.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
-from evaluators.evidence import Rules, gather
-from evaluators.multiplicity import benjamini_hochberg, holm
-from evaluators.sequential import Sequential
-from evaluators.verdicts import Verdict, record
-from evaluators.wording import decide, sentence
+from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.evidence import Rules, gather
+from evaluators.significance.multiplicity import benjamini_hochberg, holm
+from evaluators.significance.sequential import Sequential
+from evaluators.significance.verdict import Verdict, record
+from evaluators.significance.wording import decide, sentence
 
 __all__ = [
     "Claim",

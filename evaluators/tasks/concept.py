@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from corpora.store.records import ConceptCorpus, EvalSplit, reverse_gold
-from evaluators import geometry, retrieval, stress
-from evaluators.scores import Score
-from evaluators.tasks import Task
-from evaluators.vectors import aligned_cosines
+from evaluators.metrics import geometry, retrieval, stress
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks.task import Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 ConceptTask = Task[ConceptCorpus, str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluators.vectors import unit
+from evaluators.metrics.vectors import unit
 
 BLOCK = 2048  # rows whose distances to every cluster are held at once
 METRICS = {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from evaluators.comparisons import PairedSeeds
-from evaluators.evidence import stream
+from evaluators.significance.comparisons import PairedSeeds
+from evaluators.significance.evidence import stream
 
 RESAMPLES = 10_000
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from corpora.cale.records import CATEGORIES
-from evaluators.metrics import score_of_items
-from evaluators.scores import Items, Score
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Items, Score
 
 COLUMNS = ("all", "sl", "dl")
 SHORT = tuple(category.lower().replace("/", "_") for category in CATEGORIES)  # in metric names

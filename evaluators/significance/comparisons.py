@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluators.scores import Aggregate
-from evaluators.seed_tests import ROUNDING, spread_is_rounding
+from evaluators.metrics.scores import Aggregate
+from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 
 Expect = Literal["better", "worse", "equivalent", "not_worse"]
 Scope = Literal["task", "test_set"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparisons import ItemScores
-from evaluators.counted_metrics import METRICS, Metric
+from evaluators.metrics.counted_metrics import METRICS, Metric
+from evaluators.significance.comparisons import ItemScores
 
 RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles

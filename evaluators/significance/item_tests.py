@@ -12,10 +12,16 @@ from functools import partial
 import numpy as np
 from scipy import special, stats
 
-from evaluators.comparisons import ItemScores
-from evaluators.item_bootstrap import RESAMPLES, Undefined, jackknife_item_variance, resampled_deltas, two_level_of
-from evaluators.power import crossed_df
-from evaluators.seed_tests import ROUNDING, Estimate
+from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.item_bootstrap import (
+    RESAMPLES,
+    Undefined,
+    jackknife_item_variance,
+    resampled_deltas,
+    two_level_of,
+)
+from evaluators.significance.power import crossed_df
+from evaluators.significance.seed_tests import ROUNDING, Estimate
 
 FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product-moment one
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evaluators.scores import Aggregate
+from evaluators.metrics.scores import Aggregate
 
 BLOCK = 16  # items summed by one small matrix product; fastest of 8, 16, 32, 64
 

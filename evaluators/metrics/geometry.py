@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluators.scores import Score
-from evaluators.vectors import aligned_cosines, unit
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines, unit
 
 PAIRS = 10_000
 SAMPLE = 4_096

@@ -1,0 +1,1 @@
+"""Numbers from embeddings and from items: ranks, correlations, thresholds, the shape of a space."""
