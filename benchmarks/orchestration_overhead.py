@@ -33,7 +33,7 @@ from orchestration.ledger import Ledger
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
 from orchestration.train_group import FASTER
-from trainers.world import World
+from trainers.engine.world import World
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +62,7 @@ def tiny(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     import torch
     from torch import nn
 
-    from trainers.engine import Recipe, fit
+    from trainers.engine.loop import Recipe, fit
 
     for run in job.runs:
         torch.manual_seed(run.seed or 0)

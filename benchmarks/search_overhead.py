@@ -25,7 +25,7 @@ from orchestration.run import Job, Result, Run
 from orchestration.search import Selection, selections
 from orchestration.search_run import run_search
 from orchestration.study import Study
-from trainers.world import World
+from trainers.engine.world import World
 
 TRIALS, ROUNDS = 60, 3
 STUDY = """

@@ -57,10 +57,10 @@ def make_table() -> None:
 
     from corpora.difficulty.pairs import PairData, load_task
     from evaluators.tasks.pair_similarity import pair_metrics
-    from trainers.difficulty import Settings
-    from trainers.difficulty_data import for_selection, prepared
-    from trainers.difficulty_fit import fit_portions
-    from trainers.frozen import SentenceEncoder
+    from trainers.difficulty.data import for_selection, prepared
+    from trainers.difficulty.fit import fit_portions
+    from trainers.difficulty.settings import Settings
+    from trainers.encoders.frozen import SentenceEncoder
 
     data = PairData(path=os.environ["SEMRAY_DATA"], **DATA)
     task = for_selection(

@@ -23,12 +23,12 @@ from tables import save
 from torch import Tensor, nn
 
 from corpora.difficulty.rows import Pairs, PairTask
-from trainers.difficulty import PAIR_FORMS, Settings
-from trainers.difficulty_data import TaskData, task_data
-from trainers.difficulty_fit import fit_stack, train_all
-from trainers.difficulty_stack import Model, pair_target
-from trainers.stacked import batch_rows
-from trainers.streams import torch_stream
+from trainers.difficulty.data import TaskData, task_data
+from trainers.difficulty.fit import fit_stack, train_all
+from trainers.difficulty.settings import PAIR_FORMS, Settings
+from trainers.difficulty.stack import Model, pair_target
+from trainers.difficulty.stack_arithmetic import batch_rows
+from trainers.engine.streams import torch_stream
 
 WIDTH, PAIRS = 384, 4000
 SHAPES = ((128, 64, 128), (64, 32, 64))  # d_h, m, batch

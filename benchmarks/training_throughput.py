@@ -27,10 +27,10 @@ import numpy as np
 from tables import save
 
 from corpora.concept.corpus import ConceptData, load
-from trainers.backbones import resolve_backbone
-from trainers.concept import Settings, fit
-from trainers.engine import best_precision
-from trainers.world import Precision, Progress, World
+from trainers.concept.training import Settings, fit
+from trainers.encoders.backbones import resolve_backbone
+from trainers.engine.loop import best_precision
+from trainers.engine.world import Precision, Progress, World
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus

@@ -20,7 +20,7 @@ from orchestration.study import Study
 if TYPE_CHECKING:
     from orchestration.findings import Findings
     from orchestration.tracking import SyncReport
-    from trainers.world import Precision
+    from trainers.engine.world import Precision
 
 
 def run(options: Namespace) -> int:

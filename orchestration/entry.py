@@ -20,7 +20,7 @@ from orchestration.run import Result, Run
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate, Score
-    from trainers.world import Progress
+    from trainers.engine.world import Progress
 
 ITEMS = pa.schema(
     {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from orchestration.ledger import Failure
     from orchestration.run import Run
-    from trainers.world import Progress
+    from trainers.engine.world import Progress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from evaluators.tasks.task import Table
-    from trainers.world import World
+    from trainers.engine.world import World
 
 
 def execute(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
@@ -44,7 +44,7 @@ def _train_encoders(
 ) -> Iterator[tuple[Run, Result]]:
     from evaluators.tasks.task import evaluate
     from orchestration.sources import check_sources
-    from trainers.backbones import resolve_backbone
+    from trainers.encoders.backbones import resolve_backbone
 
     for run in runs:
         started = time.perf_counter()

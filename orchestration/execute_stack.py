@@ -12,10 +12,10 @@ from orchestration.run import Result, Run, built
 
 if TYPE_CHECKING:
     from corpora.difficulty.pairs import PairData
-    from trainers.difficulty_data import TaskData
-    from trainers.difficulty_fit import StackResult
-    from trainers.judges import Judge
-    from trainers.world import World
+    from trainers.difficulty.data import TaskData
+    from trainers.difficulty.fit import StackResult
+    from trainers.difficulty.judges import Judge
+    from trainers.engine.world import World
 
 
 def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
@@ -24,12 +24,12 @@ def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result
     from evaluators.tasks.pair_similarity import ISOLATING, pair_metrics
     from orchestration.headrooms import look
     from orchestration.sources import check_sources
-    from trainers.backbones import resolve_backbone
-    from trainers.difficulty import Settings
-    from trainers.difficulty_data import for_selection
-    from trainers.difficulty_fit import StackDiverged, fit_portions
-    from trainers.judges import fingerprint
-    from trainers.world import Progress
+    from trainers.difficulty.data import for_selection
+    from trainers.difficulty.fit import StackDiverged, fit_portions
+    from trainers.difficulty.judges import fingerprint
+    from trainers.difficulty.settings import Settings
+    from trainers.encoders.backbones import resolve_backbone
+    from trainers.engine.world import Progress
 
     started = time.perf_counter()
     first = runs[0]  # a job's runs share backbone and data
@@ -82,10 +82,10 @@ def prepared(
     tell: hears, in words, of whatever takes its time, before it starts.
     """
     from corpora.difficulty.pairs import STANDIN, PairData, load_task
-    from trainers import difficulty_data
-    from trainers.backbones import resolve_backbone
-    from trainers.frozen import SentenceEncoder
-    from trainers.judges import judge_of
+    from trainers.difficulty import data as difficulty_data
+    from trainers.difficulty.judges import judge_of
+    from trainers.encoders.backbones import resolve_backbone
+    from trainers.encoders.frozen import SentenceEncoder
 
     data = built(PairData, fields)
     encoder = SentenceEncoder(
@@ -98,8 +98,8 @@ def prepared(
 
 def _save(backbone: str, data: PairData, tasks: Sequence[TaskData], result: StackResult, folder: Path) -> None:
     """One adapter per task: a scorer's folder for a pair arm, the bare parameters for a per-sentence one."""
-    from trainers.difficulty import PAIR_FORMS
-    from trainers.pair_scorer import export_scorer, save_adapter
+    from trainers.difficulty.pair_scorer import export_scorer, save_adapter
+    from trainers.difficulty.settings import PAIR_FORMS
 
     for task in tasks:
         trained, place = result.trained[task.task.name], folder / task.task.name

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from orchestration.run import Result, Run
     from orchestration.study import Study
     from search_spaces.space import Space
-    from trainers.world import World
+    from trainers.engine.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def _cale() -> Family:
     from orchestration.readiness import check_metrics
     from orchestration.readiness_cale import check_claims, check_pairs, check_target_layers
     from search_spaces.cale import SPACE
-    from trainers import cale
+    from trainers.cale import training as cale
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         check_claims(study)
@@ -93,7 +93,7 @@ def _concept() -> Family:
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_batches, check_layers, check_metrics
     from search_spaces.concept import SPACE
-    from trainers import concept
+    from trainers.concept import training as concept
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         check_layers(study, backbones)
@@ -120,8 +120,8 @@ def _difficulty() -> Family:
     from evaluators.tasks.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE
-    from trainers import difficulty
-    from trainers.judges import fingerprint
+    from trainers.difficulty import settings as difficulty
+    from trainers.difficulty.judges import fingerprint
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         for name in study.data.tasks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluators.metrics.headroom import Headroom
-    from trainers.difficulty_data import TaskData
+    from trainers.difficulty.data import TaskData
 
 
 def headrooms(data: Mapping[str, Any], backbone: str) -> list[Headroom]:

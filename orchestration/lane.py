@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestration.run import Job, Result, Run
 
 if TYPE_CHECKING:
-    from trainers.world import Progress, World
+    from trainers.engine.world import Progress, World
 
 Body = Callable[[Job, "World"], Iterator[tuple[Run, Result]]]
 
@@ -23,10 +23,10 @@ Staged = tuple[str, int]  # run id, attempt
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
 CERTAIN = {  # errors of modules that a lane need not have imported
-    "trainers.engine": "Diverged",
-    "trainers.difficulty_fit": "StackDiverged",
-    "trainers.backbones": "BackboneError",
-    "trainers.pair_scorer": "ScorerError",
+    "trainers.engine.loop": "Diverged",
+    "trainers.difficulty.fit": "StackDiverged",
+    "trainers.encoders.backbones": "BackboneError",
+    "trainers.difficulty.pair_scorer": "ScorerError",
 }
 
 
@@ -146,7 +146,7 @@ class Lane:
             raise RuntimeError(f"the job ended without a result for {', '.join(waiting)}")
 
     def _world(self, lease: Lease, report: Callable[[Progress], None]) -> World:
-        from trainers.world import World
+        from trainers.engine.world import World
 
         first, *others = lease.job.runs
         return World(

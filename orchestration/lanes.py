@@ -39,7 +39,7 @@ __all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMove
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
-WARM = ("torch", "transformers", "deepspeed", "trainers.engine")  # what every run imports, paid once per lane
+WARM = ("torch", "transformers", "deepspeed", "trainers.engine.loop")  # what every run imports, paid once per lane
 
 
 def launch(

@@ -68,7 +68,7 @@ def encoder() -> Check:
     """Nothing is fetched, which would take longer than a check may; that it will be is a fault only offline."""
     from huggingface_hub import constants
 
-    from trainers.backbones import BackboneError, resolve_backbone
+    from trainers.encoders.backbones import BackboneError, resolve_backbone
 
     name = "all-MiniLM-L6-v2"
     try:

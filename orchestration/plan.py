@@ -16,7 +16,7 @@ from orchestration.run import Job, Run
 from orchestration.study import Study
 
 if TYPE_CHECKING:
-    from trainers.world import Precision
+    from trainers.engine.world import Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,8 @@ class Plan:
 def gather_facts(study: Study) -> Facts:
     """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
     from corpora.store.errors import CorpusError
-    from trainers.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-    from trainers.engine import best_precision
+    from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
+    from trainers.engine.loop import best_precision
 
     problems, backbones, corpus = [], {}, ""
     for name in study.backbones:
@@ -102,7 +102,7 @@ def gather_facts(study: Study) -> Facts:
 def prepare(study: Study) -> None:
     """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
     from corpora.store.errors import CorpusError
-    from trainers.backbones import resolve_backbone
+    from trainers.encoders.backbones import resolve_backbone
 
     folders = [resolve_backbone(name) for name in study.backbones]
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from orchestration.events import Event
-    from trainers.world import Progress
+    from trainers.engine.world import Progress
 
 
 SHOWN = 3  # runs named at a time

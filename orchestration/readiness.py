@@ -40,7 +40,7 @@ def depth_of(backbone: Path) -> int:
 
 def check_batches(study: Study, corpus: ConceptCorpus) -> None:
     """Every trained arm can draw its batches, and its workers can share them."""
-    from trainers.concept_batches import views_of
+    from trainers.concept.batches import views_of
 
     for name, arm in study.arms.items():
         try:

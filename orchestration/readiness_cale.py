@@ -59,7 +59,7 @@ def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
 
 def check_pairs(study: Study, corpus: CaleCorpus) -> None:
     """Every trained arm has a batch of pairs, and its workers can share it."""
-    from trainers.cale_batches import training_rows
+    from trainers.cale.batches import training_rows
 
     for name, arm in study.arms.items():
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Score
-    from trainers.world import Precision, Progress
+    from trainers.engine.world import Precision, Progress
 
 SCHEMA = 1  # raised whenever the same settings would give another result
 

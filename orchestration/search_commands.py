@@ -15,7 +15,7 @@ from orchestration.plan import gather_facts, prepare
 if TYPE_CHECKING:
     from orchestration.search import Selection
     from orchestration.study import Study
-    from trainers.world import Precision
+    from trainers.engine.world import Precision
 
 
 def search(options: Namespace) -> int:

@@ -16,7 +16,7 @@ def check_sources(run: Run, folder: Path, corpus: str) -> None:
 
     A result is filed under what was planned; trained on anything else it would be filed under a wrong name.
     """
-    from trainers.backbones import backbone_fingerprint
+    from trainers.encoders.backbones import backbone_fingerprint
 
     held = (
         (f"backbone {run.backbone}, here {folder}", run.backbone_fingerprint, backbone_fingerprint(folder)),

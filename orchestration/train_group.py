@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from orchestration.ledger import Failure, Ledger
     from orchestration.schema import Resources
-    from trainers.world import Progress
+    from trainers.engine.world import Progress
 
 FASTER = {  # Ray Train answers at its poll and starts services that nobody reads: 11.1 s per fit, 7.5 s with these
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",

@@ -19,7 +19,7 @@ from orchestration.run import Job, Run
 
 if TYPE_CHECKING:
     from orchestration.ledger import Ledger
-    from trainers.world import Progress, World
+    from trainers.engine.world import Progress, World
 
 POLL_SECONDS = 1.0
 
@@ -43,7 +43,7 @@ def train(config: dict[str, Any]) -> None:
     from ray.train import get_context
 
     from orchestration.ledger import Ledger
-    from trainers.world import Stopped
+    from trainers.engine.world import Stopped
 
     kind, run = config["kind"], config["run"]
     ledger = Ledger(kind.url, driver=kind.driver)
@@ -134,7 +134,7 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
     from ray.train import report as meet
     from ray.train.torch import get_device
 
-    from trainers.world import World
+    from trainers.engine.world import World
 
     rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
     assert size == run.world_size, "a run's identity holds the size of its group"

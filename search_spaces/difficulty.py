@@ -8,7 +8,7 @@ is no difficulty. The paper (Hwang 2026, section 4) fixes all of these; the rang
 from __future__ import annotations
 
 from search_spaces.space import Dimension, Space
-from trainers.difficulty import JUDGED, PAIR_FORMS, SENTENCE_FORMS
+from trainers.difficulty.settings import JUDGED, PAIR_FORMS, SENTENCE_FORMS
 
 _RESIDUAL = (*PAIR_FORMS, *(name for name, form in SENTENCE_FORMS.items() if form.blended))
 _SCALED = tuple(name for name, form in SENTENCE_FORMS.items() if form.source)

@@ -19,7 +19,7 @@ from evaluators.significance.judge import Verdict, judge
 from orchestration.findings import Finding, Findings, ItemDelta, RunRow
 from orchestration.ledger import Ledger
 from orchestration.run import Result, Run
-from trainers.world import Progress
+from trainers.engine.world import Progress
 
 BACKBONE = "tiny"
 RECALL, STRESS, SPREAD = "t2d/recall@10", "stress/negate/auc", "geometry/anisotropy"

@@ -17,7 +17,7 @@ from orchestration.lanes import launch
 from orchestration.ledger import Ledger
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
-from trainers.world import World
+from trainers.engine.world import World
 
 RUNS = 24
 

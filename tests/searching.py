@@ -21,7 +21,7 @@ from orchestration.plan import Facts
 from orchestration.run import Job, Result, Run
 from orchestration.search import Searched, Selection, Trial, searched, selections
 from orchestration.study import Study
-from trainers.world import Progress, World
+from trainers.engine.world import Progress, World
 
 STUDY = """\
 question: Which margin?

@@ -182,7 +182,7 @@ def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
 def test_an_exported_model_gives_the_run_s_embeddings(ask: Ask, place: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    from trainers.encoder import Encoder
+    from trainers.encoders.encoder import Encoder
 
     ledger, texts = Ledger(place / "ledger"), ["a small dog", "the house by the river", "old metal pot"]
     for arm in ("B1", "M1"):

@@ -22,7 +22,7 @@ from orchestration.study import Study
 from orchestration.verdicts import declare, find
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
 from tests.tiny import tiny_backbone
-from trainers.world import World
+from trainers.engine.world import World
 
 STUDY = """\
 question: Do concepts teach more than words?

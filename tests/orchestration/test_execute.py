@@ -15,7 +15,7 @@ from orchestration.run import Job, Run
 from orchestration.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import WORDS, tiny_backbone
-from trainers.world import World
+from trainers.engine.world import World
 
 STUDY = """\
 question: Is it what was planned?

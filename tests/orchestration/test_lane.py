@@ -12,8 +12,8 @@ import pytest
 from corpora.store.errors import CorpusError
 from orchestration.errors import StudyError
 from orchestration.lane import Problem, problem
-from trainers.backbones import resolve_backbone
-from trainers.concept import Settings
+from trainers.concept.training import Settings
+from trainers.encoders.backbones import resolve_backbone
 
 
 def raised(error: Exception) -> None:

@@ -29,7 +29,7 @@ from orchestration.ledger import Ledger
 from orchestration.pool import WIND_DOWN_SECONDS
 from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
-from trainers.world import Progress, World
+from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(120)
 

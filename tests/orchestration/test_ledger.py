@@ -30,7 +30,7 @@ from orchestration.ledger import Ledger, LedgerError
 from orchestration.run import Result, Run
 from orchestration.storage import LocalStorage, open_storage
 from tests.buckets import s3_bucket
-from trainers.world import Progress
+from trainers.engine.world import Progress
 
 
 def make_run(seed: int = 0) -> Run:

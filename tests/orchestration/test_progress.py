@@ -10,7 +10,7 @@ import pytest
 from orchestration.events import LaneReady, RunFinished, RunMoved, RunStarted
 from orchestration.progress import Watch, duration
 from orchestration.run import Run
-from trainers.world import Progress
+from trainers.engine.world import Progress
 
 RUN = Run(
     family="difficulty",

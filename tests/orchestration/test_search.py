@@ -25,7 +25,7 @@ from orchestration.search_words import as_json, mean_words, table
 from orchestration.study import Study
 from tests import searching
 from tests.searching import MRR, climbing, go, scored, selection
-from trainers.world import World
+from trainers.engine.world import World
 
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).resolve().parents[2]

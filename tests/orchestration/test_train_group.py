@@ -25,7 +25,7 @@ from orchestration.run import Job, Result, Run
 from orchestration.schema import Resources
 from orchestration.storage import open_storage
 from orchestration.train_worker import private
-from trainers.world import Progress, World
+from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(280)
 STEPS = 12
@@ -86,7 +86,7 @@ def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     import torch
     from torch import nn
 
-    from trainers.engine import Recipe, fit
+    from trainers.engine.loop import Recipe, fit
 
     (run,) = job.runs
     folder = Path(run.data["folder"])
@@ -119,7 +119,7 @@ def failing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     """Rank 1 raises while rank 0 waits for it."""
     import torch
 
-    from trainers.engine import Diverged
+    from trainers.engine.loop import Diverged
 
     (run,) = job.runs
     with (Path(run.data["folder"]) / f"starts-{world.rank}").open("a") as file:

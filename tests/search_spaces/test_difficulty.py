@@ -9,8 +9,8 @@ import pytest
 
 from search_spaces.difficulty import SPACE
 from search_spaces.space import drawn, moves, settings_at
-from trainers.difficulty import FORMS, Settings, defining
-from trainers.difficulty_stack import layout_of
+from trainers.difficulty.settings import FORMS, Settings, defining
+from trainers.difficulty.stack import layout_of
 
 WIDTH = 384
 TRAINED = [

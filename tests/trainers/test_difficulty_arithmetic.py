@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainers.adapters import (
+from trainers.difficulty.adapters import (
     CACHED_PAIRS,
     Mix,
     corrections,
@@ -18,8 +18,8 @@ from trainers.adapters import (
     sentence_vectors,
     working,
 )
-from trainers.difficulty_data import hard_ce
-from trainers.stacked import (
+from trainers.difficulty.data import hard_ce
+from trainers.difficulty.stack_arithmetic import (
     Layout,
     anchor_loss,
     batch_rows,
@@ -28,7 +28,7 @@ from trainers.stacked import (
     rank_loss,
     squared_error,
 )
-from trainers.streams import torch_stream
+from trainers.engine.streams import torch_stream
 
 D = torch.float64
 

@@ -12,12 +12,12 @@ from corpora.difficulty.rows import Pairs, PairTask
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from evaluators.tasks.pair_similarity import pair_metrics
-from trainers.difficulty import FORMS, UNTRAINED, Settings, defining, isolating
-from trainers.difficulty_data import TaskData, for_selection, task_data
-from trainers.difficulty_fit import StackResult, fit_portions, fit_stack
-from trainers.difficulty_stack import Model, layout_of, pair_target, sentence_target, train
-from trainers.stacked import batch_rows
-from trainers.streams import torch_stream
+from trainers.difficulty.data import TaskData, for_selection, task_data
+from trainers.difficulty.fit import StackResult, fit_portions, fit_stack
+from trainers.difficulty.settings import FORMS, UNTRAINED, Settings, defining, isolating
+from trainers.difficulty.stack import Model, layout_of, pair_target, sentence_target, train
+from trainers.difficulty.stack_arithmetic import batch_rows
+from trainers.engine.streams import torch_stream
 
 WIDTH = 32
 
@@ -48,7 +48,7 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
     s, side = model.settings, data.train
     width, m = s.sizes(data.x.shape[1])
     layout = layout_of(s, data.x.shape[1])
-    from trainers.adapters import initial
+    from trainers.difficulty.adapters import initial
 
     row = initial(layout, torch_stream(model.seed, "init"), identity=False).requires_grad_()
     optimiser = torch.optim.AdamW([row], lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
@@ -201,8 +201,8 @@ def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> 
     data = toy()
     (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=pair_metrics)
     rows = fitted(["pair_judge"], [2], data)
-    from trainers.difficulty_predict import mean_gate
-    from trainers.difficulty_stack import Trained
+    from trainers.difficulty.predict import mean_gate
+    from trainers.difficulty.stack import Trained
 
     gate = mean_gate(
         Trained(Model(settings("pair_judge"), 2, 0.25), rows["pair_judge", 2], ()), data, device="cpu"

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from tests.tiny import tiny_backbone
-from trainers.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
-from trainers.batches import Tokens, groups, passes
-from trainers.encoder import Encoder
+from trainers.encoders.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.tokens import Tokens, groups, passes
 
 TEXTS = [
     "a cup",
@@ -193,7 +193,7 @@ def test_texts_of_many_lengths_equal_a_padded_batch(kind: str, packs: bool):
     """The architecture's own attention over one padded batch is the oracle, gradients included."""
     from transformers import AutoConfig, AutoModel
 
-    from trainers import packing
+    from trainers.encoders import packing
 
     packing.register()
     assert (kind in packing.PACKED) == packs

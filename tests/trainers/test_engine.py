@@ -23,11 +23,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainers import engine
-from trainers.engine import Diverged, Recipe, best_precision, fit
-from trainers.optimisation import parameter_groups, schedule
-from trainers.streams import torch_stream
-from trainers.world import Progress, Stopped, World
+from trainers.engine import loop
+from trainers.engine.loop import Diverged, Recipe, best_precision, fit
+from trainers.engine.optimisation import parameter_groups, schedule
+from trainers.engine.streams import torch_stream
+from trainers.engine.world import Progress, Stopped, World
 
 
 class Net(nn.Module):
@@ -64,7 +64,7 @@ def rows(step: int) -> Rows:
     return Rows(x, x[:, 0] * x[:, 1])
 
 
-def square(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
+def square(encode: loop.Encode, batch: Rows) -> dict[str, Tensor]:
     return {"square": ((encode(batch.x) - batch.y) ** 2).mean()}
 
 
@@ -123,7 +123,7 @@ def test_it_is_adamw_with_clipping_and_the_declared_rates():
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
     rates = [group["lr"] for group in optimizer.param_groups]
     for step, progress in enumerate(curve):
-        torch.manual_seed(engine.number(0, "dropout", step, 0))
+        torch.manual_seed(loop.number(0, "dropout", step, 0))
         for group, rate in zip(optimizer.param_groups, rates, strict=True):
             group["lr"] = rate * schedule(step, steps=12, warmup=3)
         loss = square(model, rows(step))["square"]
@@ -181,7 +181,7 @@ def test_schedule_rises_to_one_and_falls_towards_zero():
 
 
 def test_divergence_names_step_and_terms():
-    def explode(encode: engine.Encode, batch: Rows) -> dict[str, Tensor]:
+    def explode(encode: loop.Encode, batch: Rows) -> dict[str, Tensor]:
         fine = square(encode, batch)["square"]
         return {"square": fine, "far": fine * (torch.inf if torch.equal(batch.x, rows(3).x) else 1)}
 

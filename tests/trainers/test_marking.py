@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from corpora.sources.occurrences import Occurrence
 from tests.trainers.tokenizers_of_every_kind import KINDS, tokenizer_of
-from trainers.batches import Tokens
-from trainers.marking import TAGS, add_tags, bare, mark, tokens_around
+from trainers.encoders.marking import TAGS, add_tags, bare, mark, tokens_around
+from trainers.encoders.tokens import Tokens
 
 tokenizer = lru_cache(tokenizer_of)
 SAID = Occurrence("The jury said Friday naïve people", 9, 13, "say")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainers import readouts
+from trainers.encoders import readouts
 from trainers.losses import unit
 
 LAYERS = torch.tensor(

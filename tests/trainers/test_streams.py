@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.streams import number, numpy_stream, torch_stream
+from trainers.engine.streams import number, numpy_stream, torch_stream
 
 
 def test_a_stream_is_the_hash_of_its_name():

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainers.engine.streams import numpy_stream
 from trainers.losses import keep_mask
-from trainers.streams import numpy_stream
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus, Negatives, PairRows
-    from trainers.batches import Tokens
-    from trainers.concept import Settings
-    from trainers.world import World
+    from trainers.concept.training import Settings
+    from trainers.encoders.tokens import Tokens
+    from trainers.engine.world import World
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainers.batches import Group
+from trainers.encoders.tokens import Group
 
 ATTENTION = "semray_packed"
 # Architectures whose layers look at other tokens in attention only, through transformers' attention interface, and

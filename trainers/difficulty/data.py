@@ -16,8 +16,8 @@ from corpora.difficulty import pairs
 from corpora.difficulty.rows import Pairs, PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
-from trainers.frozen import Encoder, embed
-from trainers.judges import Judge, judged
+from trainers.difficulty.judges import Judge, judged
+from trainers.encoders.frozen import Encoder, embed
 
 NO_JUDGE = (
     "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from corpora.difficulty.pairs import STANDIN
 from corpora.difficulty.rows import Pairs
 from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
-from trainers.frozen import SentenceEncoder
+from trainers.encoders.frozen import SentenceEncoder
 
 BATCH = 64
 FUNCTION_WORDS = (

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trainers.stacked import Layout, affine, layer_norm, one_output
+from trainers.difficulty.stack_arithmetic import Layout, affine, layer_norm, one_output
 
 Parameters = Mapping[str, Tensor]
 CACHED_PAIRS = 1024  # of 512 to 4,096 the fastest on one core with 1 MB of private cache
@@ -150,7 +150,9 @@ def sentence_vectors(p: Parameters, x: Tensor, x_hat: Tensor, permuted: Tensor, 
     m = p["complexity.w2"].shape[-1]
     c = torch.sigmoid(one_output(F.gelu(first[..., m:]), p["complexity.w2"], p["complexity.b2"]))
     fed = mix.own * c + mix.shuffled * c.gather(1, permuted)
-    learned = torch.sigmoid(p["theta"] + torch.zeros_like(c))  # a full row per model: rule 2 of trainers.stacked
+    learned = torch.sigmoid(
+        p["theta"] + torch.zeros_like(c)
+    )  # a full row per model: rule 2 of trainers.difficulty.stack_arithmetic
     fed = fed + mix.learned * learned + mix.constant  # (M, R)
     hidden = F.gelu(first[..., :m] + fed[..., None] * p["scale.c"][:, None])
     alpha = 1 + mix.alpha0[..., None] * torch.tanh(affine(hidden, p["scale.w2"], p["scale.b2"]))

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainers import packing, readouts
-from trainers.batches import Group, Tokens, groups, passes, tokenise
-from trainers.frozen import quiet
+from trainers.encoders import packing, readouts
+from trainers.encoders.frozen import quiet
+from trainers.encoders.readouts import Readout
+from trainers.encoders.tokens import Group, Tokens, groups, passes, tokenise
+from trainers.engine.world import Precision
 from trainers.losses import unit
-from trainers.readouts import Readout
-from trainers.world import Precision
 
 # Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
 SLACK = 64
@@ -63,13 +63,13 @@ class Encoder(nn.Module):
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
         """An encoder from a backbone's folder, or from one that `save` wrote (which knows its own readout)."""
-        from trainers.encoder_folder import read_encoder
+        from trainers.encoders.encoder_folder import read_encoder
 
         return read_encoder(path, options)
 
     def save(self, path: Path) -> None:
         """Write a folder that `SentenceTransformer(path)` and `Encoder.load(path)` read, safetensors only."""
-        from trainers.encoder_folder import write_encoder
+        from trainers.encoders.encoder_folder import write_encoder
 
         write_encoder(self, path)
 
@@ -79,7 +79,7 @@ class Encoder(nn.Module):
 
     @property
     def packed(self) -> bool:
-        """Whether texts run without padding (`trainers.packing`), or in padded rectangles."""
+        """Whether texts run without padding (`trainers.encoders.packing`), or in padded rectangles."""
         return self.backbone.config._attn_implementation == packing.ATTENTION
 
     @property

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from corpora.store.durable import flush
-from trainers.world import Progress, World
+from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"

@@ -18,9 +18,8 @@ import numpy as np
 import torch
 
 from corpora.difficulty.rows import PairTask
-from trainers.difficulty import PAIR_FORMS, Settings, isolating
-from trainers.difficulty_data import TaskData
-from trainers.difficulty_predict import (
+from trainers.difficulty.data import TaskData
+from trainers.difficulty.predict import (
     Predictions,
     baseline,
     candidate_anchor,
@@ -29,8 +28,9 @@ from trainers.difficulty_predict import (
     pair_predictions,
     sentence_predictions,
 )
-from trainers.difficulty_stack import Model, Trained, layout_of, models_per_stack, stack_key, train
-from trainers.world import Progress
+from trainers.difficulty.settings import PAIR_FORMS, Settings, isolating
+from trainers.difficulty.stack import Model, Trained, layout_of, models_per_stack, stack_key, train
+from trainers.engine.world import Progress
 
 Evaluate = Callable[[PairTask, Predictions, Predictions | None], Sequence[Any]]
 Request = tuple[Settings, int | None]

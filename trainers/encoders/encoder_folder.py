@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.backbones import OWN_FORMAT, BackboneError, prefix_of
+from trainers.encoders.backbones import OWN_FORMAT, BackboneError, prefix_of
 
 if TYPE_CHECKING:
-    from trainers.encoder import Encoder
+    from trainers.encoders.encoder import Encoder
 
 MODULES = "sentence_transformers.models."
 POOLING = {"mean": "mean", "weighted": "mean", "cls": "cls", "max": "max"}
@@ -69,7 +69,7 @@ def read_encoder(path: Path, options: dict[str, Any]) -> Encoder:
     """An encoder from a folder; options replace what the folder says about readout, layers and length."""
     import torch
 
-    from trainers.encoder import Encoder, load_backbone
+    from trainers.encoders.encoder import Encoder, load_backbone
 
     record_file = path / OWN_FORMAT
     record: dict[str, Any] = (

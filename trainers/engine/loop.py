@@ -27,9 +27,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainers.optimisation import schedule
-from trainers.streams import number
-from trainers.world import Precision, Progress, Stopped, World
+from trainers.engine.optimisation import schedule
+from trainers.engine.streams import number
+from trainers.engine.world import Precision, Progress, Stopped, World
 
 if TYPE_CHECKING:
     from deepspeed import DeepSpeedEngine
@@ -93,7 +93,7 @@ def fit(
     alone calls it.
     Raises Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
     """
-    from trainers import checkpoints
+    from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
     with _deepspeed_engine(model, groups, recipe, seed, world) as engine:

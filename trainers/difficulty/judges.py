@@ -18,7 +18,7 @@ from corpora.difficulty.pairs import fingerprint as pairs_fingerprint
 from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
-from trainers.frozen import DEFINING, SentenceEncoder, quiet
+from trainers.encoders.frozen import DEFINING, SentenceEncoder, quiet
 
 FORMAT = 1
 BATCH = 32
@@ -137,7 +137,7 @@ def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str
         assert data.scores_file is not None
         return ScoresFile(Path(data.scores_file).expanduser(), data.judge_saw)
     if data.judge == STANDIN:
-        from trainers.judge_standin import TokenMatchStandin
+        from trainers.difficulty.judge_standin import TokenMatchStandin
 
         return TokenMatchStandin(encoder, standin_pairs(data))
     folder = resolve(data.judge)
@@ -149,7 +149,7 @@ def fingerprint(data: PairData) -> str:
 
     Raises CorpusError when a task or a file is missing, BackboneError when the judge is.
     """
-    from trainers.backbones import backbone_fingerprint, resolve_backbone
+    from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
 
     named = pairs_fingerprint(data)
     if data.judge in ("none", "scores_file", STANDIN):

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.adapters import corrections, pair_heads, sentence_vectors, working
-from trainers.difficulty import PAIR_FORMS, SENTENCE_FORMS
-from trainers.difficulty_data import Side, TaskData
-from trainers.difficulty_stack import Trained, frozen_at_width, layout_of, mixture
-from trainers.streams import torch_stream
+from trainers.difficulty.adapters import corrections, pair_heads, sentence_vectors, working
+from trainers.difficulty.data import Side, TaskData
+from trainers.difficulty.settings import PAIR_FORMS, SENTENCE_FORMS
+from trainers.difficulty.stack import Trained, frozen_at_width, layout_of, mixture
+from trainers.engine.streams import torch_stream
 
 SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pairs apart
 

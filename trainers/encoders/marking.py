@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from trainers.batches import Tokens
+from trainers.encoders.tokens import Tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

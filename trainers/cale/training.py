@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from corpora.cale.records import CaleCorpus
-    from trainers.cale_batches import CaleBatch
-    from trainers.engine import Encode
-    from trainers.occurrence_encoder import LemmaPoints, OccurrenceEncoder
-    from trainers.world import Progress, World
+    from trainers.cale.batches import CaleBatch
+    from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
+    from trainers.engine.loop import Encode
+    from trainers.engine.world import Progress, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +90,14 @@ def fit(
 
     Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
     """
-    from trainers import engine
-    from trainers.cale_batches import batches, steps_of
-    from trainers.occurrence_encoder import LemmaPoints, OccurrenceEncoder
-    from trainers.optimisation import parameter_groups
+    from trainers.cale.batches import batches, steps_of
+    from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
+    from trainers.engine import loop
+    from trainers.engine.optimisation import parameter_groups
 
     if settings.readout == "lemma":
         return LemmaPoints(), []
-    engine.reset_process(seed, world)
+    loop.reset_process(seed, world)
     occurrences = OccurrenceEncoder.load(
         backbone,
         readout=settings.readout,
@@ -114,7 +114,7 @@ def fit(
         return loss(encode, batch, settings, world)
 
     steps = steps_of(settings, corpus.pairs["train"])
-    curve = engine.fit(
+    curve = loop.fit(
         encoder,
         terms,
         batches(settings, corpus, occurrences.tokenise, seed, world),
@@ -125,9 +125,7 @@ def fit(
             layer_decay=1.0,
             weight_decay=settings.weight_decay,
         ),
-        recipe=engine.Recipe(
-            steps=steps, warmup=round(settings.warmup_ratio * steps), clip_norm=settings.clip_norm
-        ),
+        recipe=loop.Recipe(steps=steps, warmup=round(settings.warmup_ratio * steps), clip_norm=settings.clip_norm),
         seed=seed,
         world=world,
         look=partial(world.look, occurrences),

@@ -68,7 +68,7 @@ FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
 JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
 
 
-VECTOR = 32  # rows; trainers.stacked, rule 2. Written again here because settings are read without torch
+VECTOR = 32  # rows; stack_arithmetic, rule 2. Written again here because settings are read without torch
 
 
 @dataclass(frozen=True, kw_only=True)

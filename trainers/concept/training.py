@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from corpora.store.records import ConceptCorpus
-    from trainers.concept_batches import ConceptBatch
-    from trainers.encoder import Encoder
-    from trainers.engine import Encode
-    from trainers.world import Progress, World
+    from trainers.concept.batches import ConceptBatch
+    from trainers.encoders.encoder import Encoder
+    from trainers.engine.loop import Encode
+    from trainers.engine.world import Progress, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +100,12 @@ def fit(
 
     Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
     """
-    from trainers import engine
-    from trainers.concept_batches import batches
-    from trainers.encoder import Encoder
-    from trainers.optimisation import parameter_groups
+    from trainers.concept.batches import batches
+    from trainers.encoders.encoder import Encoder
+    from trainers.engine import loop
+    from trainers.engine.optimisation import parameter_groups
 
-    engine.reset_process(seed, world)
+    loop.reset_process(seed, world)
     encoder = Encoder.load(
         backbone,
         readout=settings.readout,
@@ -119,7 +119,7 @@ def fit(
     def terms(encode: Encode, batch: ConceptBatch) -> dict[str, Tensor]:
         return loss(encode, batch, settings, world)
 
-    curve = engine.fit(
+    curve = loop.fit(
         encoder,
         terms,
         batches(settings, corpus, encoder.tokenise, seed, world),
@@ -131,7 +131,7 @@ def fit(
             weight_decay=settings.weight_decay,
             readout_multiplier=settings.pool_lr_multiplier,
         ),
-        recipe=engine.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
+        recipe=loop.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
         seed=seed,
         world=world,
         look=partial(world.look, encoder),
@@ -147,7 +147,7 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
     """
     import torch
 
-    from trainers.engine import gathered
+    from trainers.engine.loop import gathered
     from trainers.losses import info_nce_directed, unified_info_nce
 
     sides = encode(batch.pairs).chunk(2 * len(batch.views))  # (b, D) each: left, right per view

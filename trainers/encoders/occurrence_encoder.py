@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from trainers.backbones import BackboneError
-from trainers.encoder import Encoder
-from trainers.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
+from trainers.encoders.backbones import BackboneError
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
 
 if TYPE_CHECKING:
     from corpora.sources.occurrences import Occurrence
-    from trainers.batches import Tokens
+    from trainers.encoders.tokens import Tokens
 
 OccurrenceReadout = Literal["mean", "target"]
 RECORD = "semray_occurrences.json"  # what `save` adds to an encoder's folder
@@ -32,7 +32,7 @@ class OccurrenceEncoder:
     """An encoder of occurrences. readout "mean": of the last layer over all tokens of the marked sentence.
 
     "target": of the bare sentence, hidden states of `layers` averaged (1 is the first layer, 0 would be the
-    embeddings), then over the pieces of the target alone. markers as `trainers.marking` explains.
+    embeddings), then over the pieces of the target alone. markers as `trainers.encoders.marking` explains.
     """
 
     encoder: Encoder

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.adapters import pair_heads, pair_scores, working
-from trainers.difficulty import PAIR_FORMS
-from trainers.difficulty_data import TaskData
-from trainers.difficulty_stack import Trained, layout_of
-from trainers.frozen import Encoder, SentenceEncoder
+from trainers.difficulty.adapters import pair_heads, pair_scores, working
+from trainers.difficulty.data import TaskData
+from trainers.difficulty.settings import PAIR_FORMS
+from trainers.difficulty.stack import Trained, layout_of
+from trainers.encoders.frozen import Encoder, SentenceEncoder
 
 FORMAT = 1
 CONFIG, WEIGHTS = "scorer.json", "adapter.safetensors"
@@ -100,7 +100,7 @@ class GatedPairScorer:
         if config.get("format") != FORMAT:
             raise ScorerError(f"{folder / CONFIG}: format {config.get('format')!r}; accepted: {FORMAT}")
         if encoder is None:
-            from trainers.backbones import resolve_backbone
+            from trainers.encoders.backbones import resolve_backbone
 
             named_in = config["backbone"]
             encoder = SentenceEncoder(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.adapters import (
+from trainers.difficulty.adapters import (
     Mix,
     initial,
     pair_heads,
@@ -22,9 +22,9 @@ from trainers.adapters import (
     sentence_vectors,
     working,
 )
-from trainers.difficulty import PAIR_FORMS, SENTENCE_FORMS, Settings
-from trainers.difficulty_data import TaskData
-from trainers.stacked import (
+from trainers.difficulty.data import TaskData
+from trainers.difficulty.settings import PAIR_FORMS, SENTENCE_FORMS, Settings
+from trainers.difficulty.stack_arithmetic import (
     Layout,
     Terms,
     anchor_loss,
@@ -33,7 +33,7 @@ from trainers.stacked import (
     rank_loss,
     squared_error,
 )
-from trainers.streams import torch_stream
+from trainers.engine.streams import torch_stream
 
 CURVE_POINTS = 40
 CACHED_BYTES = 16 << 20  # parameters and both moments of a stack stay near this: the arms of a seed together

@@ -13,14 +13,14 @@ import numpy as np
 
 from corpora.cale.records import CATEGORIES
 from corpora.sources.texts import keyed_sha256
-from trainers.streams import numpy_stream
+from trainers.engine.streams import numpy_stream
 
 if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus, Pairs
     from corpora.sources.occurrences import Occurrence
-    from trainers.batches import Tokens
-    from trainers.cale import Settings
-    from trainers.world import World
+    from trainers.cale.training import Settings
+    from trainers.encoders.tokens import Tokens
+    from trainers.engine.world import World
 
 BLOCK = 1 << 14  # pairs whose ids are in memory at a time
 

@@ -1,0 +1,1 @@
+"""Training of concept-aligned embeddings: settings, batches, the loss of a step."""

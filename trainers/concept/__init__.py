@@ -1,0 +1,1 @@
+"""Training for concept equivalence: settings, batches, the loss of a step."""
