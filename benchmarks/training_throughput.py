@@ -27,7 +27,8 @@ import numpy as np
 from tables import save
 
 from corpora.concept.corpus import ConceptData, load
-from trainers.concept.training import Settings, fit
+from trainers.concept.settings import Settings
+from trainers.concept.training import fit
 from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.loop import best_precision
 from trainers.engine.world import Precision, Progress, World

@@ -25,17 +25,18 @@ def execute(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
 
 
 def train_encoders(
-    trainer: ModuleType, data: type, load: Callable[[Any], Any], tasks: Table
+    trainer: ModuleType, settings: type, data: type, load: Callable[[Any], Any], tasks: Table
 ) -> Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]:
     """The body of every family that trains an encoder.
 
-    `trainer` gives `Settings` and `fit`, `load` its corpus, `tasks` what `evaluate:` may name.
+    `trainer` gives `fit`, `load` its corpus, `tasks` what `evaluate:` may name.
     """
-    return partial(_train_encoders, trainer, data, load, tasks)
+    return partial(_train_encoders, trainer, settings, data, load, tasks)
 
 
 def _train_encoders(
     trainer: ModuleType,
+    settings: type,
     data: type,
     load: Callable[[Any], Any],
     tasks: Table,
@@ -52,9 +53,7 @@ def _train_encoders(
         check_sources(run, backbone, corpus.fingerprint)
         prepared = time.perf_counter()
         watched = replace(world, look_at=run.look_at, look=partial(_look, tasks, run.evaluate, corpus))
-        encoder, curve = trainer.fit(
-            built(trainer.Settings, run.settings), backbone, corpus, run.seed or 0, watched
-        )
+        encoder, curve = trainer.fit(built(settings, run.settings), backbone, corpus, run.seed or 0, watched)
         trained, cut = time.perf_counter(), encoder.truncated
         scores = evaluate(tasks, run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
         cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed

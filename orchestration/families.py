@@ -62,7 +62,8 @@ def _cale() -> Family:
     from orchestration.readiness import check_metrics
     from orchestration.readiness_cale import check_claims, check_pairs, check_target_layers
     from search_spaces.cale import SPACE
-    from trainers.cale import training as cale
+    from trainers.cale import training
+    from trainers.cale.settings import Settings, defining
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         check_claims(study)
@@ -72,15 +73,15 @@ def _cale() -> Family:
         check_metrics(study, corpus, TASKS, (*SIZES, "lscd", "cosimlex", "wic"))
 
     return Family(
-        settings=cale.Settings,
+        settings=Settings,
         data=CaleData,
         tasks=tuple(TASKS),
         metrics=lambda data, evaluate: metric_names(TASKS, evaluate),
         headlines=lambda data, evaluate: headlines(TASKS, evaluate),
-        defining=cale.defining,
+        defining=defining,
         fingerprint=fingerprint,
         prepare=prepare,
-        execute=train_encoders(cale, CaleData, load, TASKS),
+        execute=train_encoders(training, Settings, CaleData, load, TASKS),
         space=SPACE,
         distributions={"cosine distance": distance_metrics("spcd")},
     )
@@ -93,7 +94,8 @@ def _concept() -> Family:
     from orchestration.execute import train_encoders
     from orchestration.readiness import check_batches, check_layers, check_metrics
     from search_spaces.concept import SPACE
-    from trainers.concept import training as concept
+    from trainers.concept import training
+    from trainers.concept.settings import Settings, defining
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         check_layers(study, backbones)
@@ -102,15 +104,15 @@ def _concept() -> Family:
         check_metrics(study, corpus, TASKS, ("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"))
 
     return Family(
-        settings=concept.Settings,
+        settings=Settings,
         data=ConceptData,
         tasks=tuple(TASKS),
         metrics=lambda data, evaluate: metric_names(TASKS, evaluate),
         headlines=lambda data, evaluate: headlines(TASKS, evaluate),
-        defining=concept.defining,
+        defining=defining,
         fingerprint=fingerprint,
         prepare=prepare,
-        execute=train_encoders(concept, ConceptData, load, TASKS),
+        execute=train_encoders(training, Settings, ConceptData, load, TASKS),
         space=SPACE,
     )
 
@@ -120,8 +122,8 @@ def _difficulty() -> Family:
     from evaluators.tasks.pair_similarity import TASKS, headlines, metric_names
     from orchestration.execute_stack import train_stack
     from search_spaces.difficulty import SPACE
-    from trainers.difficulty import settings as difficulty
     from trainers.difficulty.judges import fingerprint
+    from trainers.difficulty.settings import Settings, defining
 
     def prepare(study: Study, backbones: Sequence[Path]) -> None:
         for name in study.data.tasks:
@@ -131,13 +133,13 @@ def _difficulty() -> Family:
             raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
 
     return Family(
-        settings=difficulty.Settings,
+        settings=Settings,
         data=PairData,
         tasks=tuple(name for name in TASKS if not name.startswith("dev/")),
         selection=tuple(name for name in TASKS if name.startswith("dev/")),  # they train on other pairs
         metrics=lambda data, evaluate: metric_names(data.tasks, evaluate),
         headlines=lambda data, evaluate: headlines(data.tasks, evaluate),
-        defining=difficulty.defining,
+        defining=defining,
         fingerprint=fingerprint,
         prepare=prepare,
         execute=train_stack,

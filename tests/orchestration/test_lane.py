@@ -12,7 +12,7 @@ import pytest
 from corpora.store.errors import CorpusError
 from orchestration.errors import StudyError
 from orchestration.lane import Problem, problem
-from trainers.concept.training import Settings
+from trainers.concept.settings import Settings
 from trainers.encoders.backbones import resolve_backbone
 
 

@@ -18,7 +18,8 @@ from tests.tiny import tiny_backbone
 from tests.trainers.cale_corpus import cale_corpus
 from tests.workers import together
 from trainers.cale.batches import batches, ordered, shuffled_labels, steps_of
-from trainers.cale.training import Settings, defining, fit, loss
+from trainers.cale.settings import Settings, defining
+from trainers.cale.training import fit, loss
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.marking import mark
 from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder

@@ -14,7 +14,8 @@ from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses
 from trainers.concept.batches import batches, draw_negatives
-from trainers.concept.training import Settings, defining, fit, loss
+from trainers.concept.settings import Settings, defining
+from trainers.concept.training import fit, loss
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 

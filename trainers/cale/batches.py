@@ -18,7 +18,7 @@ from trainers.engine.streams import numpy_stream
 if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus, Pairs
     from corpora.sources.occurrences import Occurrence
-    from trainers.cale.training import Settings
+    from trainers.cale.settings import Settings
     from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World
 

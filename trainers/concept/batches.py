@@ -16,7 +16,7 @@ from trainers.losses import keep_mask
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus, Negatives, PairRows
-    from trainers.concept.training import Settings
+    from trainers.concept.settings import Settings
     from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World
 
