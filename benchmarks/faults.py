@@ -22,7 +22,7 @@ from pathlib import Path
 from tables import save
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from orchestration.ledger import Ledger
+from orchestration.ledger.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.e2e.test_kills import (
     KILLS,

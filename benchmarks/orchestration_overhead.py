@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 from tables import save
 
 from evaluators.metrics.scores import Score
-from orchestration.cluster import connected
-from orchestration.lanes import WARM, Event, LaneReady, RunFinished, launch
-from orchestration.ledger import Ledger
-from orchestration.run import Job, Result, Run
-from orchestration.schema import Resources
-from orchestration.train_group import FASTER
+from orchestration.lanes.cluster import connected
+from orchestration.lanes.launch import WARM, Event, LaneReady, RunFinished, launch
+from orchestration.lanes.worker_group import FASTER
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.blocks import Resources
+from orchestration.study.run import Job, Result, Run
 from trainers.engine.world import World
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from pathlib import Path
 from tables import save
 
 from evaluators.metrics.scores import Score
-from orchestration.events import Event, RunFinished
-from orchestration.lanes import launch
-from orchestration.ledger import Ledger
-from orchestration.plan import Facts
-from orchestration.run import Job, Result, Run
-from orchestration.search import Selection, selections
-from orchestration.search_run import run_search
-from orchestration.study import Study
+from orchestration.lanes.events import Event, RunFinished
+from orchestration.lanes.launch import launch
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts
+from orchestration.search.drive import run_search
+from orchestration.search.trials import Selection, selections
+from orchestration.study.run import Job, Result, Run
+from orchestration.study.study import Study
 from trainers.engine.world import World
 
 TRIALS, ROUNDS = 60, 3

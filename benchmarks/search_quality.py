@@ -30,12 +30,12 @@ from ray.tune.search import Repeater
 from ray.tune.search.optuna import OptunaSearch
 from tables import RESULTS, save
 
-from orchestration.board import Board, objective_name
-from orchestration.exchange import Report
-from orchestration.plan import Facts
-from orchestration.search import Selection, Trial, selections
-from orchestration.search_tune import suggesting
-from orchestration.study import Study
+from orchestration.plan.plan import Facts
+from orchestration.search.requests import Report
+from orchestration.search.standings import Board, objective_name
+from orchestration.search.trials import Selection, Trial, selections
+from orchestration.search.tune import suggesting
+from orchestration.study.study import Study
 
 TABLE = RESULTS / "search_quality_table.json"
 GRID: dict[str, tuple[float, ...]] = {

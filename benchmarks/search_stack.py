@@ -17,14 +17,14 @@ from pathlib import Path
 from tables import save
 
 from corpora.store.errors import CorpusError
-from orchestration.events import Event, LaneReady, RunFinished
-from orchestration.execute_stack import prepared
-from orchestration.families import as_plain
-from orchestration.ledger import Ledger
-from orchestration.plan import gather_facts
-from orchestration.search import Searched, Selection, searched, selections
-from orchestration.search_run import run_search
-from orchestration.study import Study
+from orchestration.families.difficulty import prepared
+from orchestration.families.registry import as_plain
+from orchestration.lanes.events import Event, LaneReady, RunFinished
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import gather_facts
+from orchestration.search.drive import run_search
+from orchestration.search.trials import Searched, Selection, searched, selections
+from orchestration.study.study import Study
 
 POINTS, ROUNDS = 24, 2
 STUDY = Path(__file__).resolve().parents[1] / "studies" / "difficulty_search.yaml"

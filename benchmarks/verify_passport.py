@@ -15,12 +15,12 @@ import numpy as np
 from tables import save
 
 from evaluators.metrics.item_metrics import score_of_items
-from orchestration.ledger import Ledger
-from orchestration.passport import verify, write_passport
-from orchestration.plan import Facts, plan
-from orchestration.run import Result, Run
-from orchestration.study import Study
-from orchestration.verdicts import declare, find
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts, plan
+from orchestration.study.run import Result, Run
+from orchestration.study.study import Study
+from orchestration.verdicts.find import declare, find
+from orchestration.verdicts.passport import verify, write_passport
 
 ITEMS, LIMIT_SECONDS = 1667, 5.0
 STUDY = """

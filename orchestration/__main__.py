@@ -2,6 +2,6 @@
 
 import sys
 
-from orchestration.cli import main
+from orchestration.commands.cli import main
 
 sys.exit(main())

@@ -16,9 +16,9 @@ import numpy as np
 from evaluators.metrics.scores import Score
 from evaluators.significance.comparisons import Claim, PairedSeeds, pair
 from evaluators.significance.judge import Verdict, judge
-from orchestration.findings import Finding, Findings, ItemDelta, RunRow
-from orchestration.ledger import Ledger
-from orchestration.run import Result, Run
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import Result, Run
+from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
 from trainers.engine.world import Progress
 
 BACKBONE = "tiny"

@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from orchestration.events import Event, LaneReady, RunFinished
-from orchestration.lanes import launch
-from orchestration.ledger import Ledger
-from orchestration.run import Job, Result, Run
-from orchestration.schema import Resources
+from orchestration.lanes.events import Event, LaneReady, RunFinished
+from orchestration.lanes.launch import launch
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.blocks import Resources
+from orchestration.study.run import Job, Result, Run
 from trainers.engine.world import World
 
 RUNS = 24

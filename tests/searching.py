@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from evaluators.metrics.scores import Score
-from orchestration.ledger import Ledger
-from orchestration.plan import Facts
-from orchestration.run import Job, Result, Run
-from orchestration.search import Searched, Selection, Trial, searched, selections
-from orchestration.study import Study
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts
+from orchestration.search.trials import Searched, Selection, Trial, searched, selections
+from orchestration.study.run import Job, Result, Run
+from orchestration.study.study import Study
 from trainers.engine.world import Progress, World
 
 STUDY = """\
@@ -76,7 +76,7 @@ def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
 
 def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Searched, list[tuple[Trial, str]]]:
     """Search to the end; returns the table and what was told of each trial."""
-    from orchestration.search_run import run_search
+    from orchestration.search.drive import run_search
 
     told: list[tuple[Trial, str]] = []
     with ledger.drive(selection.study.name):
@@ -115,7 +115,7 @@ def slowly(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
 if __name__ == "__main__":
     import ray
 
-    from orchestration.cluster import connected
+    from orchestration.lanes.cluster import connected
 
     with connected(1):
         ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

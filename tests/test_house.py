@@ -54,7 +54,7 @@ def test_every_dependency_is_pinned() -> None:
 
 
 def test_shipped_studies_load() -> None:
-    from orchestration.study import Study
+    from orchestration.study.study import Study
 
     studies = sorted((ROOT / "studies").glob("*.yaml"))
     assert studies

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.ledger import Ledger
+from orchestration.ledger.ledger import Ledger
 from tests.cluster_day import Laptop, laptop
 from tests.hosts import SHARED, Host, hosts, missing
 from tests.waiting import until

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestration.ledger import Ledger
+from orchestration.ledger.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port, until

@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestration.ledger import Ledger
-from orchestration.storage import open_storage
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.storage import open_storage
 from tests.buckets import s3_bucket
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
@@ -47,7 +47,8 @@ STALE_SECONDS = 4.0  # in place of a minute: after so long without a sign of lif
 ON_A_HOST = f"""
 import sys
 from types import SimpleNamespace
-from orchestration import cli, drivers
+from orchestration.commands import cli
+from orchestration.ledger import drivers
 drivers.socket = SimpleNamespace(gethostname=lambda: sys.argv[1])
 drivers.BEAT_SECONDS, drivers.STALE_SECONDS = 0.5, {STALE_SECONDS}
 sys.exit(cli.main(sys.argv[2:]))

@@ -19,10 +19,10 @@ from urllib.parse import quote
 
 import pytest
 
-from orchestration.findings import Findings
-from orchestration.ledger import Ledger
-from orchestration.report import write
-from orchestration.tracking import sync, ui_command
+from orchestration.ledger.ledger import Ledger
+from orchestration.report.forms import write
+from orchestration.tracking.sync import sync, ui_command
+from orchestration.verdicts.findings import Findings
 from tests.finished_study import findings_of
 from tests.waiting import free_port
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestration.ledger import Ledger
+from orchestration.ledger.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 

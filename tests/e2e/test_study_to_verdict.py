@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestration.cli import main
-from orchestration.ledger import Ledger
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 

@@ -15,7 +15,7 @@ import pytest
 from corpora.concept.corpus import ConceptData, load
 from corpora.sources.wordnet_files import DEBIAN
 from corpora.store.errors import CorpusError
-from orchestration.cli import WRONG_REQUEST, main
+from orchestration.commands.cli import WRONG_REQUEST, main
 from tests.tiny import tiny_backbone
 
 GOOD = """\

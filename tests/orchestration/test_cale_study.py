@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from orchestration import plots, report
-from orchestration.distributions import with_distributions
-from orchestration.errors import StudyError
-from orchestration.execute import execute
-from orchestration.findings import Findings
-from orchestration.ledger import Ledger
-from orchestration.passport import verify, write_passport
-from orchestration.plan import gather_facts, plan, prepare
-from orchestration.readiness_cale import check_claims, check_target_layers
-from orchestration.report_html import html
-from orchestration.run import Job
-from orchestration.study import Study
-from orchestration.verdicts import declare, find
+from orchestration.families.encoders import execute
+from orchestration.families.readiness_cale import check_claims, check_target_layers
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.report import forms, plots
+from orchestration.report.html import html
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job
+from orchestration.study.study import Study
+from orchestration.verdicts.distributions import with_distributions
+from orchestration.verdicts.find import declare, find
+from orchestration.verdicts.findings import Findings
+from orchestration.verdicts.passport import verify, write_passport
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
@@ -95,7 +95,7 @@ def findings(place: Path) -> Findings:
 def test_the_report_shows_1l1c_and_the_target_beside_every_gain(findings: Findings) -> None:
     """On the terminal's first screen, in Markdown and on the page; 1L1C is what the counts of pairs say."""
     assert len(findings.with_status("finished")) == 3 + 4 * 2
-    for text in (report.table(findings), report.markdown(findings)):
+    for text in (forms.table(findings), forms.markdown(findings)):
         assert all(f"{arm} " in text for arm in ("1L1C", "base", "layers-mid", "cale"))
     alone, base = (findings.of(arm, findings.backbones[0])[0].metrics for arm in ("1L1C", "base"))
     decided = alone["spcd/threshold"] == 0.5  # halfway between one lemma and two; else it says no to all

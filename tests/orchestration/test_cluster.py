@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cluster import private_token
+from orchestration.lanes.cluster import private_token
 
 
 @pytest.fixture(autouse=True)

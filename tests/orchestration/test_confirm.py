@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from orchestration.confirm import confirmation, optimism
-from orchestration.errors import StudyError
-from orchestration.findings import Findings, RunRow
-from orchestration.plan import Facts
-from orchestration.schema import Objective
-from orchestration.search import Searched, Selection, Trial, selections
-from orchestration.search_words import next_step
-from orchestration.study import Study
+from orchestration.plan.plan import Facts
+from orchestration.search.confirm import confirmation, optimism
+from orchestration.search.trials import Searched, Selection, Trial, selections
+from orchestration.search.words import next_step
+from orchestration.study.blocks import Objective
+from orchestration.study.errors import StudyError
+from orchestration.study.study import Study
+from orchestration.verdicts.findings import Findings, RunRow
 from tests.searching import selection
 
 ROOT = Path(__file__).resolve().parents[2]

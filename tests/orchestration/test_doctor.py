@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestration import node_checks
-from orchestration.cluster import connected
-from orchestration.cluster_checks import (
+from orchestration.lanes.cluster import connected
+from orchestration.machines import node_checks
+from orchestration.machines.cluster_checks import (
     Node,
     Timed,
     all_answer,
@@ -31,7 +31,7 @@ from orchestration.cluster_checks import (
     together,
     versions_agree,
 )
-from orchestration.doctor import checks, tracking
+from orchestration.machines.doctor import checks, tracking
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -405,8 +405,8 @@ def test_hosts_of_one_name_are_told_apart() -> None:
 
 @pytest.mark.timeout(120)
 def test_nothing_stays_in_the_ledger(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestration.cluster.joined", lambda address: nullcontext())
-    monkeypatch.setattr("orchestration.cluster_checks.SILENT_SECONDS", 100.0)
+    monkeypatch.setattr("orchestration.lanes.cluster.joined", lambda address: nullcontext())
+    monkeypatch.setattr("orchestration.machines.cluster_checks.SILENT_SECONDS", 100.0)
     monkeypatch.setenv("HOME", HOME)  # Ray keeps the token of the first home that it sees until the process ends
     with connected(1):
         answers = {check.name: check for check in cluster_checks("auto", str(well / "ledger"))}

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import yaml
 
-from orchestration.cluster import private_token
+from orchestration.lanes.cluster import private_token
 from tests.waiting import free_port, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from orchestration.environment import LIBRARIES, environment
+from orchestration.ledger.environment import LIBRARIES, environment
 
 
 def test_only_what_is_on_the_list(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.errors import StudyError
-from orchestration.execute import execute
-from orchestration.plan import gather_facts, plan
-from orchestration.run import Job, Run
-from orchestration.study import Study
+from orchestration.families.encoders import execute
+from orchestration.plan.plan import gather_facts, plan
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run
+from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World

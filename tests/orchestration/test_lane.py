@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from corpora.store.errors import CorpusError
-from orchestration.errors import StudyError
-from orchestration.lane import Problem, problem
+from orchestration.lanes.lane import Problem, problem
+from orchestration.study.errors import StudyError
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import resolve_backbone
 

@@ -21,14 +21,23 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.cluster import connected
-from orchestration.errors import StudyError
-from orchestration.lane import Body
-from orchestration.lanes import Event, LaneReady, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
-from orchestration.ledger import Ledger
-from orchestration.pool import WIND_DOWN_SECONDS
-from orchestration.run import Job, Result, Run
-from orchestration.schema import Resources
+from orchestration.lanes.cluster import connected
+from orchestration.lanes.lane import Body
+from orchestration.lanes.launch import (
+    Event,
+    LaneReady,
+    Outcome,
+    RunFailed,
+    RunFinished,
+    RunMoved,
+    RunStarted,
+    launch,
+)
+from orchestration.lanes.pool import WIND_DOWN_SECONDS
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.blocks import Resources
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Result, Run
 from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(120)
@@ -361,7 +370,7 @@ def test_a_failure_of_what_another_driver_took_over(ledger: Ledger, folder: Path
 def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has no room when the launch begins; a lane is asked for all the same, and another while runs wait."""
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
     runs = [make_run(folder, seed) for seed in range(4)]
     both = [make_run(folder, seed, outlive=False) for seed in (10, 11)]
     ready: list[int] = []
@@ -401,7 +410,7 @@ def test_lanes_are_given_back_when_no_run_waits(
         return found
 
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
     runs = []
     for seed in range(3):
         (folder / str(seed)).mkdir()
@@ -428,7 +437,7 @@ def test_lanes_are_given_back_when_no_run_waits(
 
 def test_an_empty_address_is_no_cluster(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "")
-    monkeypatch.setattr("orchestration.lanes.runs_that_fit", lambda share: 0)
+    monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
     with pytest.raises(StudyError, match="Ray has no such room"):
         go(ledger, alone([make_run(folder, 0)]), squares)
 

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evaluators.metrics.scores import Score
-from orchestration.drivers import driving
-from orchestration.errors import StudyError
-from orchestration.ledger import Ledger, LedgerError
-from orchestration.run import Result, Run
-from orchestration.storage import LocalStorage, open_storage
+from orchestration.ledger.drivers import driving
+from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.storage import LocalStorage, open_storage
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Result, Run
 from tests.buckets import s3_bucket
 from trainers.engine.world import Progress
 
@@ -354,8 +354,8 @@ def test_checkpoints_of_a_lane_that_woke_late_are_dropped(tmp_path: Path) -> Non
 HOLD = """
     import signal, sys
     from pathlib import Path
-    from orchestration.ledger import Ledger
-    from orchestration.run import Result, Run
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.study.run import Result, Run
     ledger, run = Ledger(sys.argv[1]), Run.from_dict({run!r})
     def wait(folder=None):
         print("ready", flush=True)
@@ -485,7 +485,7 @@ def test_a_study_changes_hands_again_and_again(ledger: Ledger) -> None:
 def test_a_driver_lives_on_while_its_store_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from orchestration import drivers
+    from orchestration.ledger import drivers
 
     monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.01)
     place = tmp_path / ".drivers" / "study"

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestration.ledger import Failure
-from orchestration.plan import Facts, extend, plan
-from orchestration.plan_words import describe, estimate
-from orchestration.reachability import reachability
-from orchestration.study import Study
+from orchestration.ledger.ledger import Failure
+from orchestration.plan.plan import Facts, extend, plan
+from orchestration.plan.reach import reachability
+from orchestration.plan.words import describe, estimate
+from orchestration.study.study import Study
 
 STUDY = """\
 question: Is hard better?
@@ -66,7 +66,7 @@ def test_ids_are_the_same_in_another_process(load: Load) -> None:
     """No id may hang on the order of a set or on a salted hash."""
     study = load()
     code = (
-        "from orchestration.plan import *; from orchestration.study import Study; import sys\n"
+        "from orchestration.plan.plan import *; from orchestration.study.study import Study; import sys\n"
         "facts = Facts(backbones={'small': 's' * 8, 'large': 'l' * 8}, corpus='c' * 8, precision='fp32')\n"
         "print(*(run.id for run in plan(Study.load(sys.argv[1]), facts).runs))"
     )
@@ -165,7 +165,7 @@ def test_a_run_survives_the_ledger(load: Load) -> None:
 
 def test_importing_the_plan_loads_neither_torch_nor_ray() -> None:
     code = (
-        "import sys, orchestration.plan, orchestration.plan_words, orchestration.reachability as r; "
+        "import sys, orchestration.plan.plan, orchestration.plan.words, orchestration.plan.reach as r; "
         "print([m for m in ('torch', 'ray', 'mlflow', 'scipy', 'transformers') if m in sys.modules])"
     )
     env = {"PYTHONPATH": ":".join(sys.path)}

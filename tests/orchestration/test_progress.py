@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from orchestration.events import LaneReady, RunFinished, RunMoved, RunStarted
-from orchestration.progress import Watch, duration
-from orchestration.run import Run
+from orchestration.lanes.events import LaneReady, RunFinished, RunMoved, RunStarted
+from orchestration.lanes.progress import Watch, duration
+from orchestration.study.run import Run
 from trainers.engine.world import Progress
 
 RUN = Run(

@@ -11,8 +11,8 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.racing import chance_to_win, noise
-from orchestration.schema import Objective
+from orchestration.search.racing import chance_to_win, noise
+from orchestration.study.blocks import Objective
 from tests.searching import AUC, MRR, selection
 
 NAN = math.nan

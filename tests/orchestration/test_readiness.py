@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.errors import StudyError
-from orchestration.plan import prepare
-from orchestration.readiness import check_layers
-from orchestration.study import Study
+from orchestration.families.readiness import check_layers
+from orchestration.plan.plan import prepare
+from orchestration.study.errors import StudyError
+from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
 

@@ -14,12 +14,12 @@ from scipy.stats import trim_mean
 
 from evaluators.significance.comparisons import pair
 from evaluators.significance.judge import judge
-from orchestration import plots, report
-from orchestration.findings import Finding, Findings
-from orchestration.ledger import Ledger
-from orchestration.report_across import ACROSS_HEAD, across
-from orchestration.report_html import html
-from orchestration.report_tables import arm_cell, difference, each_run, p_text, places_for
+from orchestration.ledger.ledger import Ledger
+from orchestration.report import forms, plots
+from orchestration.report.across import ACROSS_HEAD, across
+from orchestration.report.html import html
+from orchestration.report.tables import arm_cell, difference, each_run, p_text, places_for
+from orchestration.verdicts.findings import Finding, Findings
 from tests.finished_study import BACKBONE, CLAIMS, RECALL, SPREAD, STRESS, findings_of
 
 ASKED_KEYS = {
@@ -56,7 +56,7 @@ class Links(HTMLParser):
 
 
 def test_json_has_the_asked_keys_and_the_ledgers_figures(findings: Findings) -> None:
-    rows = json.loads(report.report_json(findings))
+    rows = json.loads(forms.report_json(findings))
     assert [row["claim"] for row in rows] == ["H1", "H3a", "H3b", "H2", "X1"]
     assert all(row.keys() >= ASKED_KEYS for row in rows)
     by_run = {run.id: run.metrics for run in findings.runs}
@@ -68,7 +68,7 @@ def test_json_has_the_asked_keys_and_the_ledgers_figures(findings: Findings) -> 
 
 
 def test_terminal_table(findings: Findings) -> None:
-    lines = report.table(findings).splitlines()
+    lines = forms.table(findings).splitlines()
     assert re.match(r"claim +comparison +metric +difference \[95 %\] +seeds agree +verdict$", lines[0])
     assert re.match(
         r"H1 +B1 - B0 +t2d/recall@10 +\+0\.1\d\d \[\+0\.\d{3}, \+0\.\d{3}\] +8/8 +better \(p [<=] ", lines[1]
@@ -86,7 +86,7 @@ def test_terminal_table(findings: Findings) -> None:
 
 
 def test_markdown_tables_are_rectangular(findings: Findings) -> None:
-    text = report.markdown(findings)
+    text = forms.markdown(findings)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {7, 5, 8}  # 6 columns of claims, 4 of arms, 7 across tasks
     assert text.startswith("# Do hard negatives calibrate")
@@ -95,12 +95,12 @@ def test_markdown_tables_are_rectangular(findings: Findings) -> None:
 def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
     awkward = replace(findings, arms={"B0_x & y": findings.arms["B0"]}, findings=())
     runs = tuple(replace(run, arm="B0_x & y") for run in findings.runs if run.arm == "B0")
-    text = report.latex(replace(awkward, runs=runs))
+    text = forms.latex(replace(awkward, runs=runs))
     assert r"B0\_x \& y" in text
-    body = [line for line in report.latex(findings).splitlines() if line.endswith(r"\\")]
+    body = [line for line in forms.latex(findings).splitlines() if line.endswith(r"\\")]
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5, 3, 6}
     assert r"[95 \%]" in body[0]
-    assert r"$\pm$0.03" in report.latex(findings)
+    assert r"$\pm$0.03" in forms.latex(findings)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_across_tasks_describes_each_pair_of_arms_once(findings: Findings) -> No
 
 def test_every_form_of_the_report_shows_the_tasks_together(findings: Findings, page: str) -> None:
     row = across(findings)[0][0]
-    for text in (report.table(findings), report.markdown(findings), page):
+    for text in (forms.table(findings), forms.markdown(findings), page):
         assert all(cell in text for cell in row)
         assert "decides no verdict" in text
-    assert "decides no verdict" in report.latex(findings)
-    found = json.loads(report.report_json(findings))
+    assert "decides no verdict" in forms.latex(findings)
+    found = json.loads(forms.report_json(findings))
     assert found[0]["across_tasks"]["tasks"] == [RECALL, STRESS]
     assert found[1]["across_tasks"] == found[2]["across_tasks"] != found[0]["across_tasks"]
 
@@ -171,15 +171,15 @@ def test_every_form_of_the_report_shows_the_tasks_together(findings: Findings, p
 def test_one_task_alone_is_not_summed_up(findings: Findings) -> None:
     alone = replace(findings, headlines=(RECALL, SPREAD))
     assert across(alone)[0] == []
-    assert "decides no verdict" not in report.table(alone) + report.markdown(alone) + report.latex(alone)
+    assert "decides no verdict" not in forms.table(alone) + forms.markdown(alone) + forms.latex(alone)
     assert 'id="across"' not in html(alone, {})
-    assert json.loads(report.report_json(alone))[0]["across_tasks"] is None
+    assert json.loads(forms.report_json(alone))[0]["across_tasks"] is None
 
 
 def test_verdicts_do_not_know_the_tasks_together(findings: Findings) -> None:
     """The words of every verdict are the same whether or not the block is there."""
-    alone = report.table(replace(findings, headlines=()))
-    assert report.table(findings).startswith(alone.partition("\n\n")[0])
+    alone = forms.table(replace(findings, headlines=()))
+    assert forms.table(findings).startswith(alone.partition("\n\n")[0])
 
 
 def test_tests_of_each_run_are_a_range(findings: Findings) -> None:
@@ -235,19 +235,19 @@ def test_names_are_escaped(findings: Findings) -> None:
 
 
 def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path: Path) -> None:
-    page = report.write(findings, tmp_path / "out")
+    page = forms.write(findings, tmp_path / "out")
     first = {path.name: path.read_bytes() for path in page.parent.iterdir()}
     assert {"report.html", "report.md", "report.tex", "report.json", "forest.png", "curves.png"} <= first.keys()
     assert sum(name.startswith("seeds-") for name in first) == len(findings.findings)
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith(".png"))
-    report.write(findings, page.parent)
+    forms.write(findings, page.parent)
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == first
 
 
 def test_a_study_without_comparisons(findings: Findings) -> None:
     bare = replace(findings, findings=())
-    assert report.table(bare).startswith("arm ")
-    assert report.as_json(bare) == []
+    assert forms.table(bare).startswith("arm ")
+    assert forms.as_json(bare) == []
     assert "declares no comparison" in html(bare, plots.every(bare))
 
 
@@ -261,7 +261,7 @@ def test_too_little_to_judge(findings: Findings, scores: dict[int, float]) -> No
         findings,
         findings=(Finding(verdict=verdict, larger_is_better=True, treatment_runs=runs, control_runs=runs),),
     )
-    assert "undecided" in report.table(thin)
+    assert "undecided" in forms.table(thin)
     assert "undecided" in html(thin, plots.every(thin))
     assert difference(verdict) == {0: "–", 1: "+0.000", 3: "+0.000"}[len(scores)]
 
@@ -271,9 +271,9 @@ def test_several_backbones_are_told_apart(findings: Findings) -> None:
     both = (findings.findings[0], replace(findings.findings[0], verdict=other))
     rows = tuple(replace(run, backbone="base", id=run.id[::-1]) for run in findings.runs)
     wide = replace(findings, findings=both, runs=findings.runs + rows)
-    text = report.table(wide)
+    text = forms.table(wide)
     assert f"B1 - B0 on {BACKBONE}" in text
     assert "B1 - B0 on base" in text
     page = Links(html(wide, plots.every(wide)))
     assert [name for name, count in Counter(page.ids).items() if count > 1] == []
-    assert RECALL in report.markdown(wide)
+    assert RECALL in forms.markdown(wide)

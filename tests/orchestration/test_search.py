@@ -13,16 +13,16 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.cluster import connected
-from orchestration.errors import StudyError
-from orchestration.ledger import Ledger
-from orchestration.plan import Facts
-from orchestration.run import Job, Result, Run
-from orchestration.schema import StopEarly
-from orchestration.search import Searched, Trial, best_of, front_of, selections
-from orchestration.search_optuna import export, plots
-from orchestration.search_words import as_json, mean_words, table
-from orchestration.study import Study
+from orchestration.lanes.cluster import connected
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts
+from orchestration.search.optuna_view import export, plots
+from orchestration.search.trials import Searched, Trial, best_of, front_of, selections
+from orchestration.search.words import as_json, mean_words, table
+from orchestration.study.blocks import StopEarly
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Result, Run
+from orchestration.study.study import Study
 from tests import searching
 from tests.searching import MRR, climbing, go, scored, selection
 from trainers.engine.world import World
@@ -250,8 +250,8 @@ def test_early_stopping_composes_with_racing(tmp_path: Path) -> None:
 def test_stopped_points_are_pruned_trials_and_are_told_in_mlflow(early: Done, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
-    from orchestration.search_optuna import optuna_study
-    from orchestration.search_tracking import track
+    from orchestration.search.optuna_view import optuna_study
+    from orchestration.tracking.searches import track
 
     found, _, ledger = early
     pruned = [trial for trial in optuna_study(found).trials if trial.state == optuna.trial.TrialState.PRUNED]
@@ -288,7 +288,7 @@ def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
 
 
 def test_several_objectives_leave_a_front(tmp_path: Path) -> None:
-    from orchestration.schema import Objective
+    from orchestration.study.blocks import Objective
 
     objectives = (Objective(metric=MRR, mode="max"), Objective(metric="dev/pair_auc", mode="max"))
     chosen = selection(tmp_path, objective=objectives, trials=8, seeds=(100,))
@@ -302,7 +302,7 @@ def test_several_objectives_leave_a_front(tmp_path: Path) -> None:
 
 
 def test_what_a_run_does_not_yield_is_told(tmp_path: Path) -> None:
-    from orchestration.schema import Objective
+    from orchestration.study.blocks import Objective
 
     chosen = selection(tmp_path, objective=Objective(metric="dev/t2d/recall@1", mode="max"))
     with pytest.raises(StudyError, match=r"dev/t2d/recall@1.*\n.*dev/t2d/mrr"):
@@ -357,7 +357,7 @@ def test_mlflow_shows_the_search_and_every_point(done: Done, tmp_path: Path) -> 
     """A parent with plots and table, a child a point with its settings and the running mean; twice is once."""
     from mlflow import MlflowClient
 
-    from orchestration.search_tracking import track
+    from orchestration.tracking.searches import track
 
     found, _, ledger = done
     uri = f"sqlite:///{tmp_path}/mlflow.db"

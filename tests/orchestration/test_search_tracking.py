@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestration.ledger import Ledger
-from orchestration.search import Searched, Trial
-from orchestration.search_tracking import track
+from orchestration.ledger.ledger import Ledger
+from orchestration.search.trials import Searched, Trial
+from orchestration.tracking.searches import track
 from tests.searching import selection
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.schema import StopEarly
-from orchestration.stopping import goes_on
+from orchestration.search.stopping import goes_on
+from orchestration.study.blocks import StopEarly
 
 MEDIAN = StopEarly(rule="median", at=(1, 2, 3), least=3)
 ASHA = StopEarly(rule="asha", at=(1, 2, 3), least=3)

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestration.errors import StudyError
-from orchestration.schema import Comparison, Resources, Seeds
-from orchestration.study import Study
+from orchestration.study.blocks import Comparison, Resources, Seeds
+from orchestration.study.errors import StudyError
+from orchestration.study.study import Study
 
 GOOD = """\
 question: Do hard negatives calibrate a concept encoder without improving its ranking?
@@ -207,8 +207,8 @@ DOCS = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text()
 def test_the_reference_names_every_field_and_every_choice() -> None:
     from dataclasses import fields
 
-    from orchestration.schema import DeepSpeed, Growing, Objective, Search, StopEarly
-    from orchestration.study import KEYS
+    from orchestration.study.blocks import DeepSpeed, Growing, Objective, Search, StopEarly
+    from orchestration.study.study import KEYS
 
     names = [
         *KEYS,

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestration import tracked_write
-from orchestration.errors import StudyError
-from orchestration.findings import Findings
-from orchestration.ledger import Ledger
-from orchestration.tracked import metric_name
-from orchestration.tracking import SyncReport, default_uri, sync, ui_command
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.errors import StudyError
+from orchestration.tracking import write
+from orchestration.tracking.entries import metric_name
+from orchestration.tracking.sync import SyncReport, default_uri, sync, ui_command
+from orchestration.verdicts.findings import Findings
 from tests.finished_study import CLAIMS, fill, findings_of, make_run
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -228,15 +228,15 @@ def test_an_interrupted_sync_is_completed(
 ) -> None:
     """Ctrl-C while the artifacts of some run are written: the next sync ends where an undisturbed one does."""
     ledger, findings = small
-    write, calls = tracked_write._log_files, iter(range(100))
+    log_files, calls = write._log_files, iter(range(100))
 
     def interrupted(*arguments: Any) -> None:
         if next(calls) == after:
             raise KeyboardInterrupt
-        write(*arguments)
+        log_files(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tracked_write, "_log_files", interrupted)
+        patch.setattr(write, "_log_files", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sync(findings, ledger, uri)
     assert sync(findings, ledger, uri).problem == ""

@@ -17,14 +17,14 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.cluster import connected
-from orchestration.errors import StudyError
-from orchestration.lanes import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
-from orchestration.ledger import Ledger
-from orchestration.run import Job, Result, Run
-from orchestration.schema import Resources
-from orchestration.storage import open_storage
-from orchestration.train_worker import private
+from orchestration.lanes.cluster import connected
+from orchestration.lanes.group_worker import private
+from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.storage import open_storage
+from orchestration.study.blocks import Resources
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Result, Run
 from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(280)

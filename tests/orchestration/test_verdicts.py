@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluators.metrics.scores import Score
-from orchestration.ledger import Ledger
-from orchestration.plan import Facts, plan
-from orchestration.run import Result
-from orchestration.study import Study
-from orchestration.verdicts import find
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts, plan
+from orchestration.study.run import Result
+from orchestration.study.study import Study
+from orchestration.verdicts.find import find
 
 STUDY = """\
 question: Is hard better?

@@ -1,0 +1,114 @@
+"""The `semray` command: words on the terminal. Results on stdout, progress on stderr.
+
+Exit codes: 0 done, 1 some runs failed, 2 the request was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
+    options = _parser().parse_args(arguments)
+    from orchestration.commands import search as search_commands
+    from orchestration.commands import study as commands
+    from orchestration.study.errors import StudyError
+
+    home = search_commands if options.command in ("search", "confirm") else commands
+    try:
+        return getattr(home, options.command.replace("-", "_"))(options)
+    except StudyError as error:
+        print(error, file=sys.stderr)
+        return WRONG_REQUEST
+    except KeyboardInterrupt:
+        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        return SOME_FAILED
+    except BrokenPipeError:  # `semray report | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: accepted: a whole number of at least 1")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="semray",
+        description="Is this sentence-encoder recipe really better? Studies over paired seeds, with verdicts.",
+        epilog="Start with: semray plan studies/quickstart.yaml",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, summary: str, *, study: bool = True, json: bool = True) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary)
+        if study:
+            command.add_argument("study", metavar="STUDY", help="the study's YAML file")
+        command.add_argument(
+            "--ledger",
+            default=os.environ.get("SEMRAY_LEDGER", "ledger"),
+            help="where finished runs are kept: a folder or an fsspec URL such as s3://bucket/ledger "
+            "(default: $SEMRAY_LEDGER or ./ledger)",
+        )
+        if json:
+            command.add_argument("--json", action="store_true", help="print JSON for programs")
+        return command
+
+    def track(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--mlflow", metavar="URI", help="MLflow tracking URI (default: SQLite next to the ledger)"
+        )
+
+    for name, summary in (
+        ("run", "train what the ledger lacks, then report the verdicts"),
+        ("search", "look for better settings on development data and selection seeds"),
+        ("confirm", "put the best settings of a search to the test, on fresh seeds and test data"),
+    ):
+        command = add(name, summary)
+        command.add_argument(
+            "--lanes", type=_at_least_one, default=None, help="runs at a time (default: one per core or GPU share)"
+        )
+        track(command)
+    add("plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing")
+    report = add("report", "print the verdicts and write the report from what the ledger holds")
+    report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
+    report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
+    report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
+    sync = add("sync", "bring MLflow up to what the ledger holds")
+    track(sync)
+    add("status", "show which runs are done, failed or left")
+    export = add("export", "write a run's model to a folder that SentenceTransformer loads", study=False)
+    export.add_argument("run", metavar="RUN", help="a run id, or enough of its first digits")
+    export.add_argument("path", metavar="PATH", help="the folder to write; must not exist or be empty")
+    aside = add(
+        "set-aside", "move a damaged ledger entry away, so that its run is done again", study=False, json=False
+    )
+    aside.add_argument("run", metavar="RUN", help="the run's id, or enough of its first digits")
+    why = add("why", "print the chain from a verdict to deltas, runs, items and files")
+    why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
+    add("headroom", "show what a difficulty study could gain, before training anything")
+    verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")
+    verify.add_argument("passport", metavar="FILE")
+    verify.add_argument("--json", action="store_true", help="print JSON for programs")
+    doctor = add(
+        "doctor",
+        "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",
+        study=False,
+    )
+    doctor.add_argument(
+        "--address", metavar="ADDRESS", default=None, help="check every node of this cluster (on its head: auto)"
+    )
+    doctor.set_defaults(study=None)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

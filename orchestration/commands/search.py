@@ -1,0 +1,74 @@
+"""`semray search` and `semray confirm`: find better settings on development data, then put them to the test."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from orchestration.commands.cli import DONE, SOME_FAILED
+from orchestration.commands.study import carry_out, publish, report_folder, say, study_of
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import gather_facts, prepare
+
+if TYPE_CHECKING:
+    from orchestration.search.trials import Selection
+    from orchestration.study.study import Study
+    from trainers.engine.world import Precision
+
+
+def search(options: Namespace) -> int:
+    """Try points of the search space around each arm, and show what came of them."""
+    from orchestration.search.drive import run_search
+    from orchestration.search.trials import searched
+    from orchestration.search.words import SearchWatch, as_json, next_step, table
+    from orchestration.tracking.searches import track
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    stopped, found = False, []
+    with ledger.drive(study.name):
+        for selection in _selections(study, ledger):
+            if not stopped:
+                prepare(selection.study)
+                watch = SearchWatch()
+                stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
+            found.append(searched(selection, ledger))
+    print(
+        json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
+    )
+    say(*track(found, ledger, options.mlflow))
+    say("stopped; the same command goes on from here" if stopped else next_step(study, found))
+    failed = any(trial.failed for one in found for trial in one.trials)
+    return SOME_FAILED if stopped or failed else DONE
+
+
+def confirm(options: Namespace) -> int:
+    """Run the best points, and what they started from, on fresh seeds and test data; report what is left."""
+    from orchestration.report import forms
+    from orchestration.search.confirm import confirmation, optimism
+    from orchestration.search.trials import searched
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    found = [searched(selection, ledger) for selection in _selections(study, ledger)]
+    chosen = confirmation(study, found)
+    findings, code = carry_out(chosen, ledger)
+    told = optimism(found, findings)
+    if options.json:
+        print(
+            json.dumps({"verdicts": forms.as_json(findings), "optimism": [asdict(one) for one in told]}, indent=1)
+        )
+    else:
+        print(forms.table(findings), *(one.line for one in told), sep="\n\n")
+    publish(findings, ledger, report_folder(options, chosen, ledger), options.mlflow)
+    return code
+
+
+def _selections(study: Study, ledger: Ledger) -> list[Selection]:
+    """The study's searches. `precision: auto` is this machine's, unless the ledger has points in the other one."""
+    from orchestration.search.trials import selections
+
+    facts = gather_facts(study)
+    other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
+    both = [selections(study, known) for known in (facts, replace(facts, precision=other))]
+    return max(both, key=lambda some: sum(len(ledger.suggested(study.name, one.id)) for one in some))

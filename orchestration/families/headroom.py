@@ -1,0 +1,45 @@
+"""`semray headroom`: what a difficulty study could gain, before it trains anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluators.metrics.headroom import Headroom
+    from trainers.difficulty.data import TaskData
+
+
+def headrooms(data: Mapping[str, Any], backbone: str) -> list[Headroom]:
+    """One look per task of a difficulty study's data block. Embeds and judges, both cached; trains nothing."""
+    from orchestration.families.difficulty import prepared
+
+    return [look(task) for task in prepared(data, backbone)[1]]
+
+
+def look(data: TaskData) -> Headroom:
+    """The headroom of one task, with the judge's doubt among the signals where there is a judge."""
+    from evaluators.metrics.headroom import headroom
+
+    doubts = data.evaluation.candidate_targets()
+    return headroom(data.task, data.evaluation.anchor, doubts, data.train.candidate_targets())
+
+
+def table(found: Sequence[Headroom]) -> str:
+    """Every task in a block of lines: the frozen baseline, what follows its errors, what to do."""
+    return "\n\n".join("\n".join(_lines(one)) for one in found)
+
+
+def _lines(one: Headroom) -> list[str]:
+    def figures(values: Mapping[str, float]) -> str:
+        return "   ".join(f"{name} {value:+.3f}" for name, value in values.items())
+
+    lines = [
+        f"{one.task}   {one.pairs} pairs   Spearman {one.spearman:.4f}   Pearson {one.pearson:.4f}   "
+        f"|cos - gold| {one.err_mean:.3f} ± {one.err_std:.3f}",
+        f"  follows the error:   {figures(one.alignment)}",
+        f"  of a sentence:       {figures(one.sentence_alignment)}",
+        f"  target and 1 - gold: {figures(one.target_is_label)}",
+        f"  gold 0: {one.share_zero:.0%}   gold 1: {one.share_one:.0%}",
+    ]
+    return [*lines, *(f"  {flag}" for flag in one.flags), f"  {one.advice}"]

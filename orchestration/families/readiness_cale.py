@@ -1,0 +1,69 @@
+"""What a cale study may claim, and what its arms need of backbone and corpus, looked at before a lane starts.
+
+Everything here raises ValueError naming the field, its value and what is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestration.families.readiness import depth_of
+
+if TYPE_CHECKING:
+    from corpora.cale.records import CaleCorpus
+    from orchestration.study.study import Study
+
+
+def check_claims(study: Study) -> None:
+    """No claim rests on the misprinted loss, and no gain over the untrained encoder stands alone.
+
+    An untrained encoder does not read tags, and training on few pairs teaches mostly which words are the same:
+    beside such a gain a reader must see what the lemma alone (1L1C) and the untrained target's own states reach.
+    """
+    for comparison in study.compare:
+        roles = ("treatment", "control", "matched_control")
+        sides = {role: study.arms[name] for role in roles if (name := getattr(comparison, role)) is not None}
+        for role, arm in sides.items():
+            if arm.train and arm.loss == "printed":
+                raise ValueError(
+                    f"compare: {comparison.claim}: {role} = {getattr(comparison, role)} has loss printed"
+                    "\n  accepted: arms with loss contrastive_distance; a misprint is shown, not claimed"
+                )
+        gain = any(arm.train for arm in sides.values())
+        beside = {arm.readout for arm in study.arms.values() if not arm.train}
+        missing = [
+            words
+            for readout, words in (("lemma", "{readout: lemma}"), ("target", "{readout: target, layers: [...]}"))
+            if readout not in beside
+        ]
+        if gain and missing and any(not arm.train and arm.readout == "mean" for arm in sides.values()):
+            raise ValueError(
+                f"compare: {comparison.claim}: {comparison.treatment} - {comparison.control} alone says little"
+                f"\n  accepted: beside them an arm with train: false and {' and one with '.join(missing)}"
+            )
+
+
+def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
+    """Every backbone has the layers that an arm reads."""
+    for name, arm in study.arms.items():
+        for folder in backbones if arm.layers else ():
+            depth = depth_of(folder)
+            if max(arm.layers) > depth:
+                raise ValueError(
+                    f"arms.{name}.layers = {list(arm.layers)}"
+                    f"\n  accepted: 1 to {depth}, the layers of {folder.name}"
+                )
+
+
+def check_pairs(study: Study, corpus: CaleCorpus) -> None:
+    """Every trained arm has a batch of pairs, and its workers can share it."""
+    from trainers.cale.batches import training_rows
+
+    for name, arm in study.arms.items():
+        try:
+            if arm.train:
+                training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
+        except ValueError as error:
+            raise ValueError(f"arms.{name}: {error}") from None

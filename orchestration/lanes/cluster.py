@@ -1,0 +1,175 @@
+"""The Ray that lanes live in: the cluster this process belongs to, else one of its own on loopback."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestration.study.errors import StudyError
+
+OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
+KNOCK_SECONDS = 5.0  # for a cluster's address to answer at all
+
+
+def named_address() -> str | None:
+    """The cluster that RAY_ADDRESS names; None without it, and where it is empty."""
+    return os.environ.get("RAY_ADDRESS") or None
+
+
+@contextmanager
+def connected(cpus: int) -> Iterator[None]:
+    """Be connected to Ray within the block.
+
+    A Ray that this process is connected to already is used and left alone. Inside a cluster's job, or wherever
+    RAY_ADDRESS names a cluster, that is joined. Otherwise a Ray of `cpus` CPUs starts, reachable from this machine
+    alone, and ends with the block. Raises StudyError when Ray cannot be reached or started.
+    """
+    import ray
+
+    address = named_address()
+    if ray.is_initialized():
+        yield
+    elif address:
+        with joined(address):
+            yield
+    else:
+        _keep_stdout_clean()
+        try:
+            _start(cpus)
+        except Exception as error:
+            raise StudyError(_no_ray(None, error)) from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def joined(address: str) -> Iterator[None]:
+    """Be connected to the cluster at an address, "auto" for this machine's. StudyError when none answers there."""
+    import ray
+
+    _keep_stdout_clean()
+    try:
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:
+        raise StudyError(_no_ray(address, error)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError when nothing listens there: Ray itself would try for more than ten minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one run takes of a cluster. memory: in bytes, 0 when it is not counted."""
+
+    cpus: int
+    gpus: float = 0.0
+    memory: int = 0
+
+
+def runs_that_fit(share: Share) -> int:
+    """How many runs of this size the connected Ray has room for at a time."""
+    import ray
+
+    free = ray.cluster_resources()
+    room = free.get("CPU", 0) // share.cpus
+    if share.gpus:
+        room = min(room, math.floor(free.get("GPU", 0) / share.gpus + 1e-6))
+    if share.memory:
+        room = min(room, free.get("memory", 0) // share.memory)
+    return int(room)
+
+
+def cores() -> int:
+    """CPU cores this process may use: of its affinity mask and of its control group's quota."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return allowed
+    return allowed if quota == "max" else max(1, min(allowed, int(quota) // int(period)))
+
+
+def _start(cpus: int) -> None:
+    """A local Ray that listens on loopback only.
+
+    On Linux Ray 2.60 turns 127.0.0.1 into the machine's address and then listens on every interface. What it does
+    on systems where it knows no clusters, it does here too once told that there is none.
+    """
+    import ray
+    from ray._private import ray_constants
+
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    private_token()
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=OBJECT_STORE_BYTES,
+        _node_ip_address="127.0.0.1",
+    )
+
+
+def private_token() -> Path:
+    """The file with this person's token for Ray, readable for nobody else; made when there is none.
+
+    Ray 2.60 makes it too, but readable for all users of the machine, any of whom might then run code as this one.
+    """
+    place = Path.home() / ".ray" / "auth_token"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists():
+        handle, draft = tempfile.mkstemp(dir=place.parent)  # mode 600
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_hex(32))
+        with suppress(FileExistsError):
+            os.link(draft, place)  # whole, and the first of several
+        os.unlink(draft)
+    if place.stat().st_mode & 0o077:
+        place.chmod(0o600)
+    return place
+
+
+def _keep_stdout_clean() -> None:
+    """Ray prints the reports of its daemons on stdout, where programs read results.
+
+    They tell of processes that died; the errors that lanes raise then say the same, and are recorded.
+    """
+    from ray._private import worker
+
+    worker.print_to_stdstream = lambda data, ignore_prefix: None
+
+
+def _no_ray(address: str | None, error: Exception) -> str:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if address:
+        return (
+            f"Ray at {address}: nothing answers there ({first})\n"
+            f"  accepted: the address of a running cluster, or no RAY_ADDRESS for a Ray of this machine's own"
+        )
+    return (
+        f"Ray did not start on this machine ({first})\n"
+        f"  accepted: room for its processes and files; `semray doctor` says what is missing, and Ray's own words "
+        f"are under {os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs"
+    )

@@ -1,0 +1,177 @@
+"""What every worker of a Ray Train group does: execute the run body. Rank 0 leases, reports and stages besides."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.lanes.lane import Body, problem, resolved
+from orchestration.ledger.drivers import Driver
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from trainers.engine.world import Progress, World
+
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupKind:
+    """What the worker groups of a launch have in common. gpus and memory, in bytes: per worker."""
+
+    body: Body | str
+    url: str
+    driver: Driver | None
+    threads: int
+    gpus: float
+    memory: int
+    retries: int
+    checkpoint_every: int
+
+
+def train(config: dict[str, Any]) -> None:
+    """What every worker of a group does. An error that is certain to come back ends the run without a retry."""
+    from ray.train import get_context
+
+    from orchestration.ledger.ledger import Ledger
+    from trainers.engine.world import Stopped
+
+    kind, run = config["kind"], config["run"]
+    ledger = Ledger(kind.url, driver=kind.driver)
+    known = ledger.failure(run.id)
+    if known is not None and known.final and known.attempt > config["before"]:
+        return
+    rank = get_context().get_world_rank()
+    attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
+    try:
+        scratch = _checkpoints(ledger, run.id, attempt)
+        world = _world(kind, run, scratch, config["board"])
+        for done, result in resolved(kind.body)(Job(runs=(run,)), world):
+            if rank == 0:
+                ledger.stage(done, result, attempt)
+        _leave(scratch, kind)
+    except Stopped:
+        return  # the driver hears that the group has ended, and its next call goes on from the checkpoint
+    except Exception as error:
+        what = problem(error)
+        if what.final:
+            ledger.fail(run, attempt, what.message, what.traceback, final=True)
+        raise
+
+
+def _agreed(number: int) -> int:
+    """Rank 0's number, on every rank; all must ask."""
+    import torch
+    from ray.train.torch import get_device
+
+    shared = torch.tensor([number], device=get_device())
+    torch.distributed.broadcast(shared, src=0)
+    return int(shared.item())
+
+
+def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
+    """The folder for checkpoints; what the group reported last is in it unless something was there already.
+
+    Beside a local ledger it is one folder for all workers and outlives the group; else one per machine.
+    """
+    import torch
+    from ray.train import get_checkpoint, get_context
+
+    context, reported = get_context(), get_checkpoint()
+    for turn in (True, False):  # rank 0 first: a folder that all share is complete when the others look
+        if turn == (context.get_world_rank() == 0):
+            folder = ledger.scratch(run_id, attempt) or private(run_id, attempt)
+            folder.mkdir(exist_ok=True)
+            if reported is not None and context.get_local_rank() == 0 and not any(folder.iterdir()):
+                draft = reported.to_directory(f"{folder}.draft")
+                folder.rmdir()
+                os.rename(draft, folder)
+        torch.distributed.barrier()
+    return folder
+
+
+def private(run_id: str, attempt: int) -> Path:
+    """A folder on this machine that only this person reads and writes; older attempts' are removed.
+
+    Its name is the same for all workers of a group, hence easy to guess, and the place is open to all: StudyError
+    when somebody else took it.
+    """
+    mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}"
+    with suppress(FileExistsError):
+        mine.mkdir(mode=0o700)
+    found = mine.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StudyError(
+            f"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR naming another place"
+        )
+    mine.chmod(0o700)
+    for older in range(1, attempt):
+        shutil.rmtree(mine / f"{run_id}.{older}", ignore_errors=True)
+    return mine / f"{run_id}.{attempt}"
+
+
+def _leave(scratch: Path, kind: GroupKind) -> None:
+    """Remove a machine's own checkpoints when all workers are done; those beside a ledger go with the commit."""
+    import torch
+    from ray.train import get_context
+
+    torch.distributed.barrier()
+    if get_context().get_local_rank() == 0 and not scratch.is_relative_to(kind.url):
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
+    from ray.train import Checkpoint, get_context
+    from ray.train import report as meet
+    from ray.train.torch import get_device
+
+    from trainers.engine.world import World
+
+    rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
+    assert size == run.world_size, "a run's identity holds the size of its group"
+    bell = board.stopped.remote() if rank == 0 else None
+
+    def report(progress: Progress) -> None:
+        nonlocal told
+        if rank == 0 and time.monotonic() - told >= POLL_SECONDS:
+            told = time.monotonic()
+            board.write.remote(run.id, progress)
+
+    def save(folder: Path, step: int) -> None:
+        meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)
+
+    def stopping() -> bool:
+        return bool(_agreed(int(rank == 0 and _rang(bell))))
+
+    return World(
+        rank=rank,
+        size=size,
+        device=str(get_device()),
+        precision=run.precision,
+        zero_stage=run.zero_stage,
+        threads=kind.threads,
+        scratch=scratch,
+        checkpoint_every=kind.checkpoint_every,
+        report=report,
+        save=save,
+        stopping=stopping,
+    )
+
+
+def _rang(bell: Any) -> bool:
+    """Whether the board has answered with yes. A board that is gone for good never will."""
+    import ray
+
+    answered, _ = ray.wait([bell], timeout=0)
+    with suppress(ray.exceptions.RayError):
+        return bool(answered) and ray.get(bell)
+    return False

@@ -1,0 +1,199 @@
+"""What happens inside a lane: execute jobs one after another, stage each result. Knows nothing of Ray."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from orchestration.study.run import Job, Result, Run
+
+if TYPE_CHECKING:
+    from trainers.engine.world import Progress, World
+
+Body = Callable[[Job, "World"], Iterator[tuple[Run, Result]]]
+
+Staged = tuple[str, int]  # run id, attempt
+
+OURS = ("corpora", "evaluators", "orchestration", "trainers")
+CERTAIN = {  # errors of modules that a lane need not have imported
+    "trainers.engine.loop": "Diverged",
+    "trainers.difficulty.fit": "StackDiverged",
+    "trainers.encoders.backbones": "BackboneError",
+    "trainers.difficulty.pair_scorer": "ScorerError",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """A job for a lane, with the attempt number of each run."""
+
+    job: Job
+    attempts: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Why a job ended early. final: it would end the same way again. message: one line, more when final."""
+
+    message: str
+    traceback: str
+    final: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneState:
+    """What a lane says of its present job, whenever it is asked.
+
+    staged: seconds of work of each result that waits for the driver's commit. moving: id and place of the run
+    that is being worked on; looks: where it was when development data were scored. dropped: it was given up.
+    """
+
+    staged: Mapping[Staged, float] = field(default_factory=dict)
+    moving: tuple[str, Progress] | None = None
+    looks: tuple[Progress, ...] = ()
+    problem: Problem | None = None
+    dropped: bool = False
+
+
+class Dropped(Exception):
+    """Nobody waits for the run any more."""
+
+
+class Lane:
+    """One process that executes jobs, one at a time, while another thread answers how far it is.
+
+    warm: modules to import before the first job. gpus: the lane's share of a GPU, or their number; 0 means CPU.
+    models: whether results keep their models; those of a search would fill a disk.
+    """
+
+    def __init__(
+        self,
+        body: Body | str,
+        url: str,
+        *,
+        warm: Sequence[str],
+        gpus: float,
+        threads: int,
+        checkpoint_every: int,
+        models: bool,
+    ) -> None:
+        from orchestration.ledger.ledger import Ledger
+
+        for module in warm:
+            importlib.import_module(module)
+        gc.freeze()  # else every run pays for a collection over what torch has imported: 0.2 s
+        if 0 < gpus < 1:
+            import torch
+
+            torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
+        self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
+        self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
+        self._body, self._ledger = resolved(body), Ledger(url)
+        self._state, self._stopping, self._unwanted = LaneState(), False, ""
+
+    def pid(self) -> int:
+        """The lane's process, once it is ready."""
+        return os.getpid()
+
+    def state(self) -> LaneState:
+        """How far the present job is. An answer renews the lane's lease."""
+        return self._state
+
+    def stop(self) -> None:
+        """Let the running step end, and the job with it, its checkpoint saved."""
+        self._stopping = True
+
+    def drop(self, run_id: str) -> None:
+        """Give this run up after the running step, without a checkpoint, if it is still being worked on."""
+        self._unwanted = run_id
+
+    def work(self, lease: Lease) -> LaneState:
+        """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
+        self._state = LaneState()
+        try:
+            self._execute(lease)
+        except Dropped:
+            self._state = replace(self._state, dropped=True)
+        except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
+            self._state = replace(self._state, problem=problem(error))
+        return self._state
+
+    def _execute(self, lease: Lease) -> None:
+        waiting = [run.id for run in lease.job.runs]
+
+        def report(progress: Progress) -> None:
+            if waiting[0] == self._unwanted:
+                raise Dropped
+            looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
+            self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
+
+        began = time.perf_counter()
+        for run, result in self._body(lease.job, self._world(lease, report)):
+            attempt = lease.attempts[run.id]
+            self._ledger.stage(run, result if self._models else replace(result, save_model=None), attempt)
+            waiting.remove(run.id)
+            seconds = time.perf_counter() - began
+            self._state = LaneState(staged={**self._state.staged, (run.id, attempt): seconds})
+            began = time.perf_counter()
+        if waiting:
+            raise RuntimeError(f"the job ended without a result for {', '.join(waiting)}")
+
+    def _world(self, lease: Lease, report: Callable[[Progress], None]) -> World:
+        from trainers.engine.world import World
+
+        first, *others = lease.job.runs
+        return World(
+            device=self._device,
+            precision=first.precision,
+            zero_stage=first.zero_stage,
+            threads=self._threads,
+            scratch=None if others else self._ledger.scratch(first.id, lease.attempts[first.id]),
+            checkpoint_every=self._checkpoint_every,
+            report=report,
+            stopping=lambda: self._stopping,
+        )
+
+
+def resolved(body: Body | str) -> Body:
+    """A run body given as such or as "module:function"."""
+    if callable(body):
+        return body
+    module, function = body.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def problem(error: Exception) -> Problem:
+    """What a person and the driver want to know of an error.
+
+    Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
+    Of those the whole message is kept, since its second line says what is accepted.
+    """
+    final = isinstance(error, _certain()) or (type(error) is ValueError and _raised_by(error) in OURS)
+    lines = f"{type(error).__name__}: {error}".strip().splitlines()
+    return Problem(
+        message="\n".join(lines if final else lines[:1]),
+        traceback="".join(traceback.format_exception(error)),
+        final=final,
+    )
+
+
+def _certain() -> tuple[type[Exception], ...]:
+    """The errors that say what a person must change. A module that is not imported has raised none of its own."""
+    from corpora.store.errors import CorpusError
+    from orchestration.study.errors import StudyError
+
+    loaded = ((sys.modules.get(module), name) for module, name in CERTAIN.items())
+    return (CorpusError, StudyError, *(getattr(module, name) for module, name in loaded if module))
+
+
+def _raised_by(error: Exception) -> str:
+    """The package whose code raised the error: a library's own ValueError may come of a file half written."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] if frames else ""

@@ -1,0 +1,410 @@
+"""The driver's side of pooled lanes: one queue of jobs, long-lived actors, and the commits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count, filterfalse, islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+from orchestration.lanes.events import (
+    Event,
+    LaneReady,
+    Outcome,
+    RunFailed,
+    RunFinished,
+    RunLooked,
+    RunMoved,
+    RunStarted,
+)
+from orchestration.lanes.lane import Body, Lane, LaneState, Lease, Problem
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Failure, Ledger
+
+POLL_SECONDS = 1.0
+START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
+START_TRIES = 3  # of every lane in a row, none being ready
+WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
+ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
+
+
+class Source(Protocol):
+    """Where jobs come from while a pool works. bell: a Ray reference, ready when there are some; None: no more."""
+
+    @property
+    def bell(self) -> Any: ...
+
+    def jobs(self) -> Sequence[Job]:
+        """The jobs for which the bell rang."""
+        ...
+
+    def wanted(self, run_id: str) -> bool:
+        """Whether a run that was asked for is still of use."""
+        ...
+
+
+@dataclass(frozen=True)
+class LaneKind:
+    """What all lanes of a pool have in common; but for memory, in bytes, the fields are those of `Lane`."""
+
+    body: Body | str
+    warm: tuple[str, ...]
+    gpus: float
+    threads: int
+    checkpoint_every: int
+    memory: int = 0
+    models: bool = True
+
+    def start(self, url: str) -> Any:
+        """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started.
+
+        DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the lane's.
+        """
+        import ray
+
+        remote: Any = ray.remote  # its types do not know every option
+        variables = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
+        variables["DS_ACCELERATOR"] = "cuda" if self.gpus else "cpu"
+        actor = remote(
+            num_cpus=self.threads,
+            num_gpus=self.gpus,
+            memory=self.memory or None,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={"poll": 1},
+            runtime_env={"env_vars": variables},
+        )(Lane)
+        return actor.remote(url=url, **{name: value for name, value in vars(self).items() if name != "memory"})
+
+
+@dataclass
+class _Task:
+    """A job in the queue: the runs it still lacks, how often it may be tried, and when it is worth looking at."""
+
+    runs: tuple[Run, ...]
+    tries: int
+    not_before: float = 0.0
+
+
+@dataclass
+class _Held:
+    """A task that a lane is at, with the attempt numbers of its runs that are not committed yet."""
+
+    task: _Task
+    attempts: dict[str, int]
+
+    def owed(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.task.runs if run.id in self.attempts)
+
+
+@dataclass(eq=False)
+class _Slot:
+    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is."""
+
+    number: int
+    actor: Any
+    starting: Any
+    opened: float
+    polled: float = 0.0
+    held: _Held | None = None
+    work: Any = None
+    poll: Any = None
+
+    @property
+    def ready(self) -> bool:
+        return self.starting is None
+
+    def outstanding(self) -> list[Any]:
+        return [ref for ref in (self.starting, self.work, self.poll) if ref is not None]
+
+
+class Pool:
+    """Some lanes of one kind, and what has come out of them so far. growing: there may be room for more later."""
+
+    def __init__(
+        self,
+        kind: LaneKind,
+        ledger: Ledger,
+        on_event: Callable[[Event], None],
+        stop: threading.Event,
+        *,
+        lease_seconds: float,
+        growing: bool = False,
+    ) -> None:
+        self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
+        self.lease_seconds, self.growing = lease_seconds, growing
+        self.source: Source | None = None
+        self.tries = 1
+        self.queue: deque[_Task] = deque()
+        self.slots: list[_Slot] = []
+        self.false_starts: Counter[int] = Counter()  # by the lane's number, since a lane was last ready
+        self.finished: list[str] = []
+        self.failed: dict[str, Failure] = {}
+
+    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int, source: Source | None = None) -> Outcome:
+        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop."""
+        self.source, self.tries = source, tries
+        self._queue(jobs)
+        try:
+            self.slots = [self._open(number) for number in range(lanes)]
+            while self._expecting() and not self.stop.is_set():
+                self._hand_out()
+                self._grow()
+                self._listen()
+                self._look_after()
+            stopped = self._expecting()
+            if stopped:
+                self._wind_down()
+        finally:
+            self._close()
+        return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    def _queue(self, jobs: Sequence[Job]) -> None:
+        self.queue.extend(_Task(job.runs, self.tries) for job in jobs)
+
+    def _expecting(self) -> bool:
+        """Whether there is work, or more may come."""
+        bell = self.source is not None and self.source.bell is not None
+        return bell or bool(self.queue) or any(slot.held for slot in self.slots)
+
+    # Lanes
+
+    def _open(self, number: int) -> _Slot:
+        actor = self.kind.start(self.ledger.url)
+        return _Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
+
+    def _grow(self) -> None:
+        """While runs wait, ask for as many lanes more as are at work, and one at least; later give back the idle.
+
+        What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
+        waits and none can come it must not start machines any more, and may end those that have nothing to do.
+        """
+        idle = [slot for slot in self.slots if not slot.held]
+        busy = len(self.slots) - len(idle)
+        if self.growing and self.queue:
+            more = max(0, min(len(self.queue), max(1, busy)) - len(idle))
+            taken = {slot.number for slot in self.slots}
+            self.slots += map(self._open, islice(filterfalse(taken.__contains__, count()), more))
+        elif busy and not self.queue and (self.source is None or self.source.bell is None):
+            self._give_back(idle)  # where none is busy, all is done
+
+    def _give_back(self, slots: Sequence[_Slot]) -> None:
+        import ray
+
+        for slot in slots:
+            ray.kill(slot.actor)
+            self.slots.remove(slot)
+
+    def _replace(self, slot: _Slot) -> None:
+        """End a lane's process, whatever state it is in, and start another in its place."""
+        import ray
+
+        ray.kill(slot.actor)
+        self.slots[self.slots.index(slot)] = self._open(slot.number)
+
+    def _wind_down(self) -> None:
+        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        import ray
+
+        busy = [slot for slot in self.slots if slot.held]
+        for slot in busy:
+            slot.actor.stop.options(concurrency_group="poll").remote()
+        ray.wait([slot.work for slot in busy], num_returns=len(busy), timeout=WIND_DOWN_SECONDS)
+
+    def _close(self) -> None:
+        """Commit what lies finished, then end all lanes."""
+        import ray
+
+        for slot in self.slots:
+            if slot.held:
+                self._commit_staged(slot.held)
+            ray.kill(slot.actor)
+
+    def _look_after(self) -> None:
+        """Ask busy lanes how far they are; replace those that do not answer."""
+        import ray
+
+        now = time.monotonic()
+        if all(not slot.ready and now - slot.opened > START_SECONDS for slot in self.slots):
+            raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
+        for slot in [slot for slot in self.slots if slot.held]:
+            if slot.poll is None and now - slot.polled >= POLL_SECONDS:
+                slot.polled = now
+                slot.poll = slot.actor.state.options(concurrency_group="poll").remote()
+            elif slot.poll is not None and now - slot.polled > self.lease_seconds:
+                answered, _ = ray.wait([slot.poll], timeout=0)  # it may be this process that was away
+                if not answered:
+                    message = f"its lane was silent for {self.lease_seconds:g} s"
+                    self._lose(slot, message, message)
+
+    # Work
+
+    def _hand_out(self) -> None:
+        for slot in self.slots:
+            if slot.ready and slot.held is None:
+                task = self._next()
+                if task is None:
+                    return
+                self._assign(slot, task)
+
+    def _next(self) -> _Task | None:
+        """The next task that can be worked on now, without the runs that are done."""
+        for _ in range(len(self.queue)):
+            task = self.queue.popleft()
+            if time.monotonic() >= task.not_before:
+                done = [run for run in task.runs if self.ledger.has(run.id)]
+                for run in done:
+                    self._finish(run, 0.0)
+                task.runs = tuple(run for run in task.runs if run not in done)
+                if not task.runs:
+                    continue
+                if not any(self.ledger.held_elsewhere(run.id) for run in task.runs):
+                    return task
+                task.not_before = time.monotonic() + ELSEWHERE_SECONDS
+            self.queue.append(task)
+        return None
+
+    def _assign(self, slot: _Slot, task: _Task) -> None:
+        attempts = {run.id: self.ledger.lease(run.id) for run in task.runs}
+        slot.held = _Held(task, dict(attempts))
+        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=attempts))
+        slot.polled = time.monotonic()
+        for run in task.runs:
+            self.on_event(RunStarted(run=run, lane=slot.number, attempt=attempts[run.id]))
+
+    def _listen(self) -> None:
+        """Wait for the next answer of any lane, at most until it is time to ask again."""
+        import ray
+
+        owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
+        bell = self.source.bell if self.source else None
+        awaited = [*owners, bell] if bell is not None else list(owners)
+        if not awaited:
+            self.stop.wait(POLL_SECONDS)
+            return
+        done, _ = ray.wait(awaited, num_returns=1, timeout=POLL_SECONDS)
+        for ref in done:
+            if self.source and ref == bell:
+                self._queue(self.source.jobs())
+                continue
+            slot = owners[ref]
+            try:
+                answer = ray.get(ref)
+            except ray.exceptions.RayError as error:
+                self._bury(slot, error)
+                continue
+            if ref == slot.starting:
+                self._welcome(slot)
+            elif ref == slot.poll:
+                slot.poll = None
+                if slot.held:
+                    self._take(slot.held, answer)
+                    self._drop_unwanted(slot, slot.held)
+            else:
+                self._end_work(slot, answer)
+
+    def _welcome(self, slot: _Slot) -> None:
+        slot.starting = None
+        self.false_starts.clear()
+        self.on_event(LaneReady(lane=slot.number, seconds=time.monotonic() - slot.opened))
+
+    def _bury(self, slot: _Slot, error: Exception) -> None:
+        """The lane's process died, at work or before it was ready."""
+        if slot.ready:
+            self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
+            return
+        if not any(other.ready for other in self.slots):
+            self.false_starts[slot.number] += 1
+            if all(self.false_starts[one.number] >= START_TRIES for one in self.slots):
+                raise StudyError(_no_lane(str(error)))
+        self._replace(slot)
+
+    def _lose(self, slot: _Slot, message: str, details: str) -> None:
+        self._replace(slot)
+        if slot.held:
+            self._commit_staged(slot.held)
+            self._fail(slot.held, Problem(message=message, traceback=details, final=False))
+
+    def _end_work(self, slot: _Slot, state: LaneState) -> None:
+        """A lane has done its job, or failed at it: let it go on, then see to the results."""
+        held, slot.held, slot.work = slot.held, None, None
+        assert held is not None
+        if state.problem:
+            self._replace(slot)
+        self._hand_out()
+        self._take(held, state)
+        if state.problem:
+            self._fail(held, state.problem)
+        if state.dropped:
+            for run in held.owed():
+                if not self.ledger.held_elsewhere(run.id):  # checkpoints there are its, not this lane's
+                    self.ledger.forget(run.id)
+
+    def _drop_unwanted(self, slot: _Slot, held: _Held) -> None:
+        for run in held.owed():
+            if self.source and not self.source.wanted(run.id):
+                slot.actor.drop.options(concurrency_group="poll").remote(run.id)
+
+    # Results
+
+    def _take(self, held: _Held, state: LaneState) -> None:
+        """Commit what a lane has staged, and pass on where it is."""
+        runs = {run.id: run for run in held.owed()}
+        for (run_id, attempt), seconds in state.staged.items():
+            if held.attempts.get(run_id) == attempt:
+                self._commit(held, runs[run_id], seconds)
+        if state.moving and state.moving[0] in held.attempts:
+            run = runs[state.moving[0]]
+            self.on_event(RunMoved(run=run, progress=state.moving[1]))
+            for look in state.looks:
+                self.on_event(RunLooked(run=run, progress=look))
+
+    def _commit_staged(self, held: _Held) -> None:
+        """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
+        for run in held.owed():
+            if self.ledger.staged(run.id, held.attempts[run.id]):
+                self._commit(held, run, 0.0)
+
+    def _commit(self, held: _Held, run: Run, seconds: float) -> None:
+        attempt = held.attempts.pop(run.id)
+        if self.ledger.commit(run.id, attempt) or self.ledger.has(run.id):
+            self._finish(run, seconds)
+        else:  # another driver has leased it meanwhile: wait for what comes of that
+            self.queue.append(_Task((run,), held.task.tries))
+
+    def _finish(self, run: Run, seconds: float) -> None:
+        self.finished.append(run.id)
+        self.on_event(RunFinished(run=run, seconds=seconds))
+
+    def _fail(self, held: _Held, problem: Problem) -> None:
+        """Record the runs that a job still owes, and queue them again while they may be tried.
+
+        Those that another driver has taken over did not fail: what comes of them there is waited for.
+        """
+        retrying = held.task.tries > 1 and not problem.final
+        theirs = [run for run in held.owed() if self.ledger.has(run.id) or self.ledger.held_elsewhere(run.id)]
+        for run in theirs:  # this process was away, and another driver leased them meanwhile
+            del held.attempts[run.id]
+            self.queue.append(_Task((run,), held.task.tries))
+        for run in held.owed():
+            attempt = held.attempts[run.id]
+            failure = self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
+            if not retrying:
+                self.failed[run.id] = failure
+            self.on_event(RunFailed(run=run, message=problem.message, retrying=retrying))
+        if retrying and held.attempts:
+            self.queue.append(_Task(held.owed(), held.task.tries - 1))
+
+
+def _no_lane(why: str) -> str:
+    last = [line for line in why.strip().splitlines() if line.strip()][-1]
+    return (
+        f"no lane could be started: {last}\n"
+        f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"
+    )

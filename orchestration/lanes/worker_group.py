@@ -1,0 +1,281 @@
+"""Runs of several workers, or of hours: one Ray Train worker group per run.
+
+    launch_groups   the driver: hands out runs, commits their results
+    fit             a task of its own per run: sets up Ray Train and waits for it
+    train           every worker of the group, see train_worker
+
+A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
+another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
+from orchestration.lanes.group_worker import POLL_SECONDS, GroupKind, train
+from orchestration.lanes.lane import Body
+from orchestration.lanes.pool import WIND_DOWN_SECONDS
+from orchestration.study.run import Job, Run
+
+if TYPE_CHECKING:
+    import threading
+
+    from orchestration.ledger.ledger import Failure, Ledger
+    from orchestration.study.blocks import Resources
+    from trainers.engine.world import Progress
+
+FASTER = {  # Ray Train answers at its poll and starts services that nobody reads: 11.1 s per fit, 7.5 s with these
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
+    "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
+    "RAY_TRAIN_ENABLE_WORKER_STRUCTURED_LOGGING": "0",
+    "RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
+}
+
+
+class Board:
+    """Where rank 0 of a group writes how far its run is, for the driver to read, and hears that it is to stop."""
+
+    def __init__(self) -> None:
+        self._progress: dict[str, Progress] = {}
+        self._stop = asyncio.Event()
+
+    def write(self, run_id: str, progress: Progress) -> None:
+        self._progress[run_id] = progress
+
+    def read(self) -> dict[str, Progress]:
+        """What was written since the last call."""
+        fresh, self._progress = self._progress, {}
+        return fresh
+
+    def stop(self) -> None:
+        """Let the running step of every group end, and the group with it, its checkpoint saved."""
+        self._stop.set()
+
+    async def stopped(self) -> bool:
+        """True, as soon as `stop` has been called; until then there is no answer."""
+        return await self._stop.wait()
+
+
+# The driver
+
+
+def launch_groups(
+    jobs: Sequence[Job],
+    ledger: Ledger,
+    resources: Resources,
+    on_event: Callable[[Event], None],
+    stop: threading.Event,
+    body: Body | str,
+    threads: int,
+    lanes: int,
+) -> Outcome:
+    """Execute every run in a worker group of its own, at most `lanes` at a time. See `lanes.launch`."""
+    kind = GroupKind(
+        body=body,
+        url=ledger.url,
+        driver=ledger.driver,
+        threads=threads,
+        gpus=resources.gpus_per_worker,
+        memory=resources.memory_per_worker,
+        retries=resources.retries,
+        checkpoint_every=resources.checkpoint_every,
+    )
+    return _Groups(kind, ledger, on_event).run([run for job in jobs for run in job.runs], lanes, stop)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A run that a group is at. before: the newest attempt when it began."""
+
+    run: Run
+    before: int
+    began: float
+
+
+class _Groups:
+    """The worker groups of a launch, and what has come out of them so far."""
+
+    def __init__(self, kind: GroupKind, ledger: Ledger, on_event: Callable[[Event], None]) -> None:
+        import ray
+
+        remote: Any = ray.remote
+        self.kind, self.ledger, self.on_event = kind, ledger, on_event
+        self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()
+        self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
+        self.groups: dict[Any, _Group] = {}
+        self.numbers = count()
+        self.finished: list[str] = []
+        self.failed: dict[str, Failure] = {}
+
+    def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
+        queue = deque(runs)
+        try:
+            while (queue or self.groups) and not stop.is_set():
+                for _ in range(len(queue)):
+                    run = queue.popleft()
+                    if self.ledger.has(run.id):
+                        self._finish(run, 0.0)
+                    elif len(self.groups) == lanes or self.ledger.held_elsewhere(run.id):
+                        queue.append(run)
+                    else:
+                        self._start(run)
+                self._listen(stop)
+            stopped = bool(queue or self.groups)
+            if stopped:
+                self._wind_down()
+        finally:
+            self._close()
+        return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    def _wind_down(self) -> None:
+        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        import ray
+
+        self.board.stop.remote()
+        ray.wait(list(self.groups), num_returns=len(self.groups), timeout=WIND_DOWN_SECONDS)
+
+    def _close(self) -> None:
+        """Commit what lies finished, then end all groups."""
+        import ray
+
+        for group in self.groups.values():
+            self._commit(group)
+        _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
+        for task in at_work:  # to cancel one that has just ended can abort this very process, in Ray's own code
+            ray.cancel(task, force=True)
+        ray.kill(self.board)
+
+    def _start(self, run: Run) -> None:
+        self.ledger.still_driving()
+        before = self.ledger.newest(run.id)
+        task = self.fit.remote(self.kind, run, before, self.board)
+        self.groups[task] = _Group(run, before, time.monotonic())
+        self.on_event(RunStarted(run=run, lane=next(self.numbers), attempt=before + 1))
+
+    def _listen(self, stop: threading.Event) -> None:
+        import ray
+
+        if not self.groups:
+            stop.wait(POLL_SECONDS)
+            return
+        done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
+        self._read_board()
+        for task in done:
+            group = self.groups.pop(task)
+            error: Exception = RuntimeError("its worker group ended without a result")
+            try:
+                ray.get(task)
+            except ray.exceptions.RayError as raised:
+                error = raised
+            if not self._commit(group):
+                self._fail(group, error)
+
+    def _read_board(self) -> None:
+        """Pass on how far the runs are. A board that died comes again, empty: that costs a look, and no more."""
+        import ray
+
+        runs = {group.run.id: group.run for group in self.groups.values()}
+        with suppress(ray.exceptions.RayError):
+            for run_id, progress in ray.get(self.board.read.remote(), timeout=POLL_SECONDS).items():
+                if run_id in runs:
+                    self.on_event(RunMoved(run=runs[run_id], progress=progress))
+
+    def _commit(self, group: _Group) -> bool:
+        """Commit what the newest start of a group has staged, whatever became of the group afterwards."""
+        run_id, attempt = group.run.id, self.ledger.newest(group.run.id)
+        if attempt > group.before and self.ledger.staged(run_id, attempt):
+            self.ledger.commit(run_id, attempt)
+        if not self.ledger.has(run_id):
+            return False
+        self._finish(group.run, time.monotonic() - group.began)
+        return True
+
+    def _finish(self, run: Run, seconds: float) -> None:
+        self.finished.append(run.id)
+        self.on_event(RunFinished(run=run, seconds=seconds))
+
+    def _fail(self, group: _Group, error: Exception) -> None:
+        """Record what the workers did not record themselves."""
+        failure = self.ledger.failure(group.run.id)
+        if failure is None or failure.attempt <= group.before:
+            last = [line for line in str(error).strip().splitlines() if line.strip()][-1]
+            attempt = self.ledger.newest(group.run.id)
+            failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
+        self.failed[group.run.id] = failure
+        self.on_event(RunFailed(run=group.run, message=failure.error, retrying=False))
+
+
+# The task that waits for a group
+
+
+def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
+    """One Ray Train run. Its name is the run's id, so that it goes on where an earlier driver left it."""
+    import ray
+    import ray.train
+    from ray.train.torch import TorchTrainer
+
+    os.environ.update(FASTER)
+    api: Any = ray.train  # its types are those of the first Ray Train
+    variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
+    wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
+    share = {name: amount for name, amount in wanted.items() if amount}
+    TorchTrainer(
+        train,
+        train_loop_config={"kind": kind, "run": run, "before": before, "board": board},
+        scaling_config=api.ScalingConfig(
+            num_workers=run.world_size, use_gpu=bool(kind.gpus), resources_per_worker=share
+        ),
+        torch_config=_on_node_addresses(),
+        run_config=api.RunConfig(
+            name=run.id,
+            storage_path=f"{kind.url}/.train",
+            failure_config=api.FailureConfig(max_failures=kind.retries),
+            checkpoint_config=api.CheckpointConfig(num_to_keep=1),
+            worker_runtime_env={"env_vars": variables},
+        ),
+    ).fit()
+
+
+def _on_node_addresses() -> Any:
+    """A process group whose workers listen where Ray reaches their nodes.
+
+    gloo would listen on the address of the host's own name, which on many machines is a loopback one: workers of
+    one node would meet there, those of two never.
+    """
+    from ray.train.torch import TorchConfig
+    from ray.train.torch.config import _TorchBackend
+
+    class Backend(_TorchBackend):
+        def on_start(self, worker_group: Any, backend_config: Any) -> None:
+            worker_group.execute(_listen_on_node_address)
+            super().on_start(worker_group, backend_config)
+
+    class Config(TorchConfig):
+        @property
+        def backend_cls(self) -> type[Backend]:
+            return Backend
+
+    return Config()
+
+
+def _listen_on_node_address() -> None:
+    """Name the interface that has the node's address to gloo; where none has it, gloo finds its own way."""
+    import psutil
+    import ray
+
+    address = ray.util.get_node_ip_address()
+    for interface, given in psutil.net_if_addrs().items():
+        if any(one.address == address for one in given):
+            os.environ["GLOO_SOCKET_IFNAME"] = interface

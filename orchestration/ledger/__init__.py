@@ -1,0 +1,1 @@
+"""What is finished? The durable record of runs, claims and drivers; the source of truth."""

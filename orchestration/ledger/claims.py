@@ -1,0 +1,69 @@
+"""What a study claimed before its first run started: written once, so that later claims show as exploratory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from orchestration.ledger.entry import LedgerError
+from orchestration.ledger.storage import Storage
+from orchestration.study.run import canonical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """The first claims of a study.
+
+    digest is their SHA-256 and declared_at the time, ISO 8601 in UTC. exploratory are those claims of the
+    present study that were not among them.
+    """
+
+    study: str
+    claims: tuple[Mapping[str, Any], ...]
+    digest: str
+    declared_at: str
+    exploratory: tuple[Mapping[str, Any], ...] = ()
+
+
+def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
+    """Write the claims down unless the study has some already; either way say which of these came later."""
+    text = canonical(list(claims))
+    body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": _now()}
+    with suppress(FileExistsError):
+        storage.create(_place(study), json.dumps(body, indent=1).encode())
+    first = declared(storage, study)
+    assert first is not None
+    known = {canonical(claim) for claim in first.claims}
+    return replace(first, exploratory=tuple(c for c in json.loads(text) if canonical(c) not in known))
+
+
+def declared(storage: Storage, study: str) -> Declaration | None:
+    """The first claims of a study; None before its first run. Raises LedgerError when they were altered since."""
+    try:
+        body = json.loads(storage.read(_place(study)))
+        intact = hashlib.sha256(canonical(body["claims"])).hexdigest() == body["digest"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        intact = False
+    if not intact:
+        raise LedgerError(
+            f"{storage.url}/{_place(study)}: the declared claims were altered\n"
+            "  accepted: the file as it was written before the first run; put it back from a copy"
+        )
+    claims = tuple(body["claims"])
+    return Declaration(study=study, claims=claims, digest=body["digest"], declared_at=body["declared_at"])
+
+
+def _place(study: str) -> str:
+    return f".declared/{quote(study, safe='')}.json"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

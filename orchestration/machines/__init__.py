@@ -1,0 +1,1 @@
+"""Is it well? What a machine or a cluster needs for a study."""

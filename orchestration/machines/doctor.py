@@ -1,0 +1,103 @@
+"""Is this machine able to run a study? Every check answers, and says what mends it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import urllib.request
+from contextlib import suppress
+from http.client import HTTPException
+
+from orchestration.machines.node_checks import GIB, Check, listed_cards, node_checks
+
+__all__ = ["Check", "checks", "tracking"]
+
+ANSWER_SECONDS = 5.0  # for an MLflow server
+
+
+def checks(ledger: str) -> list[Check]:
+    """All checks, in the order in which a study would meet them."""
+    imported = [_python(), _torch(), *(_importable(name) for name in ("deepspeed", "ray", "mlflow"))]
+    return [*imported, *node_checks(ledger), _cluster_named(), tracking(ledger)]
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Check(name="python", ok=sys.version_info >= (3, 11), found=version, mend="install Python 3.11 or newer")
+
+
+def _torch() -> Check:
+    import torch
+
+    from trainers.engine.loop import best_precision
+
+    there = listed_cards()
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
+        with suppress(ModuleNotFoundError):  # the extra `gpu`
+            device += f", {torch.cuda.utilization()} % busy"
+    elif isinstance(there, int) and there:
+        found = f"{torch.__version__} uses none of the {there} GPUs"
+        return Check(name="torch", ok=False, found=found, mend="SEMRAY_TORCH=gpu make environment, from scratch")
+    else:
+        device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
+    found = f"{torch.__version__} on {device}, trains in {best_precision(kind)}"
+    return Check(name="torch", ok=True, found=found)
+
+
+def _importable(name: str) -> Check:
+    from importlib import import_module
+    from importlib.metadata import version
+
+    try:
+        import_module(name)
+        return Check(name=name, ok=True, found=version(name))
+    except ImportError as error:
+        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend="make environment")
+
+
+def _cluster_named() -> Check:
+    """RAY_ADDRESS makes every study of this shell look for a cluster."""
+    from orchestration.lanes.cluster import connected, named_address
+    from orchestration.study.errors import StudyError
+
+    address = named_address()
+    if address is None:
+        return Check(name="RAY_ADDRESS", ok=True, found="not set: studies run on this machine")
+    try:
+        with connected(1):
+            return Check(name="RAY_ADDRESS", ok=True, found=address)
+    except StudyError as error:
+        return Check(name="RAY_ADDRESS", ok=False, found=f"{address}: nothing answers", mend=str(error))
+
+
+def tracking(ledger: str) -> Check:
+    """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
+    from orchestration.tracking.sync import default_uri, shown
+
+    uri = shown(default_uri(ledger))  # never a password; whether a server is well it says without
+    mend = "start it, or unset MLFLOW_TRACKING_URI; a study runs without it and `semray sync` catches up"
+    try:
+        if uri.startswith("http"):
+            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=ANSWER_SECONDS) as answer:
+                answer.read()
+        elif uri.startswith("sqlite:///"):
+            _readable(uri.removeprefix("sqlite:///"))
+    except (OSError, HTTPException, sqlite3.Error) as error:  # HTTPException: another kind of server, or no port
+        return Check(name="MLflow", ok=False, found=f"{uri}: {error}".strip(), mend=mend)
+    return Check(name="MLflow", ok=True, found=uri)
+
+
+def _readable(path: str) -> None:
+    """Raises sqlite3.Error or OSError for a database that is damaged or may not be written."""
+    if not os.path.exists(path):
+        return
+    if not os.access(path, os.W_OK):
+        raise PermissionError("may not be written")
+    database = sqlite3.connect(path, timeout=ANSWER_SECONDS)
+    try:
+        database.execute("select count(*) from sqlite_master").fetchone()
+    finally:
+        database.close()

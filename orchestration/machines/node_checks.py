@@ -1,0 +1,227 @@
+"""What any machine is asked that has a part in a study: the laptop itself, or every node of a cluster.
+
+    for check in node_checks("ledger"):
+        print(check.name, check.ok, check.found)
+
+Quick: nothing here imports torch. Each answer says what was found and what mends it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+GIB = 1024**3
+ROOM_FOR_A_STUDY = 5 * GIB  # sixteen fine-tuned MiniLM of 90 MB, checkpoints and MLflow, with room to spare
+ROOM_FOR_RAY = GIB  # its logs, and what it spills
+MEMORY = 2 * GIB  # Ray itself, and one lane with torch and a small encoder
+SHARED_MEMORY = GIB // 4  # Ray's least, and some; containers have 64 MiB unless told otherwise
+SHM = Path("/dev/shm")
+LOOPBACK = ("127.", "::1", "::ffff:127.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One answer: what was looked at, whether it will do, what was found, and what mends it."""
+
+    name: str
+    ok: bool
+    found: str
+    mend: str = ""
+
+
+def node_checks(ledger: str, *, in_cluster: bool = False, gpus: float = 0.0) -> list[Check]:
+    """All of them, in the order in which a study would meet them. gpus: how many Ray believes the machine has."""
+    return [
+        wordnet(),
+        encoder(),
+        cards(gpus),
+        store(ledger),
+        cache(),
+        scratch(),
+        memory(),
+        shared_memory(),
+        token(in_cluster),
+        doors(),
+    ]
+
+
+def wordnet() -> Check:
+    from corpora.sources.wordnet_files import locate
+    from corpora.store.errors import CorpusError
+
+    try:
+        return Check(name="WordNet 3.0", ok=True, found=str(locate().place))
+    except CorpusError as error:
+        return Check(name="WordNet 3.0", ok=False, found="not found", mend=str(error))
+
+
+def encoder() -> Check:
+    """Nothing is fetched, which would take longer than a check may; that it will be is a fault only offline."""
+    from huggingface_hub import constants
+
+    from trainers.encoders.backbones import BackboneError, resolve_backbone
+
+    name = "all-MiniLM-L6-v2"
+    try:
+        return Check(name=name, ok=True, found=str(resolve_backbone(name, fetch=False)))
+    except BackboneError as error:
+        if constants.HF_HUB_OFFLINE:
+            return Check(name=name, ok=False, found="not found, and HF_HUB_OFFLINE is set", mend=str(error))
+        return Check(name=name, ok=True, found="not here yet: the first run that needs it asks the hub")
+
+
+def cards(expected: float) -> Check:
+    """GPUs as the driver lists them. One that does not answer was usually upgraded under a running kernel."""
+    said = listed_cards()
+    if isinstance(said, str):
+        return Check(name="GPUs", ok=False, found=said, mend="reboot, or install the driver of this kernel again")
+    if said < expected:
+        found = f"{said}, and Ray believes in {expected:g}"
+        return Check(name="GPUs", ok=False, found=found, mend="`ray up` again, or another --num-gpus")
+    return Check(name="GPUs", ok=True, found=str(said))
+
+
+def listed_cards() -> int | str:
+    """How many cards nvidia-smi lists, 0 without it; why it fails where it does."""
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=15)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"nvidia-smi does not answer ({error})"
+    if done.returncode:
+        return f"nvidia-smi fails: {(done.stdout + done.stderr).strip().splitlines()[-1:]}"
+    return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+
+
+def store(ledger: str) -> Check:
+    """Does the ledger's place allow what a ledger does there: write, link, rename?"""
+    if "://" in ledger:
+        return _object_store(ledger)
+    folder = Path(ledger).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    mend = f"give --ledger a writable folder with {ROOM_FOR_A_STUDY / GIB:.0f} GiB"
+    try:
+        with tempfile.TemporaryDirectory(prefix=".semray-", dir=folder) as place:
+            (Path(place) / "a").write_text("semray")
+            os.link(f"{place}/a", f"{place}/b")
+            os.rename(f"{place}/b", f"{place}/c")
+    except OSError as error:
+        return Check(name="ledger", ok=False, found=f"{ledger}: {error}", mend=mend)
+    free = shutil.disk_usage(folder).free
+    return Check(
+        name="ledger", ok=free > ROOM_FOR_A_STUDY, found=f"{ledger}: {free / GIB:.0f} GiB free", mend=mend
+    )
+
+
+def _object_store(url: str) -> Check:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.study.errors import StudyError
+
+    try:
+        held = len(Ledger(url).ids())
+    except StudyError as error:
+        return Check(name="ledger", ok=False, found=f"{url} cannot be read", mend=str(error))
+    return Check(name="ledger", ok=True, found=f"{url} (an object store), {held} runs")
+
+
+def cache() -> Check:
+    from corpora.store.cache import cache_folder
+
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return Check(name="corpus cache", ok=False, found=str(error), mend="set SEMRAY_CACHE to a writable folder")
+    return Check(name="corpus cache", ok=True, found=str(folder))
+
+
+def scratch() -> Check:
+    """Where Ray keeps its sessions and what it spills."""
+    folder = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    return _room("temporary files", folder, free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk")
+
+
+def memory() -> Check:
+    free = psutil.virtual_memory().available
+    return _room("memory", "RAM", free, MEMORY, "end what uses it, or give the study fewer `lanes`")
+
+
+def shared_memory() -> Check:
+    if not SHM.is_dir():
+        return Check(name="shared memory", ok=True, found="not on this system")
+    free = shutil.disk_usage(SHM).free
+    return _room("shared memory", str(SHM), free, SHARED_MEMORY, "in a container: --shm-size=1g")
+
+
+def _room(name: str, place: str, free: int, least: int, mend: str) -> Check:
+    return Check(name=name, ok=free > least, found=f"{place}: {free / GIB:.1f} GiB free", mend=mend)
+
+
+def token(in_cluster: bool) -> Check:
+    """The key to Ray: asked for in a cluster, and nobody else's to read anywhere."""
+    asked = os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
+    if in_cluster and not asked:
+        found = "RAY_AUTH_MODE is not token: whoever reaches Ray's ports may run code here"
+        return Check(
+            name="token", ok=False, found=found, mend="RAY_AUTH_MODE=token in cluster.yaml; `ray up` again"
+        )
+    if os.environ.get("RAY_AUTH_TOKEN"):
+        return Check(name="token", ok=True, found="in RAY_AUTH_TOKEN")
+    place = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    if not place.is_file() or not place.stat().st_size:
+        found = f"{place}: " + ("empty" if place.is_file() else "there is none")
+        mend = "(umask 077; ray get-auth-token --generate), on the machine that calls `ray up`"
+        return Check(name="token", ok=not asked and not place.is_file(), found=found, mend=mend)
+    if place.stat().st_mode & 0o077:
+        found = f"{place}: others on this machine may read it"
+        return Check(name="token", ok=False, found=found, mend=f"chmod 600 {place}")
+    return Check(name="token", ok=True, found=str(place))
+
+
+def doors() -> Check:
+    """Ports of Ray and MLflow that other machines reach and that ask for nothing."""
+    open_ones = sorted(_open_doors())
+    if open_ones:
+        mend = "start it on 127.0.0.1, Ray with RAY_AUTH_MODE=token, MLflow with --app-name basic-auth"
+        return Check(name="open doors", ok=False, found=", ".join(open_ones), mend=mend)
+    return Check(name="open doors", ok=True, found="none of Ray or MLflow")
+
+
+def _open_doors() -> Iterator[str]:
+    for listener in psutil.net_connections("tcp"):
+        if listener.status != psutil.CONN_LISTEN or listener.laddr.ip.startswith(LOOPBACK) or not listener.pid:
+            continue
+        with suppress(psutil.Error):  # it may have ended, or be somebody else's
+            process = psutil.Process(listener.pid)
+            words = " ".join(process.cmdline())
+            where = f"port {listener.laddr.port} of process {listener.pid}"
+            if "mlflow" in words and "basic-auth" not in words:
+                yield f"MLflow without a password on {where}"
+            elif _is_ray(words) and not any(map(_asks_for_token, [process, *process.parents()])):
+                yield f"Ray without a token on {where}"
+
+
+def _asks_for_token(process: psutil.Process) -> bool:
+    """Whether it was started so. One that renamed itself has lost its environment; who started it has not."""
+    try:
+        return process.environ().get("RAY_AUTH_MODE", "").lower() == "token"
+    except psutil.Error:
+        return False
+
+
+def _is_ray(words: str) -> bool:
+    return words.startswith("ray::") or "/ray/dashboard/" in words or "/ray/core/src/ray/" in words

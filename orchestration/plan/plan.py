@@ -1,0 +1,166 @@
+"""A study as runs: arms × backbones × seeds, minus what the ledger holds. The same file gives the same plan.
+
+`gather_facts` reads what a plan depends on (models, corpora, this machine); `plan` itself is a pure function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from orchestration.families.registry import as_plain, family
+from orchestration.plan.launcher import Launcher, launcher
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run
+from orchestration.study.study import Study
+
+if TYPE_CHECKING:
+    from trainers.engine.world import Precision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the world adds to a study. seconds: run id -> how long that run took, of runs the ledger holds."""
+
+    backbones: Mapping[str, str]  # name -> fingerprint
+    corpus: str
+    precision: Precision
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The runs of a study in the order they are started, and which of them the ledger holds already."""
+
+    study: Study
+    facts: Facts
+    runs: tuple[Run, ...]
+    finished: frozenset[str] = frozenset()
+
+    @property
+    def done(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.id in self.finished)
+
+    @property
+    def left(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.id not in self.finished)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The runs that are left, as they execute: one by one, or all of a backbone where the family stacks."""
+        if not family(self.study.family).stacked:
+            return tuple(Job(runs=(run,)) for run in self.left)
+        return tuple(
+            Job(runs=runs)
+            for backbone in self.study.backbones
+            if (runs := tuple(run for run in self.left if run.backbone == backbone))
+        )
+
+    def launcher(self, job: Job) -> Launcher:
+        """Where a job executes."""
+        return launcher(job, self.study.resources)
+
+    def seeds(self, arm: str, backbone: str) -> tuple[int, ...]:
+        """The seeds an arm runs with; for an untrained arm, whose one result stands beside every seed, none."""
+        runs = (run for run in self.runs if (run.arm, run.backbone) == (arm, backbone))
+        return tuple(run.seed for run in runs if run.seed is not None)
+
+    def run(self, arm: str, backbone: str, seed: int) -> Run | None:
+        """The run that stands for an arm at a seed: its own, or the one run of an untrained arm."""
+        candidates = (run for run in self.runs if (run.arm, run.backbone) == (arm, backbone))
+        return next((run for run in candidates if run.seed in (seed, None)), None)
+
+
+def gather_facts(study: Study) -> Facts:
+    """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
+    from corpora.store.errors import CorpusError
+    from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
+    from trainers.engine.loop import best_precision
+
+    problems, backbones, corpus = [], {}, ""
+    for name in study.backbones:
+        try:
+            backbones[name] = backbone_fingerprint(resolve_backbone(name))
+        except BackboneError as error:
+            problems.append(f"{study.path}: {error}")
+        except (OSError, ValueError) as error:  # a file of it is damaged
+            problems.append(f"{study.path}: backbones: {name}: {error}")
+    try:
+        corpus = family(study.family).fingerprint(study.data)
+    except CorpusError as error:
+        problems.append(f"{study.path}: {error}")
+    problems += [
+        f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
+        for name, twin in _twins(backbones)
+    ]
+    if problems:
+        raise StudyError("\n".join(problems))
+    return Facts(backbones=backbones, corpus=corpus, precision=best_precision())
+
+
+def prepare(study: Study) -> None:
+    """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
+    from corpora.store.errors import CorpusError
+    from trainers.encoders.backbones import resolve_backbone
+
+    folders = [resolve_backbone(name) for name in study.backbones]
+    try:
+        family(study.family).prepare(study, folders)
+    except (CorpusError, ValueError) as error:
+        raise StudyError(f"{study.path}: {error}") from None
+
+
+def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    first: dict[str, str] = {}
+    for name, fingerprint in fingerprints.items():
+        if fingerprint in first:
+            yield name, first[fingerprint]
+        first.setdefault(fingerprint, name)
+
+
+def plan(study: Study, facts: Facts, done: Collection[str] = ()) -> Plan:
+    """The runs with the initial seeds: untrained arms first, then seed by seed all arms: pairs end early."""
+    untrained = [arm for arm, settings in study.arms.items() if not settings.train]
+    trained = [arm for arm in study.arms if arm not in untrained]
+    runs = _runs(study, facts, [None], untrained) + _runs(study, facts, study.seeds.initial, trained)
+    return Plan(study=study, facts=facts, runs=runs, finished=frozenset(done))
+
+
+def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) -> Plan:
+    """The plan with these seeds for these (arm, backbone) too; untrained arms need none."""
+    trained = [arm for arm, settings in plan.study.arms.items() if settings.train]
+    known = {run.id for run in plan.runs}
+    added = tuple(
+        run
+        for run in _runs(plan.study, plan.facts, seeds, trained)
+        if (run.arm, run.backbone) in arms and run.id not in known
+    )
+    return replace(plan, runs=plan.runs + added)
+
+
+def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequence[str]) -> tuple[Run, ...]:
+    return tuple(
+        planned_run(study, facts, arm, name, seed) for seed in seeds for name in study.backbones for arm in arms
+    )
+
+
+def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
+    """The run of an arm on a backbone with a seed; None for an arm without training."""
+    settings, resources, of = study.arms[arm], study.resources, family(study.family)
+    declared = facts.precision if resources.precision == "auto" else resources.precision
+    return Run(
+        family=study.family,
+        arm=arm,
+        backbone=backbone,
+        seed=seed,
+        settings=as_plain(settings),
+        data=as_plain(study.data),
+        evaluate=study.evaluate,
+        defining=of.defining(settings),
+        backbone_fingerprint=facts.backbones[backbone],
+        corpus_fingerprint=facts.corpus,
+        world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
+        precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
+        zero_stage=resources.deepspeed.zero_stage,
+    )

@@ -1,0 +1,125 @@
+"""A plan in words: how many runs, what is done, how long the rest takes, what the seeds can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Failure
+    from orchestration.plan.plan import Plan
+    from orchestration.plan.reach import Reach
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of one lane that the runs left will take, from so many finished runs."""
+
+    seconds: float
+    finished: int
+
+
+def estimate(plan: Plan) -> Estimate | None:
+    """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
+    timed = [run for run in plan.done if run.id in plan.facts.seconds]
+    everywhere = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
+    total = 0.0
+    for run in plan.left:
+        alike = [plan.facts.seconds[r.id] for r in timed if (r.arm, r.backbone) == (run.arm, run.backbone)]
+        if not alike and not everywhere:
+            return None
+        total += fmean(alike or everywhere)
+    return Estimate(seconds=total, finished=len(timed))
+
+
+def describe(
+    plan: Plan,
+    reaches: Sequence[Reach] = (),
+    failed: Mapping[str, Failure] | None = None,
+    lanes: int | None = None,
+) -> str:
+    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known."""
+    failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
+    counts = [f"done {len(plan.done)}"]
+    counts += [f"failed {len(failures)}"] if failures else []
+    counts += [
+        f"left {len(plan.left) - len(failures)}",
+        *_time_left(plan, lanes or 1),
+    ]
+    lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
+    lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
+    lines += [f"runs    {line}" for line in _placement(plan)]
+    able = [reach for reach in reaches if reach.smallest_effect is not None]
+    lines += [f"claims  {_claim(plan, reach)}" for reach in able]
+    lines += [f"spread  {line}" for line in _once(plan, {reach: (reach.sd_source,) for reach in able})]
+    lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
+    lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
+    return "\n".join(lines)
+
+
+def _formula(plan: Plan) -> str:
+    """`24 runs = 3 arms x 8 seeds x 1 backbone`; untrained arms apart; the sum alone where seeds differ."""
+    backbones = plan.study.backbones
+    untrained = {run.arm for run in plan.runs if run.seed is None}
+    trained = {run.arm for run in plan.runs} - untrained
+    sizes = {len(plan.seeds(arm, backbone)) for arm in trained for backbone in backbones}
+    if len(sizes) > 1:
+        return _count(len(plan.runs), "run")
+    over = _count(len(backbones), "backbone")
+    parts = [f"{_count(len(trained), 'arm')} x {_count(n, 'seed')} x {over}" for n in sizes]
+    if untrained:
+        parts.append(f"{_count(len(untrained), 'untrained arm')} x {over}")
+    return f"{_count(len(plan.runs), 'run')} = {' + '.join(parts)}"
+
+
+def _placement(plan: Plan) -> Iterator[str]:
+    """Where the runs that are left execute."""
+    launched = [(plan.launcher(job), job) for job in plan.jobs]
+    for launcher in dict.fromkeys(launcher for launcher, _ in launched):
+        jobs = [job for chosen, job in launched if chosen == launcher]
+        runs = [run for job in jobs for run in job.runs]
+        workers = max(run.world_size for run in runs)
+        place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {_count(workers, 'worker')}"
+        together = f", stacked as {_count(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
+        yield f"{_count(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
+
+
+def _time_left(plan: Plan, lanes: int) -> list[str]:
+    expected = estimate(plan) if plan.left else None
+    if expected is None:
+        return []
+    seconds = expected.seconds / lanes
+    steps = ((5400, f"{seconds / 3600:.1f} h"), (90, f"{seconds / 60:.0f} min"), (0, f"{seconds:.0f} s"))
+    amount = next(text for least, text in steps if seconds >= least)
+    return [f"about {amount} on {_count(lanes, 'lane')} (from {_count(expected.finished, 'finished run')})"]
+
+
+def _claim(plan: Plan, reach: Reach) -> str:
+    """What the seeds can show for one comparison, and by which test."""
+    seeds = _count(reach.seeds, "seed")
+    shown, because = f"{reach.smallest_effect:.3g} sds of the paired deltas", [reach.test]
+    if reach.smallest_difference is not None:
+        shown = f"{reach.smallest_difference:.2g}"
+        because.append(f"sd {reach.sd:.2g}")
+    floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
+    because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
+    if reach.correlation is not None:
+        because.append(f"arms correlate {reach.correlation:.2f}")
+    margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
+    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
+
+
+def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
+    """Everything that is said of some claims, once, behind their names."""
+    for text in dict.fromkeys(text for texts in said.values() for text in texts):
+        yield f"{', '.join(_name(plan, reach) for reach, texts in said.items() if text in texts)}: {text}"
+
+
+def _name(plan: Plan, reach: Reach) -> str:
+    return reach.claim if len(plan.study.backbones) == 1 else f"{reach.claim} on {reach.backbone}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)

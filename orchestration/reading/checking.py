@@ -1,0 +1,285 @@
+"""Checks values of a document against annotated types, and gathers every mistake before any is raised.
+
+pydantic decides what fits, strictly: no text for a number, no 1 for true, no true for 1. The words are ours: each
+message says what the field's type accepts, the nearest name, and what YAML made of what was written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import types
+import typing
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from corpora.store.errors import CorpusError
+from orchestration.reading.document import Document, Place, Problem
+from orchestration.study.errors import StudyError
+from orchestration.study.names import names_accepted
+
+WRONG: Any = object()  # what a check gives in place of a value that it has reported
+
+
+class Checker:
+    """A document under examination. What a method cannot vouch for it reports and leaves out."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems = list(document.problems)
+
+    def refuse(self, place: Place, accepted: str, says: str = "") -> None:
+        """Report a place. says: what is wrong with it, where its value does not tell."""
+        name = self.document.field(place)
+        if not says:
+            says = f"= {self.document.written(place)}" if self.document.holds(place) else "is missing"
+        self.problems.append(Problem(self.document.line(place), f"{name} {says}".strip(), accepted))
+
+    def finish(self) -> None:
+        """StudyError with all that was reported, in the order of the file."""
+        if self.problems:
+            ordered = sorted(dict.fromkeys(self.problems), key=lambda problem: problem.line)
+            raise StudyError("\n".join(problem.in_file(self.document.path) for problem in ordered))
+
+    def name(self, place: Place, names: Iterable[str], hint: str = "") -> bool:
+        """Is the text at a place one of these names?"""
+        value, known = self.document.at(place), list(names)
+        if value in known:
+            return True
+        self.refuse(place, names_accepted(str(value), known) + hint)
+        return False
+
+    def different(self, place: Place, values: Sequence[Any]) -> None:
+        """Report the entries of a list that stand in it twice."""
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                self.refuse((*place, index), f"each only once; entry {values.index(value)} is {value} too")
+
+    def value(self, kind: Any, place: Place) -> Any:
+        """The value at a place as `kind`, or WRONG."""
+        try:
+            text = json.dumps(self.document.at(place), default=str)
+            return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False)).validate_json(text, strict=True)
+        except ValidationError as error:
+            within = {_inside(kind, detail["loc"]) for detail in error.errors()}
+            for steps in sorted(within):
+                self._misfit(_narrowed(kind, steps), (*place, *steps))
+            return WRONG
+
+    def block(self, kind: type, place: Place, *, complete: bool = True) -> dict[str, Any]:
+        """The fields of the data class `kind` that a mapping gives, without those that are wrong.
+
+        complete: fields without a default must be given.
+        """
+        fields = field_types(kind)
+        given = self.mapping(place)
+        if given is WRONG:
+            return {}
+        values = {}
+        for key in given:
+            here = (*place, key)
+            if key not in fields:
+                self.refuse(here, names_accepted(key, list(fields)))
+            elif (block := _block_kind(fields[key], given[key])) is not None:
+                values[key] = self.built(block, here)
+            else:
+                values[key] = self.value(fields[key], here)
+        for field in dataclasses.fields(kind):
+            if complete and _required(field) and field.name not in given:
+                self.refuse((*place, field.name), words(fields[field.name]))
+        return {key: value for key, value in values.items() if value is not WRONG}
+
+    def built(self, kind: type, place: Place) -> Any:
+        """The data class made of the mapping at a place, or WRONG."""
+        before = len(self.problems)
+        made = self.made(kind, self.block(kind, place), [place])
+        return made if len(self.problems) == before else WRONG
+
+    def made(self, kind: type, values: Mapping[str, Any], places: Sequence[Place]) -> Any:
+        """`kind(**values)`, or WRONG. places: the mappings that gave the values, the strongest last.
+
+        An error of the class itself (a range, two fields that do not go together) is laid at the first field
+        it names; that field is then left out and the class tried again, so that one mistake hides no other. What
+        is said of a field that was reported already would only repeat it.
+        """
+        trial = dict(values)
+        given = [self.document.at(place) for place in places if self.document.holds(place)]
+        reported = {key for mapping in given if isinstance(mapping, dict) for key in mapping} - trial.keys()
+        while all(field.name in trial for field in dataclasses.fields(kind) if _required(field)):
+            try:
+                made = kind(**trial)
+            except (ValueError, CorpusError) as error:
+                blamed, accepted = _said(str(error), field_types(kind))
+                if reported.isdisjoint(blamed):
+                    self._refuse_together(places, blamed[0] if blamed else "", accepted)
+                if not blamed or blamed[0] not in trial:
+                    return WRONG
+                reported.add(blamed[0])
+                del trial[blamed[0]]
+            else:
+                return WRONG if reported else made
+        return WRONG
+
+    def _refuse_together(self, places: Sequence[Place], field: str, accepted: str) -> None:
+        """Lay a mistake of a whole block at a field, in the strongest mapping that gives it; "" for none."""
+        if field:
+            owner = next((place for place in reversed(places) if self.document.holds((*place, field))), places[-1])
+            self.refuse((*owner, field), accepted)
+        else:
+            self.refuse(places[-1], accepted, says="cannot stand as it is")
+
+    def mapping(self, place: Place) -> Any:
+        """The mapping at a place, empty where nothing is written there, or WRONG."""
+        given = self.document.at(place) if self.document.holds(place) else None
+        if given is None:
+            return {}
+        if isinstance(given, dict):
+            return given
+        self.refuse(place, "a mapping: `name: value` on lines of its own, or {name: value}")
+        return WRONG
+
+    def _misfit(self, kind: Any, place: Place) -> None:
+        value = self.document.at(place)
+        choices = _choices(kind)
+        accepted = names_accepted(str(value), choices) if choices else words(kind)
+        if isinstance(value, float) and not math.isfinite(value):
+            accepted = "a finite number"
+        self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))
+
+
+def field_types(kind: type) -> dict[str, Any]:
+    """The annotation of every field of a data class, with its constraints."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def words(kind: Any) -> str:
+    """What a type accepts, as a reader would say it: "a number above 0 or null"."""
+    base, bounds = _unwrapped(kind)
+    told = next((bound for bound in bounds if isinstance(bound, str)), None)
+    if told:
+        return told
+    origin = typing.get_origin(base)
+    if base is int or base is float:
+        return ("a whole number" if base is int else "a number") + _range(bounds)
+    if origin is Literal:
+        return ", ".join(map(str, typing.get_args(base)))
+    if origin in (Union, types.UnionType):
+        return " or ".join(words(member) for member in typing.get_args(base))
+    if origin in (list, tuple):
+        return f"a list of {words(typing.get_args(base)[0])}"
+    if dataclasses.is_dataclass(base):
+        return "a mapping with " + ", ".join(field.name for field in dataclasses.fields(base))
+    plain = {bool: "true or false", str: "text", Path: "a path", type(None): "null"}
+    return plain.get(base, "a mapping" if origin in (dict, Mapping) else str(base))
+
+
+def _unwrapped(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its `Annotated`, and what was annotated."""
+    if typing.get_origin(kind) is typing.Annotated:
+        return typing.get_args(kind)[0], typing.get_args(kind)[1:]
+    return kind, ()
+
+
+def _range(bounds: Iterable[Any]) -> str:
+    said = {Gt: "above {}", Ge: "from {}", Lt: "below {}", Le: "up to {}"}
+    limits = [(said[type(bound)], type(bound).__name__.lower(), bound) for bound in bounds if type(bound) in said]
+    return "".join(" " + phrase.format(getattr(bound, name)) for phrase, name, bound in limits)
+
+
+def _members(kind: Any) -> list[Any]:
+    """The plain types a value may have: the members of a union, without constraints."""
+    base, _ = _unwrapped(kind)
+    if typing.get_origin(base) in (Union, types.UnionType):
+        return [plain for member in typing.get_args(base) for plain in _members(member)]
+    return [base]
+
+
+def _block_kind(kind: Any, given: Any) -> type | None:
+    """The data class that a field is made of, where nothing else is accepted but null, which is not given."""
+    members = set(_members(kind))
+    if given is not None:
+        members.discard(type(None))
+    alone = members.pop() if len(members) == 1 else None
+    return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
+
+
+def _choices(kind: Any) -> list[str]:
+    return [
+        str(choice)
+        for member in _members(kind)
+        if typing.get_origin(member) is Literal
+        for choice in typing.get_args(member)
+    ]
+
+
+def _said(text: str, fields: Collection[str]) -> tuple[list[str], str]:
+    """The fields that an error of a data class blames, and what it says would be accepted.
+
+    Both `steps: above 0` and `train.steps = 0; accepted: above 0` are understood.
+    """
+    blame, *told = re.split(r"accepted[^:]*:", text, maxsplit=1)
+    names = (word.strip(".").rpartition(".")[2] for word in re.findall(r"[\w.]+", blame))
+    blamed = [name for name in names if name in fields]
+    accepted = told[0] if told else blame.removeprefix(blamed[0] if blamed else "").lstrip(" :")
+    return blamed, accepted.strip().splitlines()[0]
+
+
+def _inside(kind: Any, location: tuple[int | str, ...]) -> tuple[int, ...]:
+    """The steps of a pydantic location that lead into the elements of a list."""
+    steps: list[int] = []
+    for step in location:
+        base, _ = _unwrapped(kind)
+        if not isinstance(step, int) or typing.get_origin(base) not in (list, tuple):
+            break
+        steps.append(step)
+        kind = typing.get_args(base)[0]
+    return tuple(steps)
+
+
+def _narrowed(kind: Any, steps: tuple[int, ...]) -> Any:
+    for _ in steps:
+        kind = typing.get_args(_unwrapped(kind)[0])[0]
+    return kind
+
+
+def _mended(value: Any, plain: str | None, kind: Any) -> str:
+    """What to write instead where YAML read another thing than was meant; "" where that is not the cause."""
+    members = _members(kind)
+    named = str in members or _choices(kind)
+    if isinstance(value, bool) and plain and plain.lower() not in {"true", "false"} and named:
+        return f"; YAML reads {plain} as {str(value).lower()}, write '{plain}'"
+    if isinstance(value, int | float) and str in members:
+        return f"; write '{plain}' in quotes" if plain else ""
+    if isinstance(value, str) and bool in members and value.lower() in {"true", "false"}:
+        return f"; write {value.lower()} without quotes"
+    if isinstance(value, str) and (int in members or float in members):
+        return _mended_number(value, plain is None, whole=float not in members)
+    return ""
+
+
+def _mended_number(text: str, quoted: bool, *, whole: bool) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        return ""
+    if not math.isfinite(number) or (whole and not number.is_integer()):
+        return ""
+    mantissa, _, exponent = text.lower().partition("e")
+    if whole:
+        spelling = str(int(number))
+    elif exponent:
+        spelling = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(exponent):+d}"
+    else:
+        spelling = text
+    return f"; without quotes: {spelling}" if quoted else f"; YAML reads {text} as text, write {spelling}"

@@ -1,0 +1,175 @@
+"""The `search:` block of a study, checked to the last field; and the space that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from orchestration.reading.checking import WRONG, Checker
+from orchestration.study.blocks import Objective, Search, StopEarly
+from orchestration.study.names import names_accepted
+from search_spaces.space import Dimension, Space, moves, narrowed
+
+if TYPE_CHECKING:
+    from orchestration.families.registry import Family
+    from orchestration.reading.document import Place
+
+PLACE: Place = ("search",)
+
+
+def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
+    """The search, or WRONG.
+
+    Its seeds must not be those a verdict rests on: a choice would confirm itself. What it optimises is measured on
+    development data, and has a counterpart on test data that `evaluate` yields.
+    """
+    given = check.mapping(PLACE)
+    if given is WRONG:
+        return WRONG
+    before = len(check.problems)
+    search = check.built(Search, PLACE)
+    if isinstance(given.get("space"), str) and family:
+        check.name((*PLACE, "space"), [parts["family"]] if family.space else [])
+    if search is WRONG:
+        return WRONG
+    _check_seeds(check, parts, search)
+    if search.backbone is not None and parts["backbones"] is not WRONG:
+        check.name((*PLACE, "backbone"), parts["backbones"])
+    _check_resources(check, parts["resources"])
+    if family and search.stop_early:
+        _check_stop_early(check, parts["arms"], family, search, search.stop_early)
+    if family and parts["data"] is not WRONG:
+        _check_objectives(check, parts, family, search)
+    if family and family.space:
+        _check_arms(check, parts["arms"], search)
+        if len(check.problems) == before:
+            _check_space(check, parts["arms"], family.space, search)
+    return search if len(check.problems) == before else WRONG
+
+
+def space_of(search: Search, family: Family, settings: Any) -> Space:
+    """What moves around an arm: the family's space, narrowed as the study wants it."""
+    wanted = _wanted(search, family.space)
+    space = tuple(narrowed(one, wanted[one.name]) for one in family.space if one.name in wanted)
+    return tuple(one for one in space if _may_move(one, space, settings))
+
+
+def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
+    return dict.fromkeys((one.name for one in space), "all") if search.dimensions is None else search.dimensions
+
+
+def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
+    """Whether the dimension matters for the arm, or somewhere else in the space."""
+    moving = {one.name for one in space}
+    fixed = {name: among for name, among in dimension.when.items() if name not in moving}
+    return all(getattr(settings, name) in among for name, among in fixed.items())
+
+
+def _check_seeds(check: Checker, parts: Mapping[str, Any], search: Search) -> None:
+    if not search.seeds:
+        check.refuse((*PLACE, "seeds"), "at least one selection seed")
+    check.different((*PLACE, "seeds"), search.seeds)
+    confirmation = parts["seeds"].all if parts["seeds"] is not WRONG else ()
+    for index, seed in enumerate(search.seeds):
+        if seed in confirmation:
+            check.refuse((*PLACE, "seeds", index), "a seed that is not among `seeds`, such as 100")
+    if search.budget is not None and search.budget < len(search.seeds):
+        check.refuse((*PLACE, "budget"), f"at least {len(search.seeds)} runs: the seeds of one point")
+
+
+def _check_resources(check: Checker, resources: Any) -> None:
+    if resources is WRONG:
+        return
+    if resources.workers_per_run > 1:
+        check.refuse(("resources", "workers_per_run"), "1 with a search: its runs share pooled lanes")
+    if resources.launcher == "train":
+        check.refuse(("resources", "launcher"), "auto or pool with a search: its runs share pooled lanes")
+
+
+def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search, rule: StopEarly) -> None:
+    place = (*PLACE, "stop_early")
+    if family.stacked:
+        check.refuse(place, "absent in this family: its runs train as one stack, and end together")
+    if len(search.objectives) > 1:
+        check.refuse(place, "absent with several objectives, which do not say which of two runs is ahead")
+    for name in search.arms if arms is not WRONG else ():
+        steps = getattr(arms.get(name, WRONG), "steps", None)
+        if steps is not None and max(rule.at) >= steps:
+            check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
+
+
+def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, search: Search) -> None:
+    place = (*PLACE, "objective")
+    known = family.metrics(parts["data"], family.dev_tasks)
+    tested = {} if parts["evaluate"] is WRONG else family.metrics(parts["data"], parts["evaluate"])
+    single = isinstance(search.objective, Objective)
+    if not search.objectives:
+        check.refuse(place, "at least one objective")
+    check.different(place, [objective.metric for objective in search.objectives])
+    for index, objective in enumerate(search.objectives):
+        here = place if single else (*place, index)
+        if not check.name((*here, "metric"), known):
+            continue
+        if objective.mode != ("max" if known[objective.metric] else "min"):
+            better = "larger" if known[objective.metric] else "smaller"
+            check.refuse((*here, "mode"), f"{'max' if known[objective.metric] else 'min'}: {better} is better")
+        if tested and objective.confirmed not in tested:
+            check.refuse(
+                (*here, "confirm" if objective.confirm else "metric"),
+                f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
+            )
+        elif tested and tested[objective.confirmed] != known[objective.metric]:
+            better = "larger" if known[objective.metric] else "smaller"
+            check.refuse((*here, "confirm"), f"one that is better when {better}, as {objective.metric} is")
+    if search.race and len(search.objectives) > 1:
+        check.refuse((*PLACE, "race"), "0 or absent with several objectives: points are not raced against a front")
+
+
+def _check_arms(check: Checker, arms: Any, search: Search) -> None:
+    if not search.arms:
+        check.refuse((*PLACE, "arms"), "at least one trained arm")
+    check.different((*PLACE, "arms"), search.arms)
+    if arms is WRONG:
+        return
+    for index in range(len(search.arms)):
+        check.name((*PLACE, "arms", index), [name for name, made in arms.items() if made is WRONG or made.train])
+
+
+def _check_space(check: Checker, arms: Any, space: Space, search: Search) -> None:
+    """Does something move around every arm, and does every arm lie in what moves?"""
+    if arms is WRONG or any(arms[name] is WRONG for name in search.arms):
+        return
+    place = (*PLACE, "dimensions")
+    of_name = {dimension.name: dimension for dimension in space}
+    narrow: dict[str, Dimension] = {}
+    for name, wanted in _wanted(search, space).items():
+        try:
+            if name in of_name:
+                narrow[name] = narrowed(of_name[name], wanted)
+            else:
+                check.refuse((*place, name), names_accepted(name, list(of_name)))
+        except ValueError as error:
+            check.refuse((*place, name), str(error))
+    left = tuple(narrow[name] for name in of_name if name in narrow)
+    for name in search.arms:
+        _check_arm_inside(check, name, arms[name], tuple(one for one in left if _may_move(one, left, arms[name])))
+    for dimension in left if search.dimensions else ():
+        if not any(_may_move(dimension, left, arms[name]) for name in search.arms):
+            needs = ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
+            check.refuse(
+                (*place, dimension.name), f"only with {needs}", says="changes nothing in the arms searched"
+            )
+    if search.sampler == "grid" and (ranges := [one.name for one in left if not one.choices]):
+        check.refuse((*PLACE, "sampler"), f"grid only with a list of values for each of {', '.join(ranges)}")
+
+
+def _check_arm_inside(check: Checker, name: str, settings: Any, space: Space) -> None:
+    if not space:
+        check.refuse((*PLACE, "dimensions"), f"at least one setting that matters for {name}")
+    for dimension in space:
+        value = getattr(settings, dimension.name)
+        if moves(dimension, settings, {}) and not dimension.holds(value):
+            check.refuse(
+                (*PLACE, "dimensions", dimension.name),
+                f"bounds or values that hold {value}, where arms.{name} is: a search starts there",
+            )

@@ -1,0 +1,160 @@
+"""The report of a study: on the terminal, as Markdown, LaTeX and JSON, and as a folder with one HTML page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.report.across import ACROSS_HEAD, Compared, across
+from orchestration.report.tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
+
+if TYPE_CHECKING:
+    from orchestration.verdicts.findings import Findings
+
+ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
+
+
+def table(findings: Findings) -> str:
+    """What `semray report` prints: the claims, what the intervals are, the arms, all tasks, what is unfinished."""
+    blocks = []
+    if findings.findings:
+        blocks.append([*_aligned([CLAIM_HEAD, *claim_cells(findings)]), caption(findings), *_remarks(findings)])
+    head, *rows = arm_cells(findings)
+    blocks.append([*_aligned([head, *rows]), ARMS_CAPTION])
+    together, note = across(findings)
+    if together:
+        blocks.append([*_aligned([ACROSS_HEAD, *together]), note])
+    blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def markdown(findings: Findings) -> str:
+    """The same as Markdown tables."""
+    lines = [f"# {findings.question}", "", f"Study {findings.study}, family {findings.family}.", ""]
+    if findings.findings:
+        lines += [*_markdown_table(CLAIM_HEAD, claim_cells(findings)), "", f"{caption(findings)}.", ""]
+        lines += [f"- {line}" for line in _remarks(findings)] + [""]
+    head, *rows = arm_cells(findings)
+    lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
+    together, note = across(findings)
+    if together:
+        lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{note}.", ""]
+    lines += [f"- {line}" for line in (*unfinished(findings), *findings.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def latex(findings: Findings) -> str:
+    """The same as booktabs tables, ready for \\input."""
+    parts = []
+    if findings.findings:
+        remarks = "".join(f" {line}." for line in _remarks(findings))
+        parts.append(_latex_table(CLAIM_HEAD, claim_cells(findings), f"{caption(findings)}.{remarks}"))
+    head, *rows = arm_cells(findings)
+    parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
+    together, note = across(findings)
+    if together:
+        parts.append(_latex_table(ACROSS_HEAD, together, f"{note}."))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(findings: Findings) -> list[dict[str, Any]]:
+    """One object per comparison: every field of its verdict, the runs behind it and the items that moved most.
+
+    across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
+    """
+    together = {compared: asdict(one) for compared, one in findings.across_tasks.items()}
+    return [
+        {
+            **finding.verdict.to_dict(),
+            "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
+            "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
+            "across_tasks": together.get(
+                Compared(finding.verdict.treatment, finding.verdict.control, finding.verdict.backbone)
+            ),
+            "items_better": finding.items_better,
+            "items_worse": finding.items_worse,
+            "items_equal": finding.items_equal,
+            "items": [
+                {name: getattr(item, name) for name in ("item_id", "treatment", "control", "delta")}
+                for item in finding.items
+            ],
+        }
+        for finding in findings.findings
+    ]
+
+
+def report_json(findings: Findings) -> str:
+    """`as_json` as the text of a file."""
+    return json.dumps(as_json(findings), indent=1, ensure_ascii=False) + "\n"
+
+
+def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = None) -> Path:
+    """Write report.html, report.md, report.tex, report.json and a PNG of each plot; returns the HTML file.
+
+    links: run id -> where MLflow shows the run. Files of an earlier report are replaced one by one, each whole.
+    """
+    from orchestration.report.html import html
+
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "report.md": markdown(findings),
+        "report.tex": latex(findings),
+        "report.json": report_json(findings),
+        "report.html": html(findings, findings.pictures, links),
+    }
+    pictures = {f"{name}.png": picture.png for name, picture in findings.pictures.items()}
+    for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
+        part = folder / f".{name}.part"
+        part.write_bytes(content)
+        os.replace(part, folder / name)
+    return folder / "report.html"
+
+
+def _remarks(findings: Findings) -> list[str]:
+    """One line for every claim that a mark in the table points to."""
+    return [f"* {row.claim}: {'; '.join(row.remarks)}" for row in claim_rows(findings) if row.remarks]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns two or three blanks apart, as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
+
+
+def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) -> str:
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{_tex(note)}}}",
+        rf"\begin{{tabular}}{{{'l' * len(head)}}}",
+        r"\toprule",
+        *(" & ".join(map(_tex, row)) + r" \\" for row in [head]),
+        r"\midrule",
+        *(" & ".join(map(_tex, row)) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+_TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "−": "$-$", "~": r"\textasciitilde{}", "<": "$<$",
+        "^": r"\textasciicircum{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    text = re.sub(r"[\\±–−~<^&%$#_{}]", lambda found: _TEX[found[0]], text)
+    return re.sub(r"(?<![\w-])-(?=[\d.])", "$-$", text)

@@ -1,0 +1,190 @@
+"""The report as one HTML file: no network, no script, readable on paper. The page itself is report.html.j2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from orchestration.report.across import ACROSS_HEAD, across
+from orchestration.report.tables import (
+    ClaimRow,
+    agreement,
+    anchor,
+    arm_cell,
+    caption,
+    claim_rows,
+    compared_metrics,
+    deciding_p,
+    decimals,
+    each_run,
+    known,
+    p_text,
+)
+
+if TYPE_CHECKING:
+    from orchestration.report.plots import Picture
+    from orchestration.verdicts.findings import Finding, Findings, ItemDelta
+
+GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
+ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
+
+
+class Trouble(NamedTuple):
+    """Something that failed: what, the detail, and the anchor that shows more."""
+
+    what: str
+    detail: str
+    place: str
+
+
+def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str] | None = None) -> str:
+    """The whole page. pictures: from `plots.every`; links: run id -> where MLflow shows that run, where known."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("orchestration.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(p=p_text, known=known, figure=_figure)
+    return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
+
+
+def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str]) -> dict[str, Any]:
+    drawn = {name: picture.svg for name, picture in pictures.items()}
+    compared = compared_metrics(findings)
+    rest = [metric for metric in findings.metrics if metric not in compared]
+    return {
+        "findings": findings,
+        "links": links,
+        "claims": [
+            _claim(finding, row, drawn)
+            for finding, row in zip(findings.findings, claim_rows(findings), strict=True)
+        ],
+        "counts": [
+            (word, glyph, _count(findings, word)) for word, glyph in GLYPHS.items() if _count(findings, word)
+        ],
+        "forest": drawn.get("forest", ""),
+        "curves": drawn.get("curves", ""),
+        "distributions": drawn.get("distributions", ""),
+        "trouble": _trouble(findings),
+        "compared": compared,
+        "rest": rest,
+        "across_head": ACROSS_HEAD,
+        "across": across(findings),
+        "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
+        "varied": _varied(findings.arms),
+        "caption": caption(findings),
+        "scopes": {finding.verdict.scope for finding in findings.findings if finding.verdict.scope},
+        "status": {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
+    }
+
+
+def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
+    """Means by metric and arm on one backbone, and the run behind every value: {(metric, arm): {seed: run}}."""
+    runs = {arm: [row for row in findings.of(arm, backbone) if not row.selection] for arm in findings.arms}
+    arms = [arm for arm, rows in runs.items() if rows]
+    metrics = list(findings.metrics)
+    return {
+        "backbone": backbone,
+        "arms": arms,
+        "cells": {
+            (metric, arm): arm_cell(findings.values(arm, backbone, metric).values())
+            for metric in metrics
+            for arm in arms
+        },
+        "seeds": list(dict.fromkeys(row.seed for arm in arms for row in runs[arm])),
+        "runs": {
+            (metric, arm): {row.seed: row for row in runs[arm] if metric in row.metrics}
+            for metric in metrics
+            for arm in arms
+        },
+    }
+
+
+def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[str, Any]:
+    verdict = finding.verdict
+    wins = [item for item in finding.items if item.delta > 0][:ITEMS_SHOWN]
+    losses = _losses(finding)[:ITEMS_SHOWN]
+    return {
+        "finding": finding,
+        "verdict": verdict,
+        "row": row,
+        "anchor": anchor(verdict),
+        "glyph": GLYPHS[row.kind],
+        "tone": row.kind.replace(" ", "-"),
+        "agree": agreement(verdict),
+        "places": decimals(verdict),
+        "p": deciding_p(verdict),
+        "each_run": each_run(verdict),
+        "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
+        "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
+    }
+
+
+def _count(findings: Findings, word: str) -> int:
+    return sum(finding.verdict.verdict == word for finding in findings.findings)
+
+
+def _trouble(findings: Findings) -> list[Trouble]:
+    """Where it fails, most serious first; of each kind the worst few."""
+    failed = [
+        Trouble(f"{row.arm}, seed {row.seed} failed", row.problem, f"run-{row.id}")
+        for row in findings.with_status("failed")
+    ]
+    missing = findings.with_status("missing")
+    absent = [Trouble(f"{len(missing)} of {len(findings.runs)} runs are not in the ledger", "", "runs")]
+    unexpected = [
+        Trouble(
+            f"{finding.verdict.claim}: expected {finding.verdict.expect.replace('_', ' ')}",
+            f"found {finding.verdict.words}",
+            anchor(finding.verdict),
+        )
+        for finding in findings.findings
+        if finding.verdict.as_expected is not True
+    ]
+    lossy = sorted(
+        (finding for finding in findings.findings if finding.items_worse),
+        key=lambda finding: -finding.items_worse / finding.items_total,
+    )
+    lost = [
+        Trouble(
+            f"{finding.verdict.claim}: {finding.verdict.treatment} loses {finding.items_worse:,} of "
+            f"{finding.items_total:,} items",
+            f"most on {', '.join(item.item_id for item in _losses(finding)[:3])}",
+            f"items-{anchor(finding.verdict)}",
+        )
+        for finding in lossy
+    ]
+    return [
+        *_first(failed, "runs", "failed runs"),
+        *(absent if missing else []),
+        *_first(unexpected, "seeds", "claims that did not turn out as expected"),
+        *_first(lost, "items", "comparisons that lose items"),
+    ]
+
+
+def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:
+    """The first few of a kind, and how many more there are."""
+    more = len(troubles) - TROUBLES_SHOWN
+    return troubles[:TROUBLES_SHOWN] + ([Trouble(f"{more} more {kind}", "", place)] if more > 0 else [])
+
+
+def _losses(finding: Finding) -> list[ItemDelta]:
+    """Items the treatment lost, the largest loss first."""
+    return sorted((item for item in finding.items if item.delta < 0), key=lambda item: item.delta)
+
+
+def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """(settings on which the arms differ, settings they share with their value)."""
+    names = list(dict.fromkeys(name for settings in arms.values() for name in settings))
+    shared = {}
+    for name in names:
+        values = [settings.get(name) for settings in arms.values()]
+        if all(value == values[0] for value in values):
+            shared[name] = values[0]
+    return [name for name in names if name not in shared], shared
+
+
+def _figure(value: float | None, places: int, signed: bool = False) -> str:
+    if not known(value):
+        return "–"
+    return f"{value:+z.{places}f}" if signed else f"{value:.{places}f}"

@@ -1,0 +1,325 @@
+"""The plots of a study: forest, seed by seed, learning curves. Each is a matplotlib Figure, saved as SVG or PNG.
+
+Verdicts differ in colour (Okabe and Ito's palette, told apart with any kind of colour vision) and in the shape of
+their mark. In the SVG every point links to its run, and the colours follow the page's light or dark scheme.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from orchestration.report.tables import agreement, anchor, difference, known
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from evaluators.significance.verdict import Verdict
+    from orchestration.verdicts.findings import Distribution, Finding, Findings, RunRow
+
+INK, FAINT, PAPER = "#1b1f24", "#8a9099", "#fdfdfc"  # replaced by the page's variables in the SVG
+COLOURS = {
+    "better": "#009e73",
+    "worse": "#d55e00",
+    "equivalent": "#0072b2",
+    "not worse": "#0072b2",
+    "undecided": "#6e7681",
+}
+MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
+MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
+# One part of a distribution each, told apart by dashes too: same concept solid, other concepts broken.
+LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "svg.fonttype": "none",
+}
+
+
+class Picture(NamedTuple):
+    """A plot, drawn: for a page, and as a file."""
+
+    svg: str
+    png: bytes
+
+
+def every(findings: Findings) -> dict[str, Picture]:
+    """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
+    drawn = {"forest": forest(findings)} if findings.findings else {}
+    for finding in findings.findings:
+        if finding.verdict.per_seed:
+            drawn[f"seeds-{anchor(finding.verdict)}"] = pairs(finding)
+    if findings.has_curves:
+        drawn["curves"] = curves(findings)
+    if findings.distributions:
+        drawn["distributions"] = distributions(findings)
+    return {name: _picture(figure, name) for name, figure in drawn.items()}
+
+
+def _picture(figure: Figure, name: str) -> Picture:
+    with _style():
+        figure.draw_without_rendering()  # finds the layout: once, not again for each form
+    figure.set_layout_engine(None)
+    return Picture(svg(figure, name), png(figure))
+
+
+def forest(findings: Findings) -> Figure:
+    """Mean paired difference and 95 % interval of every comparison, a panel per metric, a tick per seed."""
+    by_metric: dict[str, list[Finding]] = {}
+    for finding in findings.findings:
+        by_metric.setdefault(finding.verdict.metric, []).append(finding)
+    rows = [len(group) for group in by_metric.values()]
+    several = len({finding.verdict.backbone for finding in findings.findings}) > 1
+    with _style():
+        figure = _figure(6.2, 0.3 + sum(0.4 * count + 0.5 for count in rows))
+        panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=[count + 0.6 for count in rows])[:, 0]
+        for axes, (metric, group) in zip(panels, by_metric.items(), strict=True):
+            _forest_panel(axes, metric, group, several)
+        panels[-1].set_xlabel("← favours the control  ·  difference  ·  favours the treatment →")
+    return figure
+
+
+def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bool) -> None:
+    for row, finding in enumerate(group):
+        _forest_row(axes, row, finding)
+    axes.axvline(0, color=FAINT, linewidth=0.9, zorder=0)
+    axes.set_ylim(len(group) - 0.45, -0.5)
+    axes.set_yticks(range(len(group)), [_row_name(finding, several) for finding in group])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.margins(x=0.06)
+    axes.locator_params(axis="x", nbins=4)  # long names leave a narrow panel
+    axes.set_title(
+        metric if group[0].larger_is_better else f"{metric} (smaller is better: sign turned)", weight="bold"
+    )
+
+
+def _row_name(finding: Finding, several: bool) -> str:
+    verdict = finding.verdict
+    name = f"{verdict.claim}:  {verdict.treatment} − {verdict.control}"
+    return f"{name}\n{verdict.backbone}" if several else name
+
+
+def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
+    verdict, colour = finding.verdict, COLOURS[finding.verdict.verdict]
+    _margin(axes.fill_betweenx, [row - 0.3, row + 0.3], verdict.margin)
+    for pair in verdict.per_seed:
+        if known(pair["delta"]):
+            axes.plot([pair["delta"]] * 2, [row + 0.16, row + 0.3], color=colour, lw=1.1, alpha=0.75)
+    if known(verdict.ci_low) and known(verdict.ci_high):
+        axes.plot([verdict.ci_low, verdict.ci_high], [row, row], color=colour, lw=2, solid_capstyle="butt")
+    if known(verdict.delta_mean):
+        _mark(axes, verdict.delta_mean, row, verdict).set_url(f"#{anchor(verdict)}")
+    axes.annotate(
+        f"{difference(verdict)}\n{verdict.verdict}, {agreement(verdict)} seeds",
+        (1.02, row),
+        xycoords=("axes fraction", "data"),
+        va="center",
+        fontsize=8,
+        linespacing=1.35,
+    )
+
+
+def _mark(axes: Axes, x: float, y: float, verdict: Verdict) -> Line2D:
+    """The verdict's own mark; hollow while nothing is decided, or when the claim came after the results."""
+    colour = COLOURS[verdict.verdict]
+    hollow = verdict.verdict == "undecided" or verdict.exploratory
+    return axes.plot(x, y, MARKS[verdict.verdict], ms=7, color=colour, mfc=PAPER if hollow else colour)[0]
+
+
+def _margin(fill: Callable[..., object], across: Sequence[float], margin: float | None) -> None:
+    """The band of differences too small to matter, where one was declared."""
+    if margin is not None:
+        fill(across, -margin, margin, color=FAINT, alpha=0.18, lw=0)
+
+
+def pairs(finding: Finding) -> Figure:
+    """Every seed under both arms, joined, beside the paired differences with their mean and 95 % interval."""
+    verdict = finding.verdict
+    complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
+    with _style():
+        figure = _figure(4.4, 2.7)
+        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        for pair in complete:
+            _slope(left, finding, pair)
+        left.set_xlim(-0.25, 1.25)
+        left.set_xticks([0, 1], [verdict.control, verdict.treatment])
+        left.set_title(verdict.metric)
+        _deltas(right, finding, complete)
+    return figure
+
+
+def _slope(axes: Axes, finding: Finding, pair: Mapping[str, float]) -> None:
+    """One seed: solid where the treatment wins, dashed where it does not."""
+    wins = pair["delta"] > 0
+    colour = COLOURS["better"] if wins else COLOURS["worse"]
+    axes.plot(
+        [0, 1], [pair["control"], pair["treatment"]], color=colour, lw=1.1, ls="-" if wins else "--", alpha=0.8
+    )
+    seed = int(pair["seed"])
+    for x, value, runs in (
+        (0, pair["control"], finding.control_runs),
+        (1, pair["treatment"], finding.treatment_runs),
+    ):
+        (point,) = axes.plot(x, value, MARKS["better" if wins else "worse"], ms=5.5, color=colour)
+        if seed in runs:
+            point.set_url(f"#run-{runs[seed]}")
+
+
+def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]]) -> None:
+    verdict, colour = finding.verdict, COLOURS[finding.verdict.verdict]
+    _margin(axes.fill_between, [-0.7, len(complete) + 1.3], verdict.margin)
+    axes.axhline(0, color=FAINT, linewidth=0.9, zorder=0)
+    for rank, pair in enumerate(complete):
+        wins = pair["delta"] > 0
+        (point,) = axes.plot(
+            rank,
+            pair["delta"],
+            MARKS["better" if wins else "worse"],
+            ms=5,
+            color=COLOURS["better" if wins else "worse"],
+        )
+        if int(pair["seed"]) in finding.treatment_runs:
+            point.set_url(f"#run-{finding.treatment_runs[int(pair['seed'])]}")
+    middle = len(complete) + 0.6
+    if known(verdict.ci_low) and known(verdict.ci_high):
+        axes.plot([middle, middle], [verdict.ci_low, verdict.ci_high], color=colour, lw=2, solid_capstyle="butt")
+    if known(verdict.delta_mean):
+        _mark(axes, middle, verdict.delta_mean, verdict)
+    every = max(1, (len(complete) + 7) // 8)
+    ticks = list(range(0, len(complete), every))
+    axes.set_xticks([*ticks, middle], [*(f"{int(complete[rank]['seed'])}" for rank in ticks), "mean"])
+    axes.set_xlim(-0.7, middle + 0.7)
+    axes.set_title("difference by seed")
+
+
+def curves(findings: Findings) -> Figure:
+    """Training loss of every run by step, one panel per arm and backbone with a curve; there must be one.
+
+    Panels have their own scale: losses of different recipes are not comparable.
+    """
+    groups = {
+        (arm, backbone): [row for row in findings.of(arm, backbone) if row.curve]
+        for backbone in findings.backbones
+        for arm in findings.arms
+    }
+    groups = {key: rows for key, rows in groups.items() if rows}
+    columns = min(3, len(groups))
+    lines = -(-len(groups) // columns)
+    with _style():
+        figure = _figure(0.6 + 2.5 * columns, 0.3 + 1.8 * lines)
+        panels = figure.subplots(lines, columns, squeeze=False)
+        for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
+            _curve_panel(axes, rows)
+            axes.set_title(arm if len(findings.backbones) == 1 else f"{arm} on {backbone}")
+        for axes in list(panels.flat)[len(groups) :]:
+            axes.set_visible(False)
+        panels[-1, 0].set_xlabel("step")
+        panels[0, 0].set_ylabel("training loss")
+    return figure
+
+
+def _curve_panel(axes: Axes, rows: Sequence[RunRow]) -> None:
+    """A thin line per seed, linked to its run; a thick one for their mean where the steps are shared."""
+    for row in rows:
+        steps, losses = zip(*row.curve, strict=True)
+        (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=0.9, alpha=0.55)
+        line.set_url(f"#run-{row.id}")
+    shared = {tuple(step for step, _ in row.curve) for row in rows}
+    if len(rows) > 1 and len(shared) == 1:
+        means = [
+            sum(values) / len(values) for values in zip(*([y for _, y in row.curve] for row in rows), strict=True)
+        ]
+        axes.plot(shared.pop(), means, color=INK, lw=1.1)
+    axes.margins(x=0.02)
+
+
+def distributions(findings: Findings) -> Figure:
+    """Share of the items by value, a line per part and a tick at its mean, one panel per arm and backbone."""
+    columns = min(3, len(findings.distributions))
+    lines = -(-len(findings.distributions) // columns)
+    with _style():
+        figure = _figure(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
+        panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
+        for axes, found in zip(panels.flat, findings.distributions, strict=False):
+            _distribution_panel(axes, found)
+            axes.set_title(found.arm if len(findings.backbones) == 1 else f"{found.arm} on {found.backbone}")
+        for axes in list(panels.flat)[len(findings.distributions) :]:
+            axes.set_visible(False)
+        panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
+        panels[0, 0].set_ylabel("share of items")
+        figure.legend(
+            *panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False
+        )
+    return figure
+
+
+def _distribution_panel(axes: Axes, found: Distribution) -> None:
+    for (part, counts), (colour, dash) in zip(found.counts.items(), cycle(LINES)):
+        width = (found.high - found.low) / len(counts)
+        edges = [found.low + width * place for place in range(len(counts) + 1)]
+        shares = [count / sum(counts) for count in counts]
+        axes.stairs(shares, edges, color=colour, ls=dash, lw=1.1, label=part)
+        axes.plot([found.means[part]], [0], marker=3, ms=6, color=colour, clip_on=False)
+    axes.margins(x=0.02)
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
+    buffer = io.StringIO()
+    with _style({"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", text)
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", text)
+    for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
+        text = text.replace(colour, f"var(--{variable})")
+    return text
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG of 160 dots per inch."""
+    buffer = io.BytesIO()
+    with _style():
+        figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _figure(width: float, height: float) -> Figure:
+    """A Figure outside pyplot: nothing global holds it, so nothing must close it. Inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def _style(more: dict[str, Any] | None = None) -> Iterator[None]:
+    import matplotlib
+
+    settings: Any = STYLE | (more or {})
+    with matplotlib.rc_context(settings):
+        yield

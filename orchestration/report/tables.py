@@ -1,0 +1,233 @@
+"""The words and figures every form of the report shares: rows of text, ready to be laid out.
+
+Differences are oriented: positive favours the treatment, also where smaller is better.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+if TYPE_CHECKING:
+    from evaluators.significance.verdict import Verdict, Word
+    from orchestration.verdicts.findings import Finding, Findings
+
+NONE = "–"
+CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """One comparison in words."""
+
+    claim: str
+    comparison: str  # "B1 - B0", with the backbone when the study has several
+    metric: str
+    difference: str  # "+0.102 [+0.098, +0.106]"
+    agree: str  # "8/8"
+    verdict: str  # "better (p = .012)"
+    kind: Word
+    remarks: tuple[str, ...]  # "exploratory", "not as expected", "1 pair incomplete"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmCell:
+    """What one arm reached on one metric: "0.512 ± 0.003" over n seeds."""
+
+    text: str
+    n: int
+
+
+def anchor(verdict: Verdict) -> str:
+    """The comparison's name inside a page or a file name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", f"claim-{verdict.claim}-{verdict.backbone}-{verdict.metric}")
+
+
+def claim_rows(findings: Findings) -> list[ClaimRow]:
+    """One row per comparison, in the order they were declared."""
+    several = len({finding.verdict.backbone for finding in findings.findings}) > 1
+    return [_claim_row(finding, several) for finding in findings.findings]
+
+
+def _claim_row(finding: Finding, several: bool) -> ClaimRow:
+    verdict = finding.verdict
+    comparison, p = f"{verdict.treatment} - {verdict.control}", deciding_p(verdict)
+    return ClaimRow(
+        claim=verdict.claim,
+        comparison=f"{comparison} on {verdict.backbone}" if several else comparison,
+        metric=verdict.metric,
+        difference=difference(verdict),
+        agree=agreement(verdict),
+        verdict=verdict.words + (f" (p {p_text(p)})" if known(p) else ""),
+        kind=verdict.verdict,
+        remarks=remarks(verdict),
+    )
+
+
+def agreement(verdict: Verdict) -> str:
+    """How many paired seeds point the way of the mean: "8/8"."""
+    return f"{verdict.k_agree}/{verdict.n_seeds}" if verdict.n_seeds else NONE
+
+
+def remarks(verdict: Verdict) -> tuple[str, ...]:
+    """What keeps the verdict from being read at face value, beyond its own words."""
+    found = []
+    if verdict.as_expected is False:
+        found.append(f"expected {verdict.expect.replace('_', ' ')}")
+    if verdict.dropped:
+        found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}")
+    return (*found, *(flag.replace("_", " ") for flag in verdict.flags if flag not in verdict.words))
+
+
+def deciding_p(verdict: Verdict) -> float | None:
+    """The family-adjusted p behind the verdict: of equivalence where that was found, else of the difference."""
+    return verdict.tost_p_adjusted if verdict.verdict == "equivalent" else verdict.p_adjusted
+
+
+def difference(verdict: Verdict) -> str:
+    """Mean delta and its 95 % interval, or the mean alone where one pair gives no interval."""
+    if not known(verdict.delta_mean):
+        return NONE
+    places = decimals(verdict)
+    if not (known(verdict.ci_low) and known(verdict.ci_high)):
+        return f"{verdict.delta_mean:+z.{places}f}"
+    return f"{verdict.delta_mean:+z.{places}f} [{verdict.ci_low:+z.{places}f}, {verdict.ci_high:+z.{places}f}]"
+
+
+def decimals(verdict: Verdict) -> int:
+    """Enough places to show one digit of the interval's half width; three unless that needs more."""
+    if known(verdict.ci_low) and known(verdict.ci_high):
+        return places_for((verdict.ci_high - verdict.ci_low) / 2)
+    return places_for(abs(verdict.delta_mean or 0.0))
+
+
+def places_for(width: float) -> int:
+    """Decimals that show one digit of `width`, between 3 and 6; fewer for widths of 10 and more."""
+    if not known(width) or width <= 0:
+        return 3
+    magnitude = math.floor(math.log10(width))
+    return max(0, 2 - magnitude) if magnitude >= 1 else min(6, max(3, -magnitude))
+
+
+def p_text(p: float | None) -> str:
+    """`= .012`; below a ten-thousandth `< .0001`."""
+    if p is None or not known(p):
+        return NONE
+    if p < 1e-4:
+        return "< .0001"
+    return f"= {p:.4f}".replace("0.", ".", 1) if p < 0.01 else f"= {p:.3f}".replace("0.", ".", 1)
+
+
+def known(value: float | None) -> TypeGuard[float]:
+    """Whether there is a number."""
+    return value is not None and math.isfinite(value)
+
+
+def each_run(verdict: Verdict) -> str:
+    """The tests of two correlations, one for each seed, as a range; "" where there are none."""
+    if not verdict.each_run:
+        return ""
+    statistics, ps = ([one[name] for one in verdict.each_run] for name in ("statistic", "p"))
+    spans = [
+        f"{min(values):{form}} to {max(values):{form}}" for values, form in ((statistics, "+.2f"), (ps, ".3g"))
+    ]
+    return (
+        f"{verdict.each_run[0]['test']} {spans[0]}, p {spans[1]}, of {len(statistics)} runs of each arm; "
+        "they share their items and are never pooled"
+    )
+
+
+def compared_metrics(findings: Findings) -> list[str]:
+    """The metrics a comparison names, in table order; all of them when nothing is compared."""
+    named = {finding.verdict.metric for finding in findings.findings}
+    return [metric for metric in findings.metrics if metric in named] or list(findings.metrics)
+
+
+def arm_cell(values: Iterable[float]) -> ArmCell:
+    """Mean ± standard deviation over seeds (n - 1 in the denominator); a single value stands alone."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return ArmCell(text=NONE, n=0)
+    mean = statistics.fmean(finite)
+    if len(finite) == 1:
+        return ArmCell(text=f"{mean:.{places_for(abs(mean) / 100)}f}", n=1)
+    spread = statistics.stdev(finite)
+    places = places_for(spread)
+    return ArmCell(text=f"{mean:.{places}f} ± {spread:.{places}f}", n=len(finite))
+
+
+def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str, list[ArmCell]]]:
+    """(arm, backbone, one cell per metric) for every arm of the study."""
+    return [
+        (arm, backbone, [arm_cell(findings.values(arm, backbone, metric).values()) for metric in metrics])
+        for backbone in findings.backbones
+        for arm in findings.arms
+        if findings.of(arm, backbone)
+    ]
+
+
+def claim_cells(findings: Findings) -> list[tuple[str, ...]]:
+    """The rows below `CLAIM_HEAD`; a star points to the remarks."""
+    return [
+        (
+            row.claim,
+            row.comparison,
+            row.metric,
+            row.difference,
+            row.agree,
+            row.verdict + (" *" if row.remarks else ""),
+        )
+        for row in claim_rows(findings)
+    ]
+
+
+def arm_cells(findings: Findings) -> list[tuple[str, ...]]:
+    """Head and rows of the table of arms on the compared metrics; names the backbone where there are several."""
+    metrics, several = compared_metrics(findings), len(findings.backbones) > 1
+    rows = [
+        (arm, *([backbone] if several else []), *(f"{cell.text} ({cell.n})" for cell in cells))
+        for arm, backbone, cells in arm_rows(findings, metrics)
+    ]
+    return [("arm", *(["backbone"] if several else []), *metrics), *rows]
+
+
+def caption(findings: Findings) -> str:
+    """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
+    verdicts = [finding.verdict for finding in findings.findings]
+    counts = sorted({verdict.n_seeds for verdict in verdicts})
+    declared = max((verdict.family_size for verdict in verdicts if not verdict.exploratory), default=0)
+    tests = list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
+    correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
+    if any(known(verdict.tost_p) for verdict in verdicts):
+        tests.append("two one-sided tests for equivalence")
+    parts = [f"{_range(counts)} seeds, paired", ", ".join(tests)]
+    if declared > 1:
+        parts[-1] += f", Holm over {declared} declared comparisons"
+    if correlations:
+        parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
+    unpaired = sorted(verdict.unpaired_seeds for verdict in verdicts if verdict.unpaired_seeds)
+    if unpaired:
+        parts.append(f"pairing stands for {_range(unpaired)} unpaired seeds an arm")
+    return "; ".join(part for part in parts if part)
+
+
+def _range(ordered: Sequence[float]) -> str:
+    low, high = (ordered[0], ordered[-1]) if ordered else (0, 0)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def unfinished(findings: Findings) -> list[str]:
+    """One line for every failed run and one for those that never ran."""
+    lines = [
+        f"failed   {row.arm} on {row.backbone}, seed {row.seed}   {row.problem}"
+        for row in findings.with_status("failed")
+    ]
+    missing = findings.with_status("missing")
+    if missing:
+        arms = ", ".join(dict.fromkeys(row.arm for row in missing))
+        lines.append(f"missing  {len(missing)} of {len(findings.runs)} runs ({arms}): not in the ledger")
+    return lines

@@ -1,0 +1,201 @@
+"""The confirmation of a search: its best points against where they started, on fresh seeds and test data.
+
+What a search reports of its winner is too good: it is the largest of many noisy means, on the data it was chosen
+by. The confirmation is a study like any other, and the difference between the two is told as the optimism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from orchestration.families.registry import family
+from orchestration.study.blocks import Comparison
+from orchestration.study.errors import StudyError
+from search_spaces.space import settings_at
+
+if TYPE_CHECKING:
+    from orchestration.search.trials import Searched, Trial
+    from orchestration.study.study import Study
+    from orchestration.verdicts.findings import Findings
+
+StandIn = tuple[str, Any]  # an arm of the confirmation: its name and its settings
+
+
+def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
+    """The study that puts the best points to the test.
+
+    Each best point is an arm named after its number, so that a claim says which point it is about, beside the arm
+    it started from: that one, tuned, is claimed to be better by the objective. The study's own comparisons follow
+    with tuned arms in place of those that were searched, and the other trained arms tuned alike. StudyError when
+    no search found anything to confirm, or one has no point with all its seeds yet.
+    """
+    for found in searches:
+        _check_finished(study, found)
+    points = {found.selection.arm: _stand_in(found) for found in searches}
+    moved = [arm for arm, (name, _) in points.items() if name != arm]
+    if not moved:
+        raise StudyError(
+            f"{study.path}: the search found no point better than the arms it started from\n"
+            "  accepted: more trials, other dimensions; there is nothing to confirm"
+        )
+    backbone, arms = searches[0].selection.backbone, {**study.arms, **dict(points.values())}
+    compare = [
+        Comparison(
+            claim=f"search {arm}",
+            treatment=points[arm][0],
+            control=arm,
+            metric=searches[0].selection.objectives[0].confirmed,
+            expect="better",
+            backbone=backbone,
+        )
+        for arm in moved
+    ]
+    for comparison in study.compare:
+        if comparison.backbone in (None, backbone) and not set(moved).isdisjoint(_arms_of(comparison)):
+            repeated, stand_ins = _repeated(study, comparison, points)
+            compare.append(replace(repeated, backbone=backbone))
+            arms |= stand_ins
+    used = {arm for comparison in compare for arm in _arms_of(comparison)}
+    return replace(
+        study,
+        name=f"{study.name}-confirmed",
+        backbones=(backbone,),
+        arms={name: settings for name, settings in arms.items() if name in used},
+        compare=tuple(compare),
+        search=None,
+    )
+
+
+def _check_finished(study: Study, found: Searched) -> None:
+    best = found.best
+    if best is None or len(best.scores) < len(found.selection.seeds):
+        raise StudyError(
+            f"{study.path}: the search around {found.selection.arm} has no point with all seeds in the ledger\n"
+            f"  next: semray search {study.path}, with more trials or budget where it has ended"
+        )
+
+
+def _tuned(found: Searched) -> Trial | None:
+    """The best point, unless that is the arm itself."""
+    best = found.best
+    return None if best is None or best.point == found.trials[0].point else best
+
+
+def _stand_in(found: Searched) -> StandIn:
+    """The best point as an arm: B1@17; or the arm itself."""
+    best, selection = _tuned(found), found.selection
+    if best is None:
+        return selection.arm, selection.settings
+    return f"{selection.arm}@{best.number}", settings_at(selection.space, selection.settings, best.point)
+
+
+def _repeated(
+    study: Study, comparison: Comparison, points: Mapping[str, StandIn]
+) -> tuple[Comparison, dict[str, Any]]:
+    """A comparison between tuned arms, and those arms. `tuned alike`: some of them took the point of another."""
+    searched = next(arm for arm in _arms_of(comparison) if arm in points)
+    arms, point = _arms_of(comparison), points[searched]
+    takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
+    alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
+    matched = comparison.matched_control
+    repeated = replace(
+        comparison,
+        claim=f"{comparison.claim} tuned{' alike' if alike else ''}",
+        treatment=takes[comparison.treatment][0],
+        control=takes[comparison.control][0],
+        matched_control=None if matched is None else takes[matched][0],
+    )
+    return repeated, dict(takes.values())
+
+
+def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
+    """An arm that was not searched, beside one that was: what both had in common they have in common at the point.
+
+    Where they differ is what they are compared for, and stays. So does an arm that is not trained, and one for
+    which nothing that moved matters.
+    """
+    mine, start, (name, tuned) = study.arms[arm], study.arms[searched], point
+    common = [one.name for one in fields(tuned) if getattr(mine, one.name) == getattr(start, one.name)]
+    moved = replace(mine, **{field: getattr(tuned, field) for field in common})
+    defining = family(study.family).defining
+    if not mine.train or defining(moved) == defining(mine):
+        return arm, mine
+    return f"{arm}@{name}", moved
+
+
+def _arms_of(comparison: Comparison) -> list[str]:
+    return [a for a in (comparison.treatment, comparison.control, comparison.matched_control) if a is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimism:
+    """What a search said of its best point, and what came of it: means over seeds, in the metric's unit.
+
+    chosen, confirmed: of the best point, on development data and selection seeds; on test data and fresh seeds.
+    optimism: by how much the first is better than the second. gain_chosen, gain_confirmed: by how much the point
+    is better than the arm it started from. The test data may be harder than the development data; that touches
+    both arms, and leaves the gains.
+    """
+
+    arm: str
+    point: int
+    metric: str
+    test_metric: str
+    chosen: float
+    confirmed: float
+    optimism: float
+    gain_chosen: float
+    gain_confirmed: float
+    selection_seeds: int
+    fresh_seeds: int
+
+    @property
+    def line(self) -> str:
+        """In words, for the terminal."""
+        luck = self.gain_chosen - self.gain_confirmed
+        return (
+            f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
+            f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
+            f"{self.optimism:+.4f}\n"
+            f"          gain over {self.arm}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
+            f"confirmed; {luck:+.4f} was luck, or the development data's own"
+        )
+
+
+def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]:
+    """The optimism of every search that found a point, from the confirmation's findings; paired by seed."""
+    told = []
+    for found in searches:
+        best, selection = _tuned(found), found.selection
+        if best is None:
+            continue
+        objective, sign = selection.objectives[0], selection.signs[0]
+        name = f"{selection.arm}@{best.number}"
+        after = findings.values(name, selection.backbone, objective.confirmed)
+        before = findings.values(selection.arm, selection.backbone, objective.confirmed)
+        both = sorted(seed for seed in after.keys() & before.keys() if seed is not None)
+        start = found.trials[0]
+        shared = sorted(best.scores.keys() & start.scores.keys())
+        confirmed = fmean(after[seed] for seed in both) if both else math.nan
+        told.append(
+            Optimism(
+                arm=selection.arm,
+                point=best.number,
+                metric=objective.metric,
+                test_metric=objective.confirmed,
+                chosen=best.mean(),
+                confirmed=confirmed,
+                optimism=sign * (best.mean() - confirmed),
+                gain_chosen=sign * fmean(best.scores[s][0] - start.scores[s][0] for s in shared)
+                if shared
+                else math.nan,
+                gain_confirmed=sign * fmean(after[seed] - before[seed] for seed in both) if both else math.nan,
+                selection_seeds=len(best.scores),
+                fresh_seeds=len(both),
+            )
+        )
+    return told

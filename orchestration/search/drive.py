@@ -1,0 +1,82 @@
+"""A search at work: Tune suggests and races, trials ask, lanes execute, the ledger keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from orchestration.families.registry import family
+from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
+from orchestration.lanes.launch import WARM, serve
+from orchestration.search.requests import Asking, Exchange
+from orchestration.search.standings import Board
+
+if TYPE_CHECKING:
+    from orchestration.lanes.lane import Body
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.search.trials import Selection, Trial
+
+PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
+
+
+def run_search(
+    selection: Selection,
+    ledger: Ledger,
+    *,
+    on_event: Callable[[Event], None],
+    on_change: Callable[[Board, Trial, str], None],
+    body: Body | str = "orchestration.families.encoders:execute",
+    warm: Sequence[str] = WARM,
+) -> bool:
+    """Search around one arm until its trials or its budget are spent; True when asked to stop before.
+
+    What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
+    is told of every trial that got a score, and with words of one that is raced out.
+    """
+    board, search = Board(selection, ledger, on_change), selection.search
+    asking: list[Asking] = []
+
+    def hear(event: Event) -> None:
+        on_event(event)
+        match event:
+            case RunLooked(run=run, progress=at):
+                score = at.figures.get(selection.objectives[0].metric)
+                if score is not None:
+                    asking[0].looked(run, lambda number, _: board.looked(run, number, at.step, score))
+            case RunFinished(run=run):
+                asking[0].done(run, lambda number, place: board.scored(board.run(number, place), number))
+            case RunFailed(run=run, message=why, retrying=False):
+                asking[0].done(run, lambda number, place: board.failed(board.run(number, place), number, why))
+
+    @contextmanager
+    def opened(lanes: int) -> Iterator[Asking]:
+        import ray
+
+        from orchestration.search.tune import Searching, driver_node
+
+        remote: Any = ray.remote  # its types do not know every option
+        points = min(search.at_once or lanes, search.trials)
+        together = -(-points // lanes) if family(selection.study.family).stacked else 1
+        patience = PATIENCE_SECONDS if together > 1 else 0.0
+        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(patience)
+        asking.append(Asking(exchange, board.order, together))
+        searching = Searching(board, exchange, at_a_time=points)
+        try:
+            yield asking[0]
+        finally:
+            asking[0].close()
+            searching.stop()
+        if searching.error is not None:
+            raise searching.error
+
+    outcome = serve(
+        opened,
+        at_once=min(search.trials, search.at_once or search.trials),  # a point asks for one seed after the other
+        ledger=ledger,
+        resources=selection.study.resources,
+        on_event=hear,
+        body=body,
+        warm=warm,
+    )
+    return outcome.stopped

@@ -1,0 +1,170 @@
+"""Where a running search stands: its points, their seeds, the best so far, and who may go on."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestration.search import stopping
+from orchestration.search.racing import chance_to_win
+from orchestration.search.requests import Report
+from orchestration.search.trials import Selection, Trial, best_of, with_score, with_stop
+from orchestration.study.run import Run
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from search_spaces.space import Point
+
+
+def objective_name(index: int) -> str:
+    """How an objective is called in a report."""
+    return f"objective{index}"
+
+
+class Board:
+    """The trials of a search as they grow. Tune's thread suggests points and races them, the driver's adds scores.
+
+    on_change is told of every trial that has another seed, and of every one that is raced out. over: no more
+    points are wanted.
+    """
+
+    def __init__(
+        self, selection: Selection, ledger: Ledger, on_change: Callable[[Board, Trial, str], None]
+    ) -> None:
+        self.selection, self.ledger, self._on_change = selection, ledger, on_change
+        self.trials: list[Trial] = []
+        self.asked: set[str] = set()
+        self.executed = 0  # runs that lanes did for this search since it was started
+        self.over = threading.Event()
+        self._ended = ledger.stopped_early(selection.study.name, selection.id)
+        self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
+        self._lock = threading.Lock()
+
+    # Tune's side
+
+    def suggest(self, number: int, point: Point) -> None:
+        """Take a new point, and write it down before anything is run for it."""
+        self.selection.run(number, point, self.selection.seeds[0])  # ValueError for what the settings refuse
+        self.ledger.suggest(self.selection.study.name, self.selection.id, number, point)
+        with self._lock:
+            assert number == len(self.trials), "points come in order"
+            self.trials.append(Trial(number=number, point=point))
+
+    def goes_on(self, number: int) -> bool:
+        """Whether the next seed of a point is worth its run."""
+        with self._lock:
+            trial, best = self.trials[number], self._leader()
+            if trial.given_up or len(trial.scores) == len(self.selection.seeds):
+                return False
+            least = self.selection.search.least_chance
+            if not least or best is None or best.number == number:
+                return True
+            chance = chance_to_win(self._scores(), number, best.number)
+        if chance >= least:
+            return True
+        self._on_change(self, trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
+        return False
+
+    # The driver's side
+
+    def order(self, number: int, place: int) -> Run | Report | None:
+        """The run of a point's seed; where the point stands when the ledger has it; None beyond the budget."""
+        run, seed = self.run(number, place), self.selection.seeds[place]
+        if run.id not in self.asked and len(self.asked) >= self.selection.budget:
+            self.over.set()
+            return None
+        self.asked.add(run.id)
+        looks = self._ended.get((number, seed))
+        if looks is not None:
+            self._looks.setdefault(seed, {})[number] = dict(looks)
+            return self._grown(with_stop(self.trials[number], seed, looks))
+        if self.ledger.has(run.id):
+            return self.scored(run, number)
+        self.executed += 1
+        return run
+
+    def run(self, number: int, place: int) -> Run:
+        return self.selection.run(number, self.trials[number].point, self.selection.seeds[place])
+
+    def scored(self, run: Run, number: int) -> Report:
+        """Note what a finished run scored; returns where the point stands.
+
+        It may have ended before anybody looked at how it went: what would have stopped it then stops the point
+        now, so that a search does not depend on who was faster.
+        """
+        for step, score in self._curve(run):
+            if (report := self.looked(run, number, step, score)) is not None:
+                return report
+        return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
+
+    def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
+        """Note a run's development score in its middle; where the point stands if that ends the run, else None."""
+        rule, seed = self.selection.search.stop_early, run.seed
+        assert rule is not None
+        assert seed is not None
+        runs = self._looks.setdefault(seed, {})
+        mine, sign = runs.setdefault(number, {}), self.selection.signs[0]
+        if step in mine:
+            return None
+        mine[step] = score
+        curves = {of: [sign * value for value in looks.values()] for of, looks in runs.items()}
+        curve = curves.pop(number)
+        if stopping.goes_on(rule, curve, list(curves.values())):
+            return None
+        self.ledger.stop_early(self.selection.study.name, self.selection.id, number, seed, mine)
+        return self._grown(with_stop(self.trials[number], seed, mine))
+
+    def failed(self, run: Run, number: int, why: str) -> Report:
+        """Note that a run was given up; the point is not tried further."""
+        trial = self.trials[number]
+        assert run.seed is not None
+        return self._grown(replace(trial, failed={**trial.failed, run.seed: why.splitlines()[0]}))
+
+    @property
+    def best(self) -> Trial | None:
+        return best_of(self.trials, self.selection.signs)
+
+    def _grown(self, trial: Trial) -> Report:
+        with self._lock:
+            self.trials[trial.number] = trial
+        self._on_change(self, trial, "")
+        values = trial.reached if not trial.failed else self._worst
+        means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
+        known = {name: value for name, value in means.items() if math.isfinite(value)}
+        return {**known, "seeds": len(trial.scores), "given_up": trial.given_up}
+
+    def _curve(self, run: Run) -> list[tuple[int, float]]:
+        """A finished run's development scores by step; none without early stopping."""
+        if not run.look_at:
+            return []
+        metric = self.selection.objectives[0].metric
+        rows = self.ledger.curve(run.id).to_pylist()
+        return [
+            (row["step"], row["value"]) for row in rows if row["name"] == metric and row["step"] in run.look_at
+        ]
+
+    def _worst(self, objective: int) -> float:
+        """The worst score of any run so far, nan before the first: what a failed point is worth to the sampler."""
+        sign = self.selection.signs[objective]
+        seen = [sign * value for trial in self.trials for value in trial.values(objective)]
+        return sign * min(seen, default=math.nan)
+
+    def _leader(self) -> Trial | None:
+        """The best point that has all seeds."""
+        best = best_of(self.trials, self.selection.signs)
+        return best if best is not None and len(best.scores) == len(self.selection.seeds) else None
+
+    def _scores(self) -> np.ndarray:
+        """(points, seeds) of the first objective, larger is better; nan where a seed was not run."""
+        return table(self.trials, self.selection.seeds, self.selection.signs[0])
+
+
+def table(trials: list[Trial], seeds: tuple[int, ...], sign: int) -> np.ndarray:
+    """(trials, seeds) scores of the first objective times sign; nan where there is none."""
+    rows: list[Mapping[int, Any]] = [trial.scores for trial in trials]
+    return np.array([[sign * row[seed][0] if seed in row else math.nan for seed in seeds] for row in rows])

@@ -1,0 +1,244 @@
+"""A search as data: where it looks, the points it tried, and what the ledger holds of them.
+
+The order of the points is written to the ledger as they are suggested; their scores are those of its runs. So the
+table of a search can be had at any time, and a search that was killed goes on from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from orchestration.families.registry import family
+from orchestration.plan.plan import Facts, planned_run
+from orchestration.reading.read_search import space_of
+from orchestration.study.blocks import Objective, Seeds
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Run, canonical
+from search_spaces.space import Point, Space, settings_at
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.study.blocks import Search
+    from orchestration.study.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The search around one arm, resolved. study: cut down to that arm, dev tasks and selection seeds."""
+
+    study: Study
+    facts: Facts
+    search: Search
+    arm: str
+    space: Space
+
+    @property
+    def settings(self) -> Any:
+        return self.study.arms[self.arm]
+
+    @property
+    def backbone(self) -> str:
+        return self.study.backbones[0]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return self.search.seeds
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        return self.search.objectives
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Per objective +1 where larger is better, -1 where smaller is."""
+        return tuple(1 if objective.mode == "max" else -1 for objective in self.objectives)
+
+    @property
+    def budget(self) -> int:
+        """The most runs that may be asked for."""
+        return self.search.budget or self.search.trials * len(self.seeds)
+
+    @property
+    def id(self) -> str:
+        """16 hex digits: the hash of what decides which points are suggested and what they score.
+
+        Trials and budget are left out, so that a search can be lengthened.
+        """
+        left_out = {"trials", "budget", "arms", "dimensions", "at_once"}
+        if self.search.stop_early is None:
+            left_out.add("stop_early")
+        search = {name: value for name, value in asdict(self.search).items() if name not in left_out}
+        search["race"] = self.search.least_chance
+        space = [asdict(dimension) | {"source": ""} for dimension in self.space]
+        start = self.run(0, {}, self.seeds[0]).id
+        text = canonical({"search": search, "space": space, "start": start})
+        return hashlib.sha256(text).hexdigest()[:16]
+
+    def run(self, number: int, point: Point, seed: int) -> Run:
+        """The run of a point at a selection seed."""
+        name = f"{self.arm}@{number}"
+        settings = settings_at(self.space, self.settings, point) if point else self.settings
+        study = replace(self.study, arms={name: settings})
+        run = planned_run(study, self.facts, name, self.backbone, seed)
+        return run if self.search.stop_early is None else replace(run, look_at=self.search.stop_early.at)
+
+
+def selections(study: Study, facts: Facts) -> list[Selection]:
+    """The searches that a study declares, one for each arm. StudyError where it declares none."""
+    if study.search is None:
+        raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
+    search, of = study.search, family(study.family)
+    tasks = tuple(
+        task
+        for task in of.dev_tasks
+        if not of.metrics(study.data, [task]).keys().isdisjoint({o.metric for o in search.objectives})
+    )
+    return [
+        Selection(
+            study=replace(
+                study,
+                backbones=(search.backbone or study.backbones[0],),
+                seeds=Seeds(initial=search.seeds),
+                arms={arm: study.arms[arm]},
+                evaluate=tasks,
+                compare=(),
+                search=None,
+            ),
+            facts=facts,
+            search=search,
+            arm=arm,
+            space=space_of(search, of, study.arms[arm]),
+        )
+        for arm in search.arms
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A point of a search and its seeds so far.
+
+    scores: seed -> a value per objective; failed: seed -> why; stopped: seed -> step and score of a run that was
+    ended early. A point is given up with its first failed or stopped seed.
+    """
+
+    number: int
+    point: Point
+    scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)
+    stopped: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds for which something was run."""
+        return (*self.scores, *self.failed, *self.stopped)
+
+    @property
+    def given_up(self) -> bool:
+        return bool(self.failed or self.stopped)
+
+    def values(self, objective: int = 0) -> list[float]:
+        return [values[objective] for values in self.scores.values()]
+
+    def mean(self, objective: int = 0) -> float:
+        """Mean over the seeds so far; nan before the first."""
+        return fmean(self.values(objective)) if self.scores else math.nan
+
+    def sd(self, objective: int = 0) -> float:
+        """Sd over the seeds so far; nan before the second."""
+        return stdev(self.values(objective)) if len(self.scores) > 1 else math.nan
+
+    def reached(self, objective: int = 0) -> float:
+        """The mean with what stopped runs had reached: what the point is worth to the sampler."""
+        values = self.values(objective) + [score for _, score in self.stopped.values()]
+        return fmean(values) if values else math.nan
+
+
+def best_of(trials: Sequence[Trial], signs: Sequence[int]) -> Trial | None:
+    """The first of those with the most seeds, not given up, and the best mean of the first objective."""
+    sound = [trial for trial in trials if trial.scores and not trial.given_up]
+    return max(sound, key=lambda t: (len(t.scores), signs[0] * t.mean(), -t.number), default=None)
+
+
+def front_of(trials: Sequence[Trial], signs: Sequence[int]) -> list[Trial]:
+    """The trials with the most seeds, not given up, that no other such trial beats in every objective."""
+    sound = [trial for trial in trials if trial.scores and not trial.given_up]
+    most = max((len(trial.scores) for trial in sound), default=0)
+    at = {t.number: tuple(s * t.mean(i) for i, s in enumerate(signs)) for t in sound if len(t.scores) == most}
+
+    def beaten(mine: tuple[float, ...]) -> bool:
+        return any(
+            all(a >= b for a, b in zip(other, mine, strict=True)) and other != mine for other in at.values()
+        )
+
+    return [trial for trial in sound if trial.number in at and not beaten(at[trial.number])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """What the ledger holds of a search: the points that some seed was run for.
+
+    The first trial is the arm as the study declares it, with or without runs.
+    """
+
+    selection: Selection
+    trials: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Trial | None:
+        return best_of(self.trials, self.selection.signs)
+
+    @property
+    def front(self) -> list[Trial]:
+        return front_of(self.trials, self.selection.signs)
+
+    @property
+    def spent(self) -> int:
+        """Runs that were scored, failed or stopped; a run that two points share counts once."""
+        return len({self.selection.run(t.number, t.point, seed).id for t in self.trials for seed in t.seeds})
+
+
+def searched(selection: Selection, ledger: Ledger) -> Searched:
+    """The table of a search from what the ledger holds now."""
+    points, failures = ledger.suggested(selection.study.name, selection.id), ledger.failed()
+    ended = ledger.stopped_early(selection.study.name, selection.id)
+    trials = []
+    for number, point in enumerate(points):
+        trial = Trial(number=number, point=point)
+        for seed in selection.seeds:
+            run = selection.run(number, point, seed)
+            if (number, seed) in ended:
+                trial = with_stop(trial, seed, ended[number, seed])
+            elif ledger.has(run.id):
+                trial = with_score(trial, selection, ledger, run)
+            elif run.id in failures:
+                trial = replace(trial, failed={**trial.failed, seed: failures[run.id].error})
+        if number == 0 or trial.seeds:
+            trials.append(trial)
+    return Searched(selection=selection, trials=tuple(trials))
+
+
+def with_stop(trial: Trial, seed: int, looks: Mapping[int, float]) -> Trial:
+    """The trial with a run that was ended early, at the last of its looks (step -> score)."""
+    return replace(trial, stopped={**trial.stopped, seed: max(looks.items())})
+
+
+def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> Trial:
+    """The trial with what a finished run scored; a figure that is no number counts as a failure."""
+    metrics, seed = ledger.record(run.id).metrics, run.seed
+    assert seed is not None
+    missing = [objective.metric for objective in selection.objectives if objective.metric not in metrics]
+    if missing:
+        raise StudyError(
+            f"{selection.study.path}: search.objective.metric = {missing[0]!r}: not of {selection.arm}\n"
+            f"  accepted: {', '.join(name for name in metrics if '/diag/' not in name)}"
+        )
+    values = tuple(metrics[objective.metric].value for objective in selection.objectives)
+    if not all(map(math.isfinite, values)):
+        why = ", ".join(f"{o.metric} = {value}" for o, value in zip(selection.objectives, values, strict=True))
+        return replace(trial, failed={**trial.failed, seed: why})
+    return replace(trial, scores={**trial.scores, seed: values})

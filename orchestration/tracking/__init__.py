@@ -1,0 +1,1 @@
+"""The ledger and its findings mirrored in MLflow."""

@@ -1,0 +1,265 @@
+"""What a study, a run and a comparison look like in MLflow: plain data, no client.
+
+An entry has a key, by which it is found again, and a digest of its content, by which an unchanged one is
+recognised without being built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from orchestration.report import plots
+from orchestration.report.forms import markdown, report_json
+from orchestration.report.html import html
+from orchestration.report.tables import CLAIM_HEAD, anchor, arm_cells, claim_cells, known
+from orchestration.study.run import canonical
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger, Record
+    from orchestration.verdicts.findings import Finding, Findings, RunRow
+
+LAYOUT = 1  # raised when an entry of the same content would be written otherwise
+LONGEST = 500  # characters of a parameter; longer settings are read in spec.json
+LONGEST_NOTE = 7900  # MLflow cuts a tag at 8000
+
+Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # head and rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One MLflow run, whole.
+
+    points are (metric, value, step) that hold for ever; latest are metrics that may change as seeds are added,
+    logged at latest_step. evidence is what the entry rests on: MLflow's points cannot be taken back, so an entry
+    whose evidence no longer contains what was logged earlier starts a new run instead of continuing the old one.
+    files maps a name to its bytes; tables are shown by MLflow as such. model is the ledger and run of an encoder
+    that can be loaded back.
+    """
+
+    name: str
+    status: str = "FINISHED"
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    points: Sequence[tuple[str, float, int]] = ()
+    latest: Mapping[str, float] = field(default_factory=dict)
+    latest_step: int = 0
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    dataset: Mapping[str, str] | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    model: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """An entry not built yet."""
+
+    key: str
+    kind: str  # "study", "run" or "comparison"
+    digest: str
+    build: Callable[[], Entry]
+
+
+def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
+    """An entry for every run that finished or failed and for every comparison. Reads nothing yet."""
+    runs = [
+        Planned(
+            key=f"run/{row.arm}/{row.id}",
+            kind="run",
+            digest=digest_of(row.id, row.status, row.attempt),
+            build=partial(_run_entry, findings, row, ledger),
+        )
+        for row in findings.runs
+        if row.status != "missing"
+    ]
+    comparisons = [
+        Planned(
+            key=f"comparison/{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}",
+            kind="comparison",
+            digest=digest_of(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
+            build=partial(_comparison_entry, findings, finding),
+        )
+        for finding in findings.findings
+        for verdict in [finding.verdict]
+    ]
+    return runs + comparisons
+
+
+def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
+    """The parent of all the others. links: run id -> its page in MLflow."""
+    rows = [(row.id, row.arm, row.seed, row.status, row.attempt) for row in findings.runs]
+    verdicts = [finding.verdict.to_dict() for finding in findings.findings]
+    return Planned(
+        key=f"study/{findings.revision}",
+        kind="study",
+        digest=digest_of(
+            rows, verdicts, findings.notes, {name: str(value) for name, value in findings.arms.items()}
+        ),
+        build=partial(_study_entry, findings, links),
+    )
+
+
+def metric_name(name: str) -> str:
+    """A metric's name in the characters MLflow allows: t2d/recall@10 is t2d/recall_at_10."""
+    return re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_"))
+
+
+def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
+    place = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
+    tags = {
+        **place,
+        "family": findings.family,
+        "study": findings.study,
+        "ledger_id": row.id,
+        "selection": str(row.selection).lower(),
+    }
+    name = f"{row.arm} {'untrained' if row.seed is None else f'seed {row.seed}'}"
+    if row.status == "failed":
+        return Entry(
+            name=name, status="FAILED", tags={**tags, "problem": row.problem, "mlflow.note.content": row.problem}
+        )
+    record = ledger.record(row.id)
+    figures = {metric_name(metric): found.value for metric, found in record.metrics.items()}
+    figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
+    curve = ledger.curve(row.id).to_pydict()
+    steps = zip(curve["name"], curve["value"], curve["step"], strict=True)
+    return Entry(
+        name=name,
+        tags={
+            **tags,
+            "problem": "",
+            "ledger": row.location,
+            "mlflow.note.content": f"In the ledger: `{row.location}`",
+        },
+        params=_params({**place, **record.run.settings, "precision": record.run.precision}),
+        points=[
+            *((n, v, 0) for n, v in figures.items()),
+            *((f"train/{metric_name(n)}", v, s) for n, v, s in steps),
+        ],
+        evidence={"attempt": str(row.attempt)},
+        dataset=_dataset(record),
+        files={
+            "spec.json": _json(record.run.to_dict()),
+            "env.json": _json(record.env),
+            "notes.json": _json(record.notes),
+        },
+        model={"ledger": ledger.url, "run": row.id},
+    )
+
+
+def _dataset(record: Record) -> dict[str, str]:
+    """The corpus as MLflow's input: its name, fingerprint and the settings it was built from."""
+    return {
+        "name": f"{record.run.family} corpus",
+        "digest": record.run.corpus_fingerprint[:36],
+        "source": canonical(dict(record.run.data)).decode(),
+        "context": "evaluation" if record.run.seed is None else "training",
+    }
+
+
+def _params(settings: Mapping[str, Any]) -> dict[str, str]:
+    texts = {re.sub(r"[^\w\-. :/]", "_", name): str(value) for name, value in settings.items()}
+    return {name: text if len(text) <= LONGEST else "long, see spec.json" for name, text in texts.items()}
+
+
+def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
+    verdict = finding.verdict
+    rank = {seed: index for index, seed in enumerate(findings.seeds)}
+    adjusted = "p_bh" if verdict.exploratory else "p_holm"
+    summary = {
+        "delta_mean": verdict.delta_mean,
+        "delta_sd": verdict.delta_sd,
+        "ci_low": verdict.ci_low,
+        "ci_high": verdict.ci_high,
+        "p": verdict.p,
+        adjusted: verdict.p_adjusted,
+        "tost_p": verdict.tost_p,
+        "sign_agreement": verdict.sign_agreement,
+        "effect_dz": verdict.effect_dz,
+        "hedges_g": verdict.hedges_g,
+        "e_value": verdict.e_values[-1] if verdict.e_values else None,
+        "n_seeds": verdict.n_seeds,
+    }
+    told = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
+            "scope", "as_expected", "exploratory", "family_digest")  # fmt: skip
+    pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=(finding,))))}
+    if verdict.per_seed:
+        pictures["seeds.png"] = findings.pictures[f"seeds-{anchor(verdict)}"].png
+    seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
+    items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.items]
+    arms = (verdict.control, verdict.treatment)
+    return Entry(
+        name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
+        tags={
+            **{name: str(value) for name in told if (value := getattr(verdict, name)) is not None},
+            "study": findings.study,
+            "family": findings.family,
+            "mlflow.note.content": verdict.sentence,
+        },
+        points=[("delta", pair["delta"], rank[int(pair["seed"])]) for pair in verdict.per_seed],
+        latest={name: float(value) for name, value in summary.items() if known(value)},
+        latest_step=verdict.n_seeds,
+        evidence={
+            str(int(pair["seed"])): f"{finding.treatment_runs[seed][:8]}-{finding.control_runs[seed][:8]}"
+            for pair in verdict.per_seed
+            for seed in [int(pair["seed"])]
+        },
+        files={"comparison.json": _json(verdict.to_dict()), **pictures},
+        tables={
+            "seeds.json": (("seed", *arms, "difference"), seeds),
+            **({"items.json": (("item", *arms, "gain"), items)} if items else {}),
+        },
+    )
+
+
+def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
+    page = html(findings, findings.pictures, links)
+    overview = {
+        f"{name}.png": findings.pictures[name].png for name in ("forest", "curves") if name in findings.pictures
+    }
+    states = {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")}
+    words = [finding.verdict.verdict for finding in findings.findings]
+    note = markdown(findings)
+    if len(note) > LONGEST_NOTE:
+        note = note[:LONGEST_NOTE].rsplit("\n", 1)[0] + "\n\nCut here; all of it is in report.html."
+    head, *rows = arm_cells(findings)
+    return Entry(
+        name=f"{findings.study} {findings.revision[:8]}",
+        status="FAILED" if states["failed"] else "RUNNING" if states["missing"] else "FINISHED",
+        tags={
+            "study": findings.study,
+            "family": findings.family,
+            "revision": findings.revision,
+            "declared": findings.declared,
+            "ledger": findings.ledger,
+            "mlflow.note.content": note,
+        },
+        latest={
+            **{f"runs/{status}": float(count) for status, count in states.items()},
+            **{f"verdicts/{word}": float(words.count(word)) for word in dict.fromkeys(words)},
+        },
+        latest_step=states["finished"],
+        files={
+            "report.html": page.encode(),
+            "report.json": report_json(findings).encode(),
+            **overview,
+        },
+        tables={
+            "arms.json": (head, rows),
+            **({"claims.json": (CLAIM_HEAD, claim_cells(findings))} if words else {}),
+        },
+    )
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n").encode()
+
+
+def digest_of(*content: Any) -> str:
+    return hashlib.sha256(_json([LAYOUT, *content])).hexdigest()[:16]

@@ -1,0 +1,69 @@
+"""A trained encoder as MLflow loads it: code of this package and a pointer to the ledger, no pickle, no copy.
+
+    mlflow.pyfunc.load_model("models:/<model id>").predict(["a small pot for boiling water"])
+
+A ledger that moved is named when loading: `load_model(..., model_config={"ledger": "/new/place"})`.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orchestration.study.errors import StudyError
+
+LOADER = "orchestration.tracked_model"  # in MLflow's records for good, wherever this file moves
+
+
+def model_files(folder: Path, ledger: str, run_id: str) -> bool:
+    """Write MLflow's description of a run's encoder; False when the run left none that can be loaded."""
+    import fsspec
+    import yaml
+
+    filesystem, place = fsspec.url_to_fs(f"{ledger}/{run_id}/model/modules.json")
+    if not filesystem.exists(place):
+        return False
+    flavor = {
+        "loader_module": LOADER,
+        "python_version": platform.python_version(),
+        "config": {"ledger": ledger, "run": run_id},
+    }
+    signature = {"inputs": '[{"type": "string", "required": true}]', "outputs": None, "params": None}
+    described = {"flavors": {"python_function": flavor}, "signature": signature}
+    (folder / "MLmodel").write_text(yaml.safe_dump(described, sort_keys=False))
+    (folder / "requirements.txt").write_text("semray\n")
+    return True
+
+
+class TrackedEncoder:
+    """What MLflow calls. Texts in, embeddings out."""
+
+    def __init__(self, folder: Path) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        self.encoder = SentenceTransformer(
+            str(folder), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
+        )
+
+    def predict(self, texts: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
+        """N texts (a sequence, or the first column of a data frame) -> (N, D) float32."""
+        rows: Sequence[Any] = texts.iloc[:, 0] if hasattr(texts, "iloc") else texts
+        return self.encoder.encode([str(text) for text in rows], show_progress_bar=False)
+
+
+def _load_pyfunc(path: str, model_config: Mapping[str, str]) -> TrackedEncoder:
+    """MLflow's entry. Raises StudyError when the ledger no longer holds the run's model."""
+    from orchestration.ledger.ledger import Ledger
+
+    ledger = Ledger(model_config["ledger"])
+    folder = ledger.model(model_config["run"]) if ledger.has(model_config["run"]) else None
+    if folder is None:
+        raise StudyError(
+            f"{model_config['ledger']}: holds no model of run {model_config['run']}\n"
+            '  accepted: the ledger\'s place now, as load_model(..., model_config={"ledger": "PLACE"})'
+        )
+    return TrackedEncoder(folder)

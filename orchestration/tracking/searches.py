@@ -1,0 +1,163 @@
+"""A search in MLflow: a run for the search, below it one for every point; and its files beside the reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.search import words
+from orchestration.search.optuna_view import export, plots
+from orchestration.tracking import sync
+from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
+from orchestration.tracking.sync import Tree
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.search.trials import Searched, Trial
+
+
+def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
+    """Write the journals and the plots, mirror the searches in MLflow; returns what to tell a person."""
+    uri, lines = uri or sync.default_uri(ledger.url), []
+    beside = Path(ledger.url).parent if "://" not in ledger.url else Path()
+    for searched in found:
+        selection = searched.selection
+        folder = beside / "reports" / selection.study.name / f"search-{selection.arm}"
+        journal = export(searched, folder / "optuna.log")
+        for name, content in plots(searched).items():
+            (folder / name).write_bytes(content)
+        lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
+        lines.append(sync.mirror(_tree(searched), uri).line)
+    return [*lines, f"look at it:  {sync.ui_command(uri)}"]
+
+
+def _tree(searched: Searched) -> Tree:
+    selection = searched.selection
+    return Tree(
+        experiment=selection.study.name,
+        note=selection.study.question,
+        parent=lambda links: _search(searched),
+        children=lambda: [_trial(searched, trial) for trial in searched.trials if trial.seeds],
+    )
+
+
+def _search(searched: Searched) -> Planned:
+    selection = searched.selection
+    return Planned(
+        key=f"search/{selection.arm}/{selection.id}",
+        kind="search",
+        digest=digest_of(words.as_json(searched)),
+        build=partial(_search_entry, searched),
+    )
+
+
+def _search_entry(searched: Searched) -> Entry:
+    selection, best = searched.selection, searched.best
+    search = selection.search
+    params = {
+        "arm": selection.arm,
+        "backbone": selection.backbone,
+        "sampler": search.sampler,
+        "sampler_seed": search.sampler_seed,
+        "seeds": " ".join(map(str, selection.seeds)),
+        "objective": ", ".join(f"{o.metric} ({o.mode})" for o in selection.objectives),
+        "race": search.least_chance,
+        **{f"space/{dimension.name}": dimension.words for dimension in selection.space},
+    }
+    latest = {"points": float(len(searched.trials)), "runs_spent": float(searched.spent)}
+    if best is not None:
+        latest |= {"best_point": float(best.number)} | _means(searched, best, "best/")
+    names = [dimension.name for dimension in selection.space]
+    head = ("point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names)
+    rows = [
+        (
+            trial.number,
+            *(trial.mean(index) if trial.scores else None for index in range(len(selection.objectives))),
+            trial.sd() if len(trial.scores) > 1 else None,
+            len(trial.scores),
+            len(trial.failed),
+            len(trial.stopped),
+            *(trial.point.get(name) for name in names),
+        )
+        for trial in words.ranked(searched)
+    ]
+    return Entry(
+        name=f"search {selection.arm}",
+        tags={"study": selection.study.name, "family": selection.study.family, "arm": selection.arm},
+        params={name: str(value) for name, value in params.items()},
+        latest=latest,
+        latest_step=searched.spent,
+        files={**plots(searched), "search.json": json.dumps(words.as_json(searched), indent=1).encode()},
+        tables={"points.json": (head, rows)},
+    )
+
+
+def _trial(searched: Searched, trial: Trial) -> Planned:
+    selection = searched.selection
+    scores = {str(seed): values for seed, values in trial.scores.items()}
+    return Planned(
+        key=f"trial/{selection.arm}/{selection.id}/{trial.number}",
+        kind="trial",
+        digest=digest_of(
+            trial.number,
+            dict(trial.point),
+            scores,
+            sorted(trial.failed),
+            *sorted(trial.stopped.items()),
+            _is_best(searched, trial),
+        ),
+        build=partial(_trial_entry, searched, trial),
+    )
+
+
+def _trial_entry(searched: Searched, trial: Trial) -> Entry:
+    """The point's settings as parameters, the running mean as a curve over its seeds."""
+    selection = searched.selection
+    runs = [selection.run(trial.number, trial.point, seed).id for seed in trial.seeds]
+    points = [
+        (f"mean/{metric_name(objective.metric)}", total / count, count)
+        for index, objective in enumerate(selection.objectives)
+        for count, total in enumerate(accumulate(trial.values(index)), 1)
+    ]
+    tags: dict[str, Any] = {
+        "study": selection.study.name,
+        "family": selection.study.family,
+        "arm": selection.arm,
+        "point": str(trial.number),
+        "runs": " ".join(runs),
+        "best": str(_is_best(searched, trial)).lower(),
+    }
+    if trial.failed:
+        tags["failed"] = "; ".join(f"seed {seed}: {why}" for seed, why in trial.failed.items())[:5000]
+    if trial.stopped:
+        tags["stopped"] = "; ".join(f"seed {seed}: at step {at}" for seed, (at, _) in trial.stopped.items())
+    return Entry(
+        name=f"{selection.arm}@{trial.number}",
+        status="FAILED" if trial.failed else "FINISHED",
+        tags=tags,
+        params={name: str(value) for name, value in trial.point.items()},
+        points=points,
+        latest={
+            "seeds": float(len(trial.scores)),
+            "failed_seeds": float(len(trial.failed)),
+            "stopped_seeds": float(len(trial.stopped)),
+        }
+        | _means(searched, trial, ""),
+        latest_step=len(trial.scores),
+    )
+
+
+def _is_best(searched: Searched, trial: Trial) -> bool:
+    best = searched.best
+    return best is not None and best.number == trial.number
+
+
+def _means(searched: Searched, trial: Trial, prefix: str) -> dict[str, float]:
+    """The mean of every objective, and the sd of the first where there are two seeds."""
+    objectives = searched.selection.objectives
+    found = {f"{prefix}{metric_name(o.metric)}": trial.mean(i) for i, o in enumerate(objectives) if trial.scores}
+    return found | ({f"{prefix}sd": trial.sd()} if len(trial.scores) > 1 else {})

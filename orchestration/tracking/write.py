@@ -1,0 +1,96 @@
+"""One entry into MLflow, whole: tags, parameters, points, dataset, files, model, and the digest that closes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.tracking.entries import Entry
+from orchestration.tracking.model import model_files
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run as TrackedRun
+
+DIGEST, EVIDENCE = "semray.digest", "semray.evidence"
+
+
+def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
+    """Everything of an entry, then the digest that says it is whole.
+
+    Points carry the run's own start as their time, so that writing them twice leaves one: MLflow drops a point
+    that is equal in name, value, step and time.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+
+    run_id, born, now = run.info.run_id, run.info.start_time, int(time.time() * 1000)
+    points = [Metric(name, value, born, step) for name, value, step in entry.points]
+    latest = {name: value for name, value in entry.latest.items() if run.data.metrics.get(name) != value}
+    points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
+    params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
+    evidence = {EVIDENCE: json.dumps(dict(entry.evidence))} if entry.evidence else {}
+    tags = {**entry.tags, **evidence, "mlflow.runName": entry.name}
+    if entry.tables:
+        tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
+    limits = (_chunks(points, 800), _chunks(params, 100), _chunks([RunTag(*tag) for tag in tags.items()], 100))
+    for metrics, few_params, few_tags in zip_longest(*limits, fillvalue=()):
+        client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
+    if entry.dataset is not None:
+        _log_dataset(client, run_id, entry.dataset)
+    if entry.files or entry.tables:
+        _log_files(client, run_id, entry)
+    if entry.model is not None:
+        _log_model(client, run, entry.name, entry.model)
+    client.set_tag(run_id, DIGEST, digest)
+    client.set_terminated(run_id, entry.status)
+
+
+def _chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _log_dataset(client: MlflowClient, run_id: str, dataset: Mapping[str, str]) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    described = Dataset(
+        name=dataset["name"], digest=dataset["digest"], source_type="semray", source=dataset["source"]
+    )
+    client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", dataset["context"])])])
+
+
+def _log_files(client: MlflowClient, run_id: str, entry: Entry) -> None:
+    """All artifacts in one upload. Tables have the form in which MLflow shows them as tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in entry.files.items():
+            Path(folder, name).write_bytes(content)
+        for name, (head, rows) in entry.tables.items():
+            Path(folder, name).write_text(json.dumps({"columns": list(head), "data": [list(row) for row in rows]}))
+        client.log_artifacts(run_id, folder)
+
+
+def _log_model(client: MlflowClient, run: TrackedRun, name: str, model: Mapping[str, str]) -> None:
+    """A logged model that reads its weights from the ledger: a few hundred bytes, whatever the encoder's size."""
+    from mlflow.entities import LoggedModelOutput
+
+    if run.outputs is not None and run.outputs.model_outputs:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if not model_files(Path(folder), model["ledger"], model["run"]):
+            return
+        run_id, experiment = run.info.run_id, run.info.experiment_id
+        begun = client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
+        made = next(iter(begun), None) or client.create_logged_model(
+            experiment,
+            name=re.sub(r"[/:.%\"'\s]+", "-", name),
+            source_run_id=run_id,
+            tags={"ledger_id": model["run"]},
+        )
+        client.log_model_artifacts(made.model_id, folder)
+        client.finalize_logged_model(made.model_id, "READY")
+        client.log_outputs(run_id, [LoggedModelOutput(made.model_id, step=0)])

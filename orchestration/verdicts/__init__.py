@@ -1,0 +1,1 @@
+"""What does it say? From the ledger to findings, their evidence, and a passport that proves them."""

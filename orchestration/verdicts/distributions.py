@@ -1,0 +1,71 @@
+"""How the items of a run lie: what a mean and a quantile hide, counted in bins for the report's plot.
+
+Verdicts need none of it, and it reads the items of every finished run: only who draws the plot asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from orchestration.families.registry import family
+from orchestration.verdicts.findings import Distribution, Findings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from orchestration.ledger.ledger import Ledger
+
+BINS = 50
+
+
+def with_distributions(findings: Findings, ledger: Ledger) -> Findings:
+    """For each quantity that the family shows, the items of every arm on every backbone, all its seeds together.
+
+    Arms that are not finished, or whose tasks do not yield the quantity, are left out.
+    """
+    found = [
+        one
+        for quantity, parts in family(findings.family).distributions.items()
+        for one in _of_arms(findings, ledger, quantity, parts)
+    ]
+    return replace(findings, distributions=tuple(found))
+
+
+def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[str, str]) -> list[Distribution]:
+    values = {}
+    for backbone in findings.backbones:
+        for arm in findings.arms:
+            runs = sorted({row.id for row in findings.of(arm, backbone) if row.status == "finished"})
+            tables = [ledger.items(run) for run in runs]
+            by_part = {part: _items(tables, metric) for part, metric in parts.items()}
+            values[arm, backbone] = {part: items for part, items in by_part.items() if len(items)}
+    every = [items for by_part in values.values() for items in by_part.values()]
+    if not every:
+        return []
+    low, high = min(items.min() for items in every), max(items.max() for items in every)
+    return [
+        Distribution(
+            quantity=quantity,
+            arm=arm,
+            backbone=backbone,
+            low=float(low),
+            high=float(high),
+            counts={
+                part: tuple(np.histogram(items, BINS, (low, high))[0].tolist()) for part, items in by_part.items()
+            },
+            means={part: float(items.mean()) for part, items in by_part.items()},
+        )
+        for (arm, backbone), by_part in values.items()
+        if by_part
+    ]
+
+
+def _items(tables: list[pa.Table], metric: str) -> np.ndarray:
+    """The items of one metric in the items of these runs. -> (M,)"""
+    rows = [table.filter(pc.equal(table["metric"], metric)) for table in tables]
+    return np.concatenate([np.empty(0), *(table["value"].to_numpy() for table in rows)])

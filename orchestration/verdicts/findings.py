@@ -1,0 +1,159 @@
+"""Everything a reader may ask of a study, as plain data: what the report prints and the tracker mirrors.
+
+Built from the ledger and the study (find.py); holds no paths to open and no code to call, so a
+report of a hundred runs needs nothing but this. Values are in the metric's own unit and in full precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from evaluators.significance.across_tasks import Summary
+    from evaluators.significance.judge import Verdict
+    from orchestration.report.across import Compared
+    from orchestration.report.plots import Picture
+
+Status = Literal["finished", "failed", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """One run the study asks for, whether the ledger holds it or not.
+
+    seed is None for an arm without training, whose one result stands beside every seed.
+    curve is the total loss by step; metrics and curve are empty unless the run is finished.
+    """
+
+    id: str
+    arm: str
+    backbone: str
+    seed: int | None
+    status: Status = "finished"
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    curve: tuple[tuple[int, float], ...] = ()
+    seconds: float | None = None
+    attempt: int = 0
+    location: str = ""  # the run's folder in the ledger, as a person would open it
+    problem: str = ""  # the error of a failed run, one line
+    selection: bool = False  # a seed the search looked at: no evidence for a claim
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemDelta:
+    """One item under both arms, averaged over the paired seeds. delta is positive where the treatment wins."""
+
+    item_id: str
+    group_id: str
+    treatment: float
+    control: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One comparison: the verdict, the runs behind every delta, and the items that moved most.
+
+    items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
+    where the metric keeps none.
+    """
+
+    verdict: Verdict
+    larger_is_better: bool
+    treatment_runs: Mapping[int, str]  # seed -> run id
+    control_runs: Mapping[int, str]
+    items: tuple[ItemDelta, ...] = ()
+    items_better: int = 0
+    items_worse: int = 0
+    items_equal: int = 0
+
+    @property
+    def items_total(self) -> int:
+        return self.items_better + self.items_worse + self.items_equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """The items of one arm on one backbone, over all its seeds: for each part, counts in equal bins and the mean.
+
+    low and high, the ends of the bins, are the same for all arms.
+    """
+
+    quantity: str  # what is counted: "cosine distance"
+    arm: str
+    backbone: str
+    low: float
+    high: float
+    counts: Mapping[str, tuple[int, ...]]
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """A study and what came of it.
+
+    revision is the digest of the study as resolved, declared that of its comparisons as first declared.
+    metrics maps every metric the study yields to whether larger is better, in the order tables show them;
+    headlines are those that decide, one for each task.
+    environment maps a name (python, torch, cpu) to the distinct values found among the finished runs: more than
+    one value means the runs do not share it.
+    """
+
+    study: str
+    question: str
+    family: str
+    revision: str
+    declared: str
+    created: str  # ISO 8601, UTC
+    ledger: str  # the ledger's URL or path
+    seeds: tuple[int, ...]  # as declared, in the order they are added
+    metrics: Mapping[str, bool]
+    arms: Mapping[str, Mapping[str, Any]]  # arm -> its resolved settings
+    data: Mapping[str, Any]
+    corpus_fingerprint: str
+    runs: tuple[RunRow, ...]
+    findings: tuple[Finding, ...]
+    headlines: tuple[str, ...] = ()
+    distributions: tuple[Distribution, ...] = ()  # empty until `with_distributions`
+    environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
+
+    @property
+    def backbones(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row.backbone for row in self.runs))
+
+    @cached_property
+    def across_tasks(self) -> Mapping[Compared, Summary]:
+        """What each compared pair of arms comes to over all tasks: resampled once for all forms of the report."""
+        from orchestration.report.across import summaries
+
+        return summaries(self)
+
+    @cached_property
+    def pictures(self) -> Mapping[str, Picture]:
+        """Every plot by name: drawn once for the report's files, its page and the tracking server."""
+        from orchestration.report import plots
+
+        return plots.every(self)
+
+    @property
+    def has_curves(self) -> bool:
+        return any(row.curve for row in self.runs)
+
+    def of(self, arm: str, backbone: str) -> tuple[RunRow, ...]:
+        """The runs of one arm on one backbone, in the order of the plan."""
+        return tuple(row for row in self.runs if (row.arm, row.backbone) == (arm, backbone))
+
+    def with_status(self, status: Status) -> tuple[RunRow, ...]:
+        return tuple(row for row in self.runs if row.status == status)
+
+    def values(self, arm: str, backbone: str, metric: str) -> dict[int | None, float]:
+        """seed -> value over the finished confirmation runs that have the metric."""
+        return {
+            row.seed: row.metrics[metric]
+            for row in self.of(arm, backbone)
+            if row.status == "finished" and not row.selection and metric in row.metrics
+        }

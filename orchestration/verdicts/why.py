@@ -1,0 +1,41 @@
+"""`semray why`: from a verdict down to the files it rests on, one level of indentation per link of the chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestration.verdicts.findings import Finding, Findings
+
+ITEMS_EACH_WAY = 5
+
+
+def chain(findings: Findings) -> str:
+    """Verdict → deltas → runs → items → files, for every comparison given."""
+    return "\n\n".join(_chain(findings, finding) for finding in findings.findings)
+
+
+def _chain(findings: Findings, finding: Finding) -> str:
+    verdict = finding.verdict
+    places = {row.id: row.location for row in findings.runs}
+    lines = [f"{verdict.claim}   {verdict.words}", f"  {verdict.sentence}"]
+    lines += [
+        "  declared after its runs could be seen: exploratory" if verdict.exploratory else "  declared before"
+    ]
+    lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}, {verdict.test}"]
+    for pair in verdict.per_seed:
+        seed = int(pair["seed"])
+        lines.append(
+            f"  seed {seed}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}"
+        )
+        for run in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
+            lines.append(f"    run {run}   {places.get(run or '', '')}/result.json")
+    if finding.items:
+        lines.append(
+            f"items    {finding.items_better} better, {finding.items_worse} worse, {finding.items_equal} equal of "
+            f"{finding.items_total}, averaged over seeds (scores.parquet of each run)"
+        )
+        shown = (*finding.items[:ITEMS_EACH_WAY], *finding.items[-ITEMS_EACH_WAY:])
+        for item in dict.fromkeys(shown):
+            lines.append(f"  {item.delta:+.4f}   {item.control:.4f} to {item.treatment:.4f}   {item.item_id}")
+    return "\n".join(lines)
