@@ -176,7 +176,7 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
     check_target_layers(study_of(place, "[2, 3]", "[1, 2]"), [tmp_path])
 
 
-SHIPPED = sorted((Path(__file__).resolve().parents[2] / "studies").glob("cale_*.yaml"))
+SHIPPED = sorted((Path(__file__).resolve().parents[3] / "studies").glob("cale_*.yaml"))
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)

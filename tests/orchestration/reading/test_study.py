@@ -201,7 +201,7 @@ def test_a_damaged_file_is_read_or_refused_in_words(write: Write, at: int, text:
 
 # The reference.
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text()
+DOCS = (Path(__file__).resolve().parents[3] / "docs" / "studies.md").read_text()
 
 
 def test_the_reference_names_every_field_and_every_choice() -> None:

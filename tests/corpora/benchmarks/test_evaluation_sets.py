@@ -11,7 +11,7 @@ from corpora.benchmarks import cosimlex, dwug, wic
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
 
 @pytest.fixture(autouse=True)

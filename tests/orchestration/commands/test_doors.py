@@ -24,7 +24,7 @@ from tests.waiting import free_port, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 SIZES = ["--num-cpus=1", "--object-store-memory=80000000"]
 ANOTHER = "0" * 64

@@ -208,7 +208,7 @@ def test_a_broken_study(broken: Broken, tmp_path: Path, plan: Callable[[Path], s
 def test_a_broken_study_as_a_user_meets_it(name: str, tmp_path: Path) -> None:
     broken = STUDIES[name]
     command = [sys.executable, "-m", "orchestration", "plan", str(written(tmp_path, broken))]
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stdout == ""
