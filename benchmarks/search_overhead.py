@@ -21,10 +21,10 @@ from orchestration.lanes.events import Event, RunFinished
 from orchestration.lanes.launch import launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.drive import run_search
 from orchestration.search.trials import Selection, selections
 from orchestration.study.run import Job, Result, Run
-from orchestration.study.study import Study
 from trainers.engine.world import World
 
 TRIALS, ROUNDS = 60, 3
@@ -71,7 +71,7 @@ def selection(folder: Path, trials: int, seeds: int) -> Selection:
     path = folder / "cost.yaml"
     path.write_text(STUDY.format(trials=trials, seeds=list(range(100, 100 + seeds))))
     facts = Facts(backbones={"none": "b"}, corpus="c", precision="fp32")
-    (found,) = selections(Study.load(path), facts)
+    (found,) = selections(read_study(path), facts)
     return found
 
 

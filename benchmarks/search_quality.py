@@ -31,11 +31,11 @@ from ray.tune.search.optuna import OptunaSearch
 from tables import RESULTS, save
 
 from orchestration.plan.plan import Facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.requests import Report
 from orchestration.search.standings import Board, objective_name
 from orchestration.search.trials import Selection, Trial, selections
 from orchestration.search.tune import suggesting
-from orchestration.study.study import Study
 
 TABLE = RESULTS / "search_quality_table.json"
 GRID: dict[str, tuple[float, ...]] = {
@@ -190,7 +190,7 @@ def selection_of(seeds: int, race: float) -> Selection:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "replay.yaml")
         path.write_text(lines)
-        (found,) = selections(Study.load(path), Facts(backbones={"any": "b"}, corpus="c", precision="fp32"))
+        (found,) = selections(read_study(path), Facts(backbones={"any": "b"}, corpus="c", precision="fp32"))
     return replace(found, search=replace(found.search, race=race))
 
 

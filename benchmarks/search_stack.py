@@ -22,16 +22,16 @@ from orchestration.families.registry import as_plain
 from orchestration.lanes.events import Event, LaneReady, RunFinished
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.drive import run_search
 from orchestration.search.trials import Searched, Selection, searched, selections
-from orchestration.study.study import Study
 
 POINTS, ROUNDS = 24, 2
 STUDY = Path(__file__).resolve().parents[1] / "studies" / "difficulty_search.yaml"
 
 
 def selection(at_once: int) -> Selection:
-    study = Study.load(STUDY)
+    study = read_study(STUDY)
     assert study.search is not None
     search = replace(study.search, trials=POINTS, budget=None, sampler="random", race=0.0, at_once=at_once)
     study = replace(study, search=search, resources=replace(study.resources, lanes=1))

@@ -17,8 +17,8 @@ from tables import save
 from evaluators.metrics.item_metrics import score_of_items
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.run import Result, Run
-from orchestration.study.study import Study
 from orchestration.verdicts.find import declare, find
 from orchestration.verdicts.passport import verify, write_passport
 
@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hundred.yaml"
         path.write_text(STUDY)
-        study, ledger = Study.load(path), Ledger(Path(folder) / "ledger")
+        study, ledger = read_study(path), Ledger(Path(folder) / "ledger")
         runs = plan(study, Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")).runs
         declare(study, runs, ledger)
         for run in runs:

@@ -18,9 +18,9 @@ import numpy as np
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.trials import Searched, Selection, Trial, searched, selections
 from orchestration.study.run import Job, Result, Run
-from orchestration.study.study import Study
 from trainers.engine.world import Progress, World
 
 STUDY = """\
@@ -67,7 +67,7 @@ def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
     """The search of the study above, some of its fields otherwise."""
     path = folder / "margins.yaml"
     path.write_text(STUDY.replace("lanes: 1", f"lanes: {lanes}"))
-    study = Study.load(path)
+    study = read_study(path)
     assert study.search is not None
     study = replace(study, search=replace(study.search, **changes))
     (found,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))

@@ -54,9 +54,9 @@ def test_every_dependency_is_pinned() -> None:
 
 
 def test_shipped_studies_load() -> None:
-    from orchestration.study.study import Study
+    from orchestration.reading.read_study import read_study
 
     studies = sorted((ROOT / "studies").glob("*.yaml"))
     assert studies
     for study in studies:
-        assert Study.load(study).compare
+        assert read_study(study).compare

@@ -14,6 +14,7 @@ from orchestration.commands.cli import DONE, SOME_FAILED
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, extend, gather_facts, prepare
 from orchestration.plan.plan import plan as make_plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study
 
@@ -232,7 +233,7 @@ def set_aside(options: Namespace) -> int:
 
 def study_of(options: Namespace) -> Study:
     """The study of a command line, with the lanes asked for there."""
-    study = Study.load(options.study)
+    study = read_study(options.study)
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
 

@@ -1,25 +1,13 @@
-"""A study: question, arms, seeds and comparisons as declared in one YAML file, checked to the last field.
-
-`Study.load` either returns a study in which every name and number is known to be usable, or raises one StudyError
-with all mistakes of the file. It reads no corpus and no model; `plan.gather_facts` looks at those.
-"""
+"""A study: question, arms, seeds and comparisons as declared in one YAML file, checked to the last field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from orchestration.reading.checking import WRONG, Checker, words
-from orchestration.reading.document import Place, read
-from orchestration.reading.read_search import check_search
-from orchestration.study.blocks import DEFAULT_SEEDS, Comparison, Growing, Resources, Search, Seed, Seeds, Text
-from orchestration.study.errors import StudyError
-from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
-
-if TYPE_CHECKING:
-    from orchestration.families.registry import Family
+from orchestration.study.blocks import Comparison, Resources, Search, Seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,200 +27,9 @@ class Study:
     search: Search | None = None
     resources: Resources = field(default_factory=Resources)
 
-    @staticmethod
-    def load(path: str | Path) -> Study:
-        """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted."""
-        document = read(Path(path))
-        if not is_path_component(document.path.stem):  # it names folders: reports, the lock, the declaration
-            raise StudyError(f"{document.path}: names its study {document.path.stem!r}\n  accepted: {NAME_WORDS}")
-        check = Checker(document)
-        parts = _parts(check)
-        check.finish()
-        return Study(name=document.path.stem, path=document.path, **parts)
-
     @property
     def comparisons(self) -> Iterator[tuple[Comparison, str]]:
         """Every comparison with each backbone it is made on: the family of claims that Holm corrects for."""
         for comparison in self.compare:
             for backbone in (comparison.backbone,) if comparison.backbone else self.backbones:
                 yield comparison, backbone
-
-
-Question = Annotated[Text, "text: what the study is to answer"]
-Backbones = Annotated[tuple[Text, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
-KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path")] + ["train"]
-
-
-def _parts(check: Checker) -> dict[str, Any]:
-    """The fields of a study; WRONG or incomplete where something was reported."""
-    content = check.document.content
-    for key in content:
-        if key not in KEYS:
-            check.refuse((key,), names_accepted(key, KEYS))
-    family = _family(check)
-    parts: dict[str, Any] = {
-        "question": _given(check, Question, "question"),
-        "family": content.get("family"),
-        "backbones": _names(check, Backbones, "backbones"),
-        "seeds": _seeds(check),
-    }
-    parts["resources"] = check.built(Resources, ("resources",))
-    parts["data"] = check.built(family.data, ("data",)) if family else WRONG
-    parts["arms"] = _arms(check, family)
-    parts["evaluate"] = _evaluate(check, family)
-    parts["compare"] = _compare(check, parts, family)
-    if "search" in content:
-        parts["search"] = check_search(check, parts, family)
-    if family:
-        _check_launch(check, family, parts["resources"])
-    return parts
-
-
-def _given(check: Checker, kind: Any, key: str) -> Any:
-    """The value of a key that every study has, or WRONG."""
-    if key in check.document.content:
-        return check.value(kind, (key,))
-    check.refuse((key,), words(kind))
-    return WRONG
-
-
-def _family(check: Checker) -> Family | None:
-    from orchestration.families.registry import FAMILIES, family
-
-    name = _given(check, Annotated[Text, ", ".join(FAMILIES)], "family")
-    return family(name) if name is not WRONG and check.name(("family",), FAMILIES) else None
-
-
-def _names(check: Checker, kind: Any, key: str) -> Any:
-    """A list of different names, at least one, or WRONG."""
-    names = _given(check, kind, key)
-    if names is WRONG:
-        return WRONG
-    if not names:
-        check.refuse((key,), words(kind))
-    check.different((key,), names)
-    return names
-
-
-def _seeds(check: Checker) -> Any:
-    place = ("seeds",)
-    declared = check.document.content.get("seeds", DEFAULT_SEEDS)
-    if isinstance(declared, dict):
-        growing = check.built(Growing, place)
-        if growing is WRONG:
-            return WRONG
-        return Seeds(initial=tuple(range(growing.start)), reserve=tuple(range(growing.start, growing.max)))
-    if isinstance(declared, list):
-        seeds = check.value(tuple[Seed, ...], place)
-        if seeds is WRONG:
-            return WRONG
-        if not seeds:
-            check.refuse(place, "at least one seed")
-        check.different(place, seeds)
-        return Seeds(initial=seeds)
-    if isinstance(declared, int) and not isinstance(declared, bool) and 1 <= declared <= 1000:
-        return Seeds(initial=tuple(range(declared)))
-    check.refuse(
-        place, "a whole number from 1 to 1000 (8: seeds 0 to 7), a list such as [0, 1], or {start: 8, max: 24}"
-    )
-    return WRONG
-
-
-def _arms(check: Checker, family: Family | None) -> Any:
-    """Arm name -> settings (None where the family is not known), or WRONG."""
-    place = ("arms",)
-    arms = check.mapping(place)
-    if arms is WRONG:
-        return WRONG
-    if not arms:
-        check.refuse(place, "a mapping of arm names to settings, such as B1: {learning_rate: 2.0e-5}")
-    if family is None:
-        return dict.fromkeys(arms)
-    common = check.block(family.settings, ("train",), complete=False)
-    settings = {}
-    for name in arms:
-        before = len(check.problems)
-        own = check.block(family.settings, (*place, name), complete=False)
-        made = check.made(family.settings, {**common, **own}, [("train",), (*place, name)])
-        settings[name] = made if len(check.problems) == before else WRONG
-    _check_recipes_differ(check, family, {name: made for name, made in settings.items() if made is not WRONG})
-    return settings
-
-
-def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str, Any]) -> None:
-    seen: dict[str, dict[str, Any]] = {}
-    for name, made in settings.items():
-        recipe = family.defining(made)
-        twin = next((other for other, known in seen.items() if known == recipe), None)
-        if twin is not None:
-            check.refuse(
-                ("arms", name),
-                "arms that differ in a setting that can change the result",
-                says=f"is the same recipe as arms.{twin}",
-            )
-        seen[name] = recipe
-
-
-def _evaluate(check: Checker, family: Family | None) -> Any:
-    """The tasks, or WRONG."""
-    tasks = family.tasks if family else ()
-    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(tasks)}"], "evaluate")
-    if names is WRONG or family is None:
-        return names
-    known = [check.name(("evaluate", index), tasks) for index in range(len(names))]
-    return names if all(known) else WRONG
-
-
-def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
-    place = ("compare",)
-    entries = check.document.content.get("compare")
-    if entries is None:
-        return ()
-    if not isinstance(entries, list):
-        check.refuse(place, "a list of comparisons, each `- {claim: H1, treatment: …, control: …, metric: …, …}`")
-        return WRONG
-    comparisons = [check.built(Comparison, (*place, index)) for index in range(len(entries))]
-    for index, entry in enumerate(entries):
-        if isinstance(entry, dict):
-            _check_comparison(check, (*place, index), entry, parts, family)
-    claims = [entry.get("claim") if isinstance(entry, dict) else None for entry in entries]
-    for index, claim in enumerate(claims):
-        if claim is not None and claim in claims[:index]:
-            check.refuse((*place, index, "claim"), "a name that no other comparison has")
-    return tuple(comparisons)
-
-
-def _check_comparison(
-    check: Checker, place: Place, entry: Mapping[str, Any], parts: Mapping[str, Any], family: Family | None
-) -> None:
-    """Do the names of a comparison exist? Entries that have other mistakes are looked at too."""
-    arms = parts["arms"]
-    roles = [role for role in ("treatment", "control", "matched_control") if isinstance(entry.get(role), str)]
-    for number, role in enumerate(roles):
-        if arms is not WRONG:
-            check.name((*place, role), arms)
-        earlier = next((other for other in roles[:number] if entry[other] == entry[role]), None)
-        if earlier:
-            check.refuse((*place, role), f"another arm than {earlier}")
-    if isinstance(entry.get("backbone"), str) and parts["backbones"] is not WRONG:
-        check.name((*place, "backbone"), parts["backbones"])
-    if isinstance(entry.get("metric"), str) and family and parts["data"] is not WRONG:
-        _check_metric(check, (*place, "metric"), entry["metric"], parts, family)
-
-
-def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family) -> None:
-    evaluated = family.tasks if parts["evaluate"] is WRONG else parts["evaluate"]
-    known = family.metrics(parts["data"], evaluated)
-    if metric not in known:
-        task = next((task for task in family.tasks if metric in family.metrics(parts["data"], [task])), None)
-        check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")
-
-
-def _check_launch(check: Checker, family: Family, resources: Any) -> None:
-    if resources is WRONG or not family.stacked:
-        return
-    because = "this family trains all its runs as one stacked model"
-    if resources.workers_per_run > 1:
-        check.refuse(("resources", "workers_per_run"), f"1: {because}")
-    if resources.launcher == "train":
-        check.refuse(("resources", "launcher"), f"auto or pool: {because}")

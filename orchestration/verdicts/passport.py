@@ -20,6 +20,7 @@ from orchestration.study.run import Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.reading.read_study import read_study
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
@@ -90,11 +91,10 @@ def _unpack(path: Path, folder: Path) -> str:
 
 def _check(name: str, folder: Path) -> Check:
     from orchestration.ledger.ledger import Ledger
-    from orchestration.study.study import Study
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
 
-    study, ledger = Study.load(folder / f"{name}.yaml"), Ledger(folder / "ledger")
+    study, ledger = read_study(folder / f"{name}.yaml"), Ledger(folder / "ledger")
     try:
         runs = [Run.from_dict(fields) for fields in json.loads((folder / "runs.json").read_text())]
         for failure in json.loads((folder / "failures.json").read_text()):

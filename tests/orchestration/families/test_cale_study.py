@@ -11,6 +11,7 @@ from orchestration.families.encoders import execute
 from orchestration.families.readiness_cale import check_claims, check_target_layers
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
 from orchestration.report import forms, plots
 from orchestration.report.html import html
 from orchestration.study.errors import StudyError
@@ -67,7 +68,7 @@ def study_of(place: Path, old: str = "", new: str = "") -> Study:
     assert STUDY.count(old) == 1 or not old
     text = STUDY.replace(old, new) if old else STUDY
     (place / "small.yaml").write_text(text.replace("PLACE", str(place)))
-    return Study.load(place / "small.yaml")
+    return read_study(place / "small.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ SHIPPED = sorted((Path(__file__).resolve().parents[3] / "studies").glob("cale_*.
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_the_shipped_studies_claim_what_may_be_claimed(file: Path) -> None:
     """Also with the arms alone that a comparison names, which are all that the confirmation of a search keeps."""
-    study = Study.load(file)
+    study = read_study(file)
     compared = {arm for one in study.compare for arm in (one.treatment, one.control, one.matched_control)}
     check_claims(study)
     if study.search is not None:

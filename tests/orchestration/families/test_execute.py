@@ -10,9 +10,9 @@ import pytest
 
 from orchestration.families.encoders import execute
 from orchestration.plan.plan import gather_facts, plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run
-from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
@@ -51,7 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def runs(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Run]:
     monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
-    study = Study.load(place / "small.yaml")
+    study = read_study(place / "small.yaml")
     return {run.arm: run for run in plan(study, gather_facts(study)).runs}
 
 
@@ -74,7 +74,7 @@ def test_development_data_are_scored_in_the_middle_of_training(
     (place / "trained.yaml").write_text(
         trained.format(backbone=place / "tiny", wordnet=place / "wordnet").replace("[t2d]", "[t2d, dev/t2d]")
     )
-    study = Study.load(place / "trained.yaml")
+    study = read_study(place / "trained.yaml")
     run = next(run for run in plan(study, gather_facts(study)).runs if run.arm == "short")
     looked = replace(run, look_at=(2, 3))
     assert looked.id == run.id
@@ -108,7 +108,7 @@ def test_a_stack_runs_on_what_was_planned_or_not_at_all(place: Path, monkeypatch
             "".join(line.format(gold, f"a {a}", f"the {b}") for gold, (a, b) in enumerate(pairwise(WORDS[25:31])))
         )
     (place / "pairs.yaml").write_text(PAIRS.format(backbone=place / "tiny", folder=place))
-    study = Study.load(place / "pairs.yaml")
+    study = read_study(place / "pairs.yaml")
     (run,) = plan(study, gather_facts(study)).runs
     ((_, result),) = execute(Job(runs=(run,)), World())
     assert {score.metric for score in result.scores} >= {"stsb/spearman", "stsb/pearson"}
@@ -133,7 +133,7 @@ def test_a_run_of_a_search_sees_training_pairs_alone(tmp_path: Path, monkeypatch
             (tmp_path / f"sts-{split}.csv").write_text(
                 "".join(line.format(*row) for row in (rows if split == "train" else rows[first : first + 30]))
             )
-        study = Study.load(tmp_path / "pairs.yaml")
+        study = read_study(tmp_path / "pairs.yaml")
         (run, *_) = plan(study, gather_facts(study)).runs
         ((_, chosen),) = execute(Job(runs=(replace(run, evaluate=("dev/similarity",)),)), World())
         ((_, tested),) = execute(Job(runs=(run,)), World())

@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.families.readiness import check_layers
 from orchestration.plan.plan import prepare
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
@@ -49,7 +50,7 @@ def study_of(place: Path, old: str = "", new: str = "") -> Study:
     text = STUDY.replace(old, new) if old else STUDY
     path = place / "study.yaml"
     path.write_text(text.replace("BACKBONE", str(place / "tiny")).replace("WORDNET", str(place / "wordnet")))
-    return Study.load(path)
+    return read_study(path)
 
 
 def look(place: Path, old: str = "", new: str = "") -> None:

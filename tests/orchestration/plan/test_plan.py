@@ -16,6 +16,7 @@ from orchestration.ledger.ledger import Failure
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
 from orchestration.plan.words import describe, estimate
+from orchestration.reading.read_study import read_study
 from orchestration.study.study import Study
 
 STUDY = """\
@@ -42,7 +43,7 @@ def load(tmp_path: Path) -> Load:
     def load(text: str = STUDY, name: str = "hard") -> Study:
         path = tmp_path / f"{name}.yaml"
         path.write_text(text)
-        return Study.load(path)
+        return read_study(path)
 
     return load
 
@@ -66,9 +67,9 @@ def test_ids_are_the_same_in_another_process(load: Load) -> None:
     """No id may hang on the order of a set or on a salted hash."""
     study = load()
     code = (
-        "from orchestration.plan.plan import *; from orchestration.study.study import Study; import sys\n"
+        "from orchestration.plan.plan import *; from orchestration.reading.read_study import read_study; import sys\n"
         "facts = Facts(backbones={'small': 's' * 8, 'large': 'l' * 8}, corpus='c' * 8, precision='fp32')\n"
-        "print(*(run.id for run in plan(Study.load(sys.argv[1]), facts).runs))"
+        "print(*(run.id for run in plan(read_study(sys.argv[1]), facts).runs))"
     )
     out = subprocess.run(
         [sys.executable, "-c", code, study.path],

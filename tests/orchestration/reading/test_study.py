@@ -10,9 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestration.reading.read_study import read_study
 from orchestration.study.blocks import Comparison, Resources, Seeds
 from orchestration.study.errors import StudyError
-from orchestration.study.study import Study
 
 GOOD = """\
 question: Do hard negatives calibrate a concept encoder without improving its ranking?
@@ -44,12 +44,12 @@ def write(tmp_path: Path) -> Write:
 
 def complaint(path: Path) -> str:
     with pytest.raises(StudyError) as caught:
-        Study.load(path)
+        read_study(path)
     return str(caught.value)
 
 
 def test_a_good_study_is_read_whole(write: Write) -> None:
-    study = Study.load(write(GOOD))
+    study = read_study(write(GOOD))
     assert study.name == "sample"
     assert study.question.startswith("Do hard negatives")
     assert study.seeds == Seeds(initial=tuple(range(8)))
@@ -67,7 +67,7 @@ def test_a_good_study_is_read_whole(write: Write) -> None:
 
 
 def test_train_is_shared_and_an_arm_may_change_it(write: Write) -> None:
-    study = Study.load(write(GOOD.replace("B1: {hard_negatives: true}", "B1: {hard_negatives: true, steps: 20}")))
+    study = read_study(write(GOOD.replace("B1: {hard_negatives: true}", "B1: {hard_negatives: true, steps: 20}")))
     assert [settings.steps for settings in study.arms.values()] == [300, 20, 300]
     assert [settings.train for settings in study.arms.values()] == [False, True, True]
 
@@ -81,7 +81,7 @@ def test_train_is_shared_and_an_arm_may_change_it(write: Write) -> None:
     ],
 )
 def test_seeds_in_each_of_their_forms(write: Write, declared: str, initial: tuple, reserve: tuple) -> None:
-    study = Study.load(write(GOOD + f"seeds: {declared}\n"))
+    study = read_study(write(GOOD + f"seeds: {declared}\n"))
     assert study.seeds == Seeds(initial=initial, reserve=reserve)
     assert study.seeds.all == initial + reserve
 
@@ -90,19 +90,19 @@ def test_comparisons_are_made_on_every_backbone_or_on_the_one_named(write: Write
     text = GOOD.replace("[all-MiniLM-L6-v2]", "[one, two]").replace(
         "margin: 0.01}", "margin: 0.01, backbone: two}"
     )
-    pairs = [(comparison.claim, backbone) for comparison, backbone in Study.load(write(text)).comparisons]
+    pairs = [(comparison.claim, backbone) for comparison, backbone in read_study(write(text)).comparisons]
     assert pairs == [("H1", "one"), ("H1", "two"), ("H3b", "two")]
 
 
 def test_anchors_and_merge_keys_are_plain_yaml(write: Write) -> None:
     text = GOOD.replace("B1: {hard_negatives: true}", "B1: &base {hard_negatives: true, steps: 40}")
     text = text.replace("B1-noHN: {hard_negatives: false}", "B1-noHN: {<<: *base, hard_negatives: false}")
-    study = Study.load(write(text))
+    study = read_study(write(text))
     assert (study.arms["B1-noHN"].steps, study.arms["B1-noHN"].hard_negatives) == (40, False)
 
 
 def test_a_whole_number_may_stand_for_a_float_but_not_the_other_way_round(write: Write) -> None:
-    assert Study.load(write(GOOD + "resources: {gpus_per_run: 1}\n")).resources.gpus_per_run == 1.0
+    assert read_study(write(GOOD + "resources: {gpus_per_run: 1}\n")).resources.gpus_per_run == 1.0
     assert "train.steps = 300.5\n  accepted: a whole number" in complaint(write(GOOD.replace("300", "300.5")))
 
 
@@ -178,7 +178,7 @@ def test_whatever_is_written_is_read_or_refused_in_words(write: Write, place: tu
     owner[place[-1]] = value
     path = write(yaml.safe_dump(study, sort_keys=False))
     try:
-        Study.load(path)
+        read_study(path)
     except StudyError as error:
         said = str(error)
         assert said.count(f"{path}:") == said.count("\n  accepted: ") >= 1
@@ -193,7 +193,7 @@ def test_whatever_is_written_is_read_or_refused_in_words(write: Write, place: tu
 def test_a_damaged_file_is_read_or_refused_in_words(write: Write, at: int, text: str, cut: int) -> None:
     path = write(GOOD[:at] + text + GOOD[at + cut :])
     try:
-        Study.load(path)
+        read_study(path)
     except StudyError as error:
         said = str(error)
         assert said.count(f"{path}:") == said.count("\n  accepted: ") >= 1
@@ -207,8 +207,8 @@ DOCS = (Path(__file__).resolve().parents[3] / "docs" / "studies.md").read_text()
 def test_the_reference_names_every_field_and_every_choice() -> None:
     from dataclasses import fields
 
+    from orchestration.reading.read_study import KEYS
     from orchestration.study.blocks import DeepSpeed, Growing, Objective, Search, StopEarly
-    from orchestration.study.study import KEYS
 
     names = [
         *KEYS,
@@ -254,7 +254,7 @@ def test_the_reference_states_the_real_defaults() -> None:
 
 
 def test_the_study_of_the_reference_is_a_good_one(write: Write) -> None:
-    assert len(Study.load(write(DOCS.split("```yaml\n")[1].split("```")[0])).compare) == 3
+    assert len(read_study(write(DOCS.split("```yaml\n")[1].split("```")[0])).compare) == 3
 
 
 def test_the_mistakes_of_the_reference_are_said_so(write: Write) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestration.plan.plan import Facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation, optimism
 from orchestration.search.trials import Searched, Selection, Trial, selections
 from orchestration.search.words import next_step
@@ -43,7 +44,7 @@ def scored(chosen: Selection, *points: dict[str, Any]) -> Searched:
 
 
 def study_of(folder: Path) -> Study:
-    return Study.load(folder / "margins.yaml")
+    return read_study(folder / "margins.yaml")
 
 
 def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
 
 def test_a_control_that_lacks_only_the_signal_is_tuned_alike() -> None:
     """Or C14 would measure what the search bought. The frozen cosine has nothing to tune, and stays."""
-    study = Study.load(ROOT / "studies" / "difficulty_search.yaml")
+    study = read_study(ROOT / "studies" / "difficulty_search.yaml")
     facts = Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")
     (chosen,) = selections(study, facts)
     start = {"gamma": 0.25, "lambda_rank": 0.1, "lambda_hard": 0.5, "learning_rate": 1e-3}

@@ -16,13 +16,13 @@ from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
+from orchestration.reading.read_study import read_study
 from orchestration.search.optuna_view import export, plots
 from orchestration.search.trials import Searched, Trial, best_of, front_of, selections
 from orchestration.search.words import as_json, mean_words, table
 from orchestration.study.blocks import StopEarly
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run
-from orchestration.study.study import Study
 from tests import searching
 from tests.searching import MRR, climbing, go, scored, selection
 from trainers.engine.world import World
@@ -277,7 +277,7 @@ def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
             yield run, Result(scores=[Score(metric="dev/stsb/spearman", value=worth)])
 
     (tmp_path / "stacked.yaml").write_text(STACKED)
-    study = Study.load(tmp_path / "stacked.yaml")
+    study = read_study(tmp_path / "stacked.yaml")
     (chosen,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
     found, _ = go(chosen, Ledger(tmp_path / "ledger"), counted)
     assert [len(trial.scores) for trial in found.trials] == [2] * 12

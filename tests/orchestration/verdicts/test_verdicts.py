@@ -7,8 +7,8 @@ from pathlib import Path
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.run import Result
-from orchestration.study.study import Study
 from orchestration.verdicts.find import find
 
 STUDY = """\
@@ -29,7 +29,7 @@ FACTS = Facts(backbones={"small": "s" * 8}, corpus="c" * 8, precision="fp32")
 
 def test_a_run_without_the_compared_figure_costs_its_seed_not_the_report(tmp_path: Path) -> None:
     (tmp_path / "hard.yaml").write_text(STUDY)
-    study = Study.load(tmp_path / "hard.yaml")
+    study = read_study(tmp_path / "hard.yaml")
     ledger, runs = Ledger(tmp_path / "ledger"), plan(study, FACTS).runs
     for run in runs:
         value = 0.5 if run.seed is None else 0.6 + 0.01 * run.seed
