@@ -13,6 +13,7 @@ from typing import overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 RULES = ("antonym", "negate", "pos_random", "pos_prefix", "type_swap")
 KINDS = (
@@ -48,6 +49,10 @@ class Texts(Sequence[str]):
     def take(self, indices: np.ndarray) -> list[str]:
         """The texts at these places, in this order. (N,) integers -> N strings."""
         return self._array.take(pa.array(indices)).to_pylist()
+
+    def filled(self) -> np.ndarray:
+        """(N,) bool: which texts are more than nothing."""
+        return pc.not_equal(pc.binary_length(self._array), 0).to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True)

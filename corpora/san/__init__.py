@@ -1,0 +1,1 @@
+"""The corpus of the san family: sentences, their syntactically aligned negatives (SANs) and soft negatives."""

@@ -1,0 +1,113 @@
+"""Row types of the SAN corpus: sentences, one aligned negative each from every declared set, and soft negatives.
+
+    negatives = corpus.negatives("san", rule="semray")
+    texts = negatives.take(rows)                        # "" where the row contributes no negative
+    usable = negatives.source[rows] != NONE             # (N,) bool
+
+All texts are columns over mapped Arrow arrays, so that several workers share one copy of a million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from corpora.store.records import Texts
+
+Rule = Literal["off", "authors", "semray"]
+
+# Bits of a row's flags. The seven of the rule `semray`, then the one test of the rule `authors`.
+FLAGS = ("empty", "punct", "short", "identical", "detached", "repeat", "unk", "authors")
+BIT = {name: 1 << place for place, name in enumerate(FLAGS)}
+FAILS: Mapping[Rule, int] = {"off": 0, "authors": BIT["authors"], "semray": BIT["authors"] - 1}
+
+# Where the text of a row's negative comes from.
+SOURCES = ("san", "soft", "earlier", "none")
+SAN, SOFT, EARLIER, NONE = range(len(SOURCES))
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedSet:
+    """The aligned negatives of N sentences that one generator made under one masking law.
+
+    last: of the last iteration. earlier: of the nearest earlier iteration without a flag of `semray`, "" where
+    there is none. flags (N,) uint16: bits of FLAGS about `last`. kept (N,) float32: share of the sentence's words
+    that `last` keeps. masked (N, iterations) int16: tokens masked in each iteration. generator: who filled the
+    masks, in words; a stand-in says that it is one. id: names everything that can change the set.
+    """
+
+    last: Texts
+    earlier: Texts
+    flags: np.ndarray
+    kept: np.ndarray
+    masked: np.ndarray
+    generator: str
+    id: str
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """The negative text of each of N rows after the quality rule; "" for a row that has none.
+
+    source (N,) uint8 indexes SOURCES. A row whose source is NONE stays in the batch as an anchor; its negative is
+    to be masked for every anchor.
+    """
+
+    source: np.ndarray
+    columns: Mapping[int, Texts]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> list[str]:
+        """The negatives of these rows, in this order. (N,) integers -> N strings."""
+        at = np.asarray(rows, np.int64)
+        source = self.source[at]
+        texts = np.full(len(at), "", dtype=object)
+        for origin, column in self.columns.items():
+            chosen = source == origin
+            texts[chosen] = column.take(at[chosen])
+        return texts.tolist()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SanCorpus:
+    """Everything the san family trains on: N rows, in the order of the sentence corpus.
+
+    sentences: the anchors. soft: the sentence negated (SNCSE's soft negative), "" where negation changes nothing.
+    negator: who negated, in words. sets: the aligned negatives by the name that an arm's `negatives:` gives.
+    entailed, contradicted: of each anchor, for the supervised host; None in a corpus without labels.
+    fingerprint: names sources, settings and builder.
+    """
+
+    sentences: Texts
+    soft: Texts
+    negator: str
+    sets: Mapping[str, AlignedSet]
+    entailed: Texts | None = None
+    contradicted: Texts | None = None
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def negatives(self, name: str, *, rule: Rule) -> Negatives:
+        """The negatives of a set under a quality rule.
+
+        A negative that fails gives way to the soft negative. Under `semray`, where there is none, the
+        nearest earlier iteration that passes stands in, and failing that the row has none. `authors` knows no
+        further resort, so a row without a soft negative has none there.
+        """
+        chosen = self.sets[name]
+        fails = (chosen.flags & FAILS[rule]) > 0  # (N,)
+        source = np.where(fails, np.where(self.soft.filled(), SOFT, NONE), SAN)
+        if rule == "semray":
+            source = np.where((source == NONE) & chosen.earlier.filled(), EARLIER, source)
+        source = np.where((source == SAN) & ~chosen.last.filled(), NONE, source)  # a blank teaches nothing
+        return Negatives(source.astype(np.uint8), {SAN: chosen.last, SOFT: self.soft, EARLIER: chosen.earlier})
