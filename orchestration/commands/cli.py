@@ -6,21 +6,35 @@ Exit codes: 0 done, 1 some runs failed, 2 the request was wrong.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
+HOMES = {  # the file of each word
+    "run": "run_study",
+    "search": "search",
+    "confirm": "search",
+    "plan": "look",
+    "status": "look",
+    "report": "look",
+    "why": "look",
+    "verify": "look",
+    "sync": "publish",
+    "export": "entries",
+    "set-aside": "entries",
+    "headroom": "headroom",
+    "doctor": "machine",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
     options = _parser().parse_args(arguments)
-    from orchestration.commands import search as search_commands
-    from orchestration.commands import study as commands
+    from orchestration.commands.terminal import DONE, SOME_FAILED, WRONG_REQUEST
     from orchestration.study.errors import StudyError
 
-    home = search_commands if options.command in ("search", "confirm") else commands
+    home = importlib.import_module(f"orchestration.commands.{HOMES[options.command]}")
     try:
         return getattr(home, options.command.replace("-", "_"))(options)
     except StudyError as error:

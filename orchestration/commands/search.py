@@ -7,8 +7,9 @@ from argparse import Namespace
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from orchestration.commands.cli import DONE, SOME_FAILED
-from orchestration.commands.study import carry_out, publish, report_folder, say, study_of
+from orchestration.commands.publish import publish, report_folder
+from orchestration.commands.run_study import carry_out
+from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, prepare
 

@@ -15,7 +15,8 @@ import pytest
 from corpora.concept.corpus import ConceptData, load
 from corpora.sources.wordnet_files import DEBIAN
 from corpora.store.errors import CorpusError
-from orchestration.commands.cli import WRONG_REQUEST, main
+from orchestration.commands.cli import main
+from orchestration.commands.terminal import WRONG_REQUEST
 from tests.tiny import tiny_backbone
 
 GOOD = """\

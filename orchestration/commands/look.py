@@ -1,0 +1,144 @@
+"""The commands that only look: plan, status, report, why and verify. They train nothing."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestration.commands.publish import report_folder
+from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import metrics_of, planned
+from orchestration.plan.plan import Plan
+from orchestration.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from orchestration.verdicts.findings import Findings
+
+
+def plan(options: Namespace) -> int:
+    """Show what a run would do and what its seeds can show."""
+    from orchestration.plan.reach import reachability
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    plan = planned(study, ledger)
+    if options.json:
+        reaches = reachability(plan, metrics_of(plan, ledger))
+        runs = [
+            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
+            for r in plan.runs
+        ]
+        print(
+            json.dumps(
+                {"study": study.name, "runs": runs, "claims": [asdict(reach) for reach in reaches]}, indent=1
+            )
+        )
+    else:
+        print(described(plan, ledger))
+    return DONE
+
+
+def status(options: Namespace) -> int:
+    """Which runs are done, failed or left."""
+    from orchestration.verdicts.growing import grown
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    plan = grown(planned(study, ledger), ledger)
+    failed = ledger.failed()
+    rows = [
+        {
+            "id": run.id,
+            "run": run.label,
+            "status": "done" if run in plan.done else "failed" if run.id in failed else "left",
+            "problem": failed[run.id].error if run.id in failed else "",
+        }
+        for run in plan.runs
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return DONE
+    for row in rows:
+        print(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip())
+    return DONE
+
+
+def report(options: Namespace) -> int:
+    """Print the verdicts from what the ledger holds, and write the report's files."""
+    from orchestration.report.forms import write
+    from orchestration.verdicts.distributions import with_distributions
+    from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.passport import write_passport
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    plan = grown(planned(study, ledger), ledger)
+    findings = find(study, plan.runs, ledger)
+    if not findings.with_status("finished"):
+        raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
+    show(options, findings)
+    findings = with_distributions(findings, ledger)
+    page = write(findings, report_folder(options, study, ledger))
+    say(f"report  {page}")
+    if options.passport:
+        write_passport(Path(options.passport), study, plan.runs, ledger, findings)
+        say(f"passport  {options.passport}")
+    return DONE
+
+
+def why(options: Namespace) -> int:
+    """The chain from a verdict to deltas, runs, items and files."""
+    from orchestration.report.forms import as_json
+    from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.why import chain
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
+    chosen = replace(findings, findings=tuple(f for f in findings.findings if f.verdict.claim == options.claim))
+    if not chosen.findings:
+        known = dict.fromkeys(comparison.claim for comparison in study.compare)
+        raise StudyError(
+            f"{study.path}: no claim {options.claim}\n  accepted: {', '.join(known) or 'none is declared'}"
+        )
+    print(json.dumps(as_json(chosen), indent=1) if options.json else chain(chosen))
+    return DONE
+
+
+def verify(options: Namespace) -> int:
+    """Recompute a passport's figures."""
+    from orchestration.verdicts.passport import verify as check
+
+    done = check(Path(options.passport))
+    if options.json:
+        print(json.dumps(asdict(done), default=str))
+    else:
+        for place, printed, again in done.differences:
+            print(f"differs  {place}: printed {printed}, recomputed {again}")
+        wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
+        print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
+    return SOME_FAILED if done.differences else DONE
+
+
+def described(plan: Plan, ledger: Ledger) -> str:
+    from orchestration.lanes.cluster import cores, named_address
+    from orchestration.plan.reach import reachability
+    from orchestration.plan.words import describe
+
+    resources = plan.study.resources
+    here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
+    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
+    return describe(plan, reachability(plan, metrics_of(plan, ledger)), ledger.failed(), lanes)
+
+
+def show(options: Namespace, findings: Findings) -> None:
+    """The verdicts on stdout, in the form asked for."""
+    from orchestration.report import forms
+
+    if options.json:
+        print(json.dumps(forms.as_json(findings), indent=1))
+    else:
+        form = getattr(options, "format", "table")
+        print({"table": forms.table, "markdown": forms.markdown, "latex": forms.latex}[form](findings))
