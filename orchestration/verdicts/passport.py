@@ -20,7 +20,6 @@ from orchestration.study.run import Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
-    from orchestration.reading.read_study import read_study
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
@@ -91,6 +90,7 @@ def _unpack(path: Path, folder: Path) -> str:
 
 def _check(name: str, folder: Path) -> Check:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.reading.read_study import read_study
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
 
