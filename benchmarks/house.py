@@ -2,9 +2,9 @@
 
 python benchmarks/house.py [--before COMMIT]
 
-A room is a file that is more than its package's `__init__.py`. An arrow is one file's import of another, at its top,
-in a function or for the type checker alone. A circle is a group of files each of which reaches the others by arrows.
-Floors are the files on the longest chain of arrows.
+A room is a file that is more than its package's `__init__.py`. An arrow is one file's import of another, at its
+top, in a function or for the type checker alone. A circle is a group of files each of which reaches the others by
+arrows. Floors are the files on the longest chain of arrows.
 """
 
 from __future__ import annotations
