@@ -1,0 +1,1 @@
+"""Words and their definitions: from dictionaries, split by word, to teach a sentence encoder the word."""

@@ -1,0 +1,127 @@
+"""Sentence pairs with their inference, for the Sentence-BERT arm: SNLI and MultiNLI, or a small set kept locally.
+
+The small ones are other data than Sentence-BERT was trained on: a study names them, and its report shows the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.defsent.records import LABELS, Inferences
+from corpora.store.cache import digest_of
+from corpora.store.errors import CorpusError
+from corpora.store.places import found, tab_separated
+from corpora.store.records import Texts
+
+NLI_SOURCES = ("none", "snli_mnli", "snli_devtest", "sick_e")
+HUB = ("stanfordnlp/snli", "nyu-mll/multi_nli")
+SNLI_PARTS = ("dev", "test")
+SICK_COLUMNS = ("sentence_A", "sentence_B", "entailment_judgment")
+
+
+def identity(source: str, path: str | None) -> dict[str, str]:
+    """What names the pairs of a source: digests of local files, or the revisions that the hub gives."""
+    if source == "none":
+        return {}
+    if source == "snli_mnli":
+        return dict(_revisions())
+    return {file.name: digest_of(file) for file in _files(source, path)}
+
+
+def read(source: str, path: str | None) -> Inferences | None:
+    """The pairs of a source, those without an agreed label left out. CorpusError when they are not to be had."""
+    if source == "none":
+        return None
+    rows: Iterable[tuple[str, str, str]]
+    if source == "snli_mnli":
+        rows = _from_hub()
+    elif source == "snli_devtest":
+        rows = _snli(_files(source, path))
+    else:
+        rows = _sick(_files(source, path)[0])
+    kept = [(premise, hypothesis, LABELS.index(label)) for premise, hypothesis, label in rows if label in LABELS]
+    if not kept:
+        raise CorpusError(f"corpora: data.nli = {source!r}: no pair has one of the labels {', '.join(LABELS)}")
+    premises, hypotheses, labels = zip(*kept, strict=True)
+    return Inferences(source, _texts(premises), _texts(hypotheses), np.array(labels, np.uint8))
+
+
+def _texts(values: Iterable[str]) -> Texts:
+    return Texts(pa.array(list(values), pa.large_string()))
+
+
+def _files(source: str, path: str | None) -> list[Path]:
+    if source == "sick_e":
+        names = ("SICK/SICK_train.txt", "senteval/SICK/SICK_train.txt", "SICK_train.txt")
+        return [
+            found(
+                "SICK",
+                names,
+                path=path,
+                holds="SICK/SICK_train.txt",
+                source="the SICK data set of Marelli et al. (2014)",
+            )
+        ]
+    folder = found(
+        "SNLI's dev and test",
+        ("snli", "SNLI"),
+        path=path,
+        holds="snli/s1.dev, s2.dev, labels.dev and the same of test",
+        source="https://nlp.stanford.edu/projects/snli",
+    )
+    files = [folder / f"{column}.{part}" for part in SNLI_PARTS for column in ("s1", "s2", "labels")]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise CorpusError(f"corpora: SNLI at {folder} lacks {', '.join(missing)}")
+    return files
+
+
+def _snli(files: list[Path]) -> Iterator[tuple[str, str, str]]:
+    """Three files a part, line by line side by side."""
+    for part in range(0, len(files), 3):
+        columns = [file.read_text(encoding="utf-8").splitlines() for file in files[part : part + 3]]
+        if len({len(column) for column in columns}) != 1:
+            counts = ", ".join(
+                f"{file.name} {len(column)}" for file, column in zip(files[part:], columns, strict=False)
+            )
+            raise CorpusError(f"corpora: SNLI at {files[part].parent}: files of different length: {counts}")
+        for premise, hypothesis, label in zip(*columns, strict=True):
+            yield premise.strip(), hypothesis.strip(), label.strip()
+
+
+def _sick(file: Path) -> Iterator[tuple[str, str, str]]:
+    for _, row in tab_separated(file, SICK_COLUMNS):
+        first, second, label = (row[column] for column in SICK_COLUMNS)
+        yield first, second, label.lower()
+
+
+def _revisions() -> Iterator[tuple[str, str]]:
+    import httpx
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    for repository in HUB:
+        try:
+            yield repository, str(HfApi().dataset_info(repository).sha)
+        except (OSError, httpx.HTTPError, OfflineModeIsEnabled) as error:
+            told = str(error).strip().splitlines()
+            raise CorpusError(
+                f"corpora: data.nli = 'snli_mnli': the hub's {repository} cannot be reached:"
+                f" {told[0] if told else type(error).__name__}\n"
+                "  accepted without the hub: snli_devtest or sick_e, which are other and smaller data"
+            ) from error
+
+
+def _from_hub() -> Iterator[tuple[str, str, str]]:
+    """The training parts of SNLI and MultiNLI, about a million pairs; a label of -1 was not agreed on."""
+    import datasets
+
+    for repository, revision in _revisions():
+        rows: Any = datasets.load_dataset(repository, split="train", revision=revision)
+        for row in rows.select_columns(["premise", "hypothesis", "label"]):
+            yield row["premise"], row["hypothesis"], LABELS[row["label"]] if row["label"] >= 0 else ""

@@ -1,0 +1,134 @@
+"""GCIDE, the Collaborative International Dictionary of English, as Debian packs it for dictd.
+
+    for entry in read(locate()): print(entry.head, entry.senses)
+
+An entry begins in column 0 with `Head \\Pron\\`; its body is indented, its senses are numbered, quotations are
+paragraphs of their own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.store.errors import CorpusError
+
+VARIABLE = "SEMRAY_GCIDE"
+FILE = "gcide.dict.dz"
+DEBIAN = Path("/usr/share/dictd")
+MENDING = (
+    "apt-get download dict-gcide && dpkg -x dict-gcide_*.deb gcide (installing it would start a server),\n"
+    f"    then: export {VARIABLE}=$PWD/gcide/usr/share/dictd"
+)
+_HEAD = re.compile(r"(?P<head>\S[^\\]*?) \\(?P<said>[^\\]*)\\")
+_BRACKET = re.compile(r"\[[^\[\]]*\]")
+_SENSE = re.compile(r"^ {1,6}\d+\.[ \n]", re.M)
+_REMARK = re.compile(r"^\s*(?:Syn|Note|Usage):", re.M)
+_BLANK = re.compile(r"\n[ \t]*\n")
+_SAID = r"""\([^()]*["`*][^()]*\)"""  # pronunciation that wrapped into the next line
+_MARK = (
+    r"\((?:[A-Z][^()]*|[a-z])\)|(?:pl|sing|n|a|adj|adv|v\. t|v\. i|v|prep|conj|interj|prop|imp|p\. p)\.(?=[ ,])"
+)
+_LABEL = re.compile(rf"(?:{_SAID}|{_MARK})[ ,:.]*")
+# What follows a definition: its author, the headword's other forms, a second sense under the same number.
+_AFTER = re.compile(r"""\s--\s?[A-Z]|\s--\s(?:n|a|v)\.\s|\s\(b\)\s|\s"[A-Z]""")
+_POS = re.compile(r"\b(?P<n>n)\.|\b(?P<v>v)\.|\b(?P<r>adv)\.|\b(?P<a>a(?:dj)?)\.")
+_PROPER = re.compile(r"\bprop(?:er)?\. ?(?:n|a|adj)\.")
+LEAST_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GcideEntry:
+    """A headword with its definitions. pos is n, v, a, r, or empty where the header names none.
+
+    head is in lower case unless the entry is marked as a proper noun: GCIDE begins every headword with a capital.
+    from_wordnet: the entry, or a part of it, was taken from WordNet.
+    """
+
+    head: str
+    pos: str
+    senses: tuple[str, ...]
+    from_wordnet: bool
+
+
+def locate(path: str | None = None) -> Path:
+    """gcide.dict.dz at `path` or in that folder, else at $SEMRAY_GCIDE, else where Debian puts it.
+
+    A place that was named is never passed over for another. CorpusError names the places and what mends it.
+    """
+    for named, origin in ((path, "data.gcide"), (os.environ.get(VARIABLE), f"${VARIABLE}")):
+        if named:
+            place = Path(named).expanduser()
+            place = place / FILE if place.is_dir() else place
+            if not place.is_file():
+                raise CorpusError(f"corpora: {origin} = {named!r} holds no {FILE}\n  to get it: {MENDING}")
+            return place
+    if not (DEBIAN / FILE).is_file():
+        raise CorpusError(
+            f"corpora: GCIDE not found; looked at\n    data.gcide: not set\n    ${VARIABLE}: not set\n"
+            f"    {DEBIAN / FILE}\n  to get it: {MENDING}"
+        )
+    return DEBIAN / FILE
+
+
+def read(place: Path) -> Iterator[GcideEntry]:
+    """Every entry that has a definition, in its order. CorpusError when the file is cut or changed."""
+    try:
+        with gzip.open(place, "rt", encoding="cp1252", errors="replace") as file:
+            text = file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorpusError(f"corpora: GCIDE at {place} cannot be read: {error}") from error
+    held: list[str] = []
+    for line in text.split("\n"):
+        if line[:1].strip() and held:
+            yield from _entry(held)
+            held = []
+        if held or _HEAD.match(line):
+            held.append(line)
+    if held:
+        yield from _entry(held)
+
+
+def _entry(lines: list[str]) -> Iterator[GcideEntry]:
+    """The entry of these lines, the first of which is its header; nothing when it defines nothing."""
+    match = _HEAD.match(lines[0])
+    if match is None:  # text in column 0 that is no entry
+        return
+    whole = "\n".join([lines[0][match.end() :], *lines[1:]])
+    from_wordnet = any("WordNet" in mark for mark in _BRACKET.findall(whole))
+    header, _, body = _without_brackets(whole).partition("\n")
+    body = re.sub(r"[{}]", "", body)
+    parts = _SENSE.split(body)
+    senses = (definition_of(part) for part in (parts[1:] or parts))
+    kept = tuple(dict.fromkeys(sense for sense in senses if len(sense.split()) >= LEAST_WORDS))
+    if kept:
+        head, pos = match["head"].strip(), _POS.search(header)
+        proper = _PROPER.search(header)
+        yield GcideEntry(
+            head if proper else head.lower(), (pos and pos.lastgroup) or "", kept, from_wordnet=from_wordnet
+        )
+
+
+def _without_brackets(text: str) -> str:
+    """Provenance, etymology, marks of use ([Obs.]) and pronunciation ([=a]), also one within another, left out."""
+    before = None
+    while before != text:
+        before, text = text, _BRACKET.sub("", text)
+    return text
+
+
+def definition_of(sense: str) -> str:
+    """The definition of a sense: its first paragraph, before a quotation, its author, a remark or a second sense.
+
+    Marks of a field or part of speech at its beginning are left out.
+    """
+    text = _BLANK.split(_REMARK.split(sense, maxsplit=1)[0].strip(), maxsplit=1)[0]
+    text = _AFTER.split(" ".join(text.split()), maxsplit=1)[0]
+    while label := _LABEL.match(text):
+        text = text[label.end() :]
+    return text.strip()
