@@ -11,7 +11,7 @@ import logging
 import re
 from pathlib import Path
 
-from corpora.cale.records import SimilarityPair
+from corpora.benchmarks.records import SimilarityPair
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated

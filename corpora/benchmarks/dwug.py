@@ -13,7 +13,7 @@ import math
 import unicodedata
 from pathlib import Path
 
-from corpora.cale.records import ChangeTarget
+from corpora.benchmarks.records import ChangeTarget
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated

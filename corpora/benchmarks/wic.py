@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from corpora.cale.records import WicPair
+from corpora.benchmarks.records import WicPair
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines

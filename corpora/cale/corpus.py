@@ -1,9 +1,9 @@
 """The cale family's corpus: what a study may ask for, its fingerprint, and loading it from the cache.
 
-    corpus = load(CaleData(cosimlex=("en",)))
+    corpus = load(CaleData())
     corpus.occurrences[corpus.pairs["train"].anchor[0]]
 
-SPCD is built once (well under a minute) and then mapped from the cache; the evaluation sets are read as they are.
+SPCD is built once (well under a minute) and then mapped from the cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from corpora.benchmarks import cosimlex, dwug, wic
 from corpora.cale import spcd_published
 from corpora.cale.build import from_published, from_semcor
 from corpora.cale.records import CATEGORIES, CaleCorpus, Occurrences, Pairs
@@ -38,15 +37,14 @@ class CaleData:
     """The `data:` block of a cale study. CorpusError names a field whose value is not accepted.
 
     semcor, wordnet: folder or archive; None looks where they are usually kept. spcd: the published pairs instead,
-    by hub name or folder; the rules of the build are then left unused. path: a folder to look in first for
-    dwug_<language>, cosimlex and wic.
+    by hub name or folder; the rules of the build are then left unused. path: a folder to look in first for the
+    sets that tasks are measured on (dwug_<language>, cosimlex, wic, …).
     seed: of splits and partners, never that of a training run. length_unit, min_len, max_len: length of a sentence
     in annotated words or in tokens. multi_sense: a word with several senses counts with its first, or is dropped.
     min_count: occurrences a lemma must have with one part of speech. val, test: share of lemmas, and of concepts,
     held out. partner_pool: val and test anchors may take partners from train (one_sided) or not (strict).
     train_pairs, val_pairs, test_pairs: a fixed sample of so many pairs; None for all. threshold_pairs: how many
     train pairs help choose the decision threshold; None for all.
-    lscd, cosimlex: languages to evaluate. wic: evaluate on WiC.
     """
 
     semcor: str | None = None
@@ -66,14 +64,11 @@ class CaleData:
     val_pairs: int | None = None
     test_pairs: int | None = None
     threshold_pairs: int | None = 20_000
-    lscd: tuple[str, ...] = ()
-    cosimlex: tuple[str, ...] = ()
-    wic: bool = False
 
     def __post_init__(self) -> None:
         for name, accepted in CHOICES.items():
             value = getattr(self, name)
-            if not set(value if isinstance(value, tuple) else (value,)) <= set(accepted):
+            if value not in accepted:
                 raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
         for name in ("min_len", "max_len", "min_count", *SIZES):
             value = getattr(self, name)
@@ -94,25 +89,33 @@ CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "length_unit": ("annotated", "tokens"),
         "multi_sense": ("first", "drop"),
         "partner_pool": ("one_sided", "strict"),
-        "lscd": dwug.LANGUAGES,
-        "cosimlex": cosimlex.LANGUAGES,
     }
 )
 
 
 def fingerprint(data: CaleData) -> str:
-    """Names the corpus: sha256 of what the sources hold, the settings and the builder's version.
+    """Names what is trained on: sha256 of what the sources hold, the settings and the builder's version.
 
     Reads the sources (about a second) and builds nothing. Where they lie does not matter, what they hold does.
     """
-    key, _ = _spcd(data)
-    return _fingerprint(data, key, _evaluation(data))
+    return key_of({"spcd": _spcd(data)[0], "train_pairs": data.train_pairs})
+
+
+def fingerprint_of_test(data: CaleData) -> str:
+    """Names the pairs to evaluate on, and those that choose the decision threshold."""
+    return key_of({"spcd": _spcd(data)[0], "sizes": {name: getattr(data, name) for name in SIZES}})
+
+
+def former_fingerprint(data: CaleData) -> str:
+    """The one name of all rows in ledgers of before scores had entries of their own, without sets of others."""
+    none = hashlib.sha256(repr({"lscd": {}, "cosimlex": {}, "wic": {}}).encode()).hexdigest()
+    sizes = {name: getattr(data, name) for name in SIZES}
+    return key_of({"spcd": _spcd(data)[0], "sizes": sizes, "evaluation": none})
 
 
 def load(data: CaleData) -> CaleCorpus:
     """The corpus, SPCD from the cache; built first when it is not there. CorpusError when a source is at fault."""
     key, build = _spcd(data)
-    evaluation = _evaluation(data)
     folder, _ = entry("cale", key, lambda folder: write_spcd(folder, build()))
     spcd = read_spcd(folder)
     pairs, wu_palmer = dict(spcd.pairs), spcd.wu_palmer
@@ -126,9 +129,8 @@ def load(data: CaleData) -> CaleCorpus:
         pairs=pairs,
         wu_palmer=wu_palmer,
         threshold=sample(spcd.occurrences, pairs["train"], data.threshold_pairs),
-        fingerprint=_fingerprint(data, key, evaluation),
+        fingerprint=key_of({"spcd": key, "train_pairs": data.train_pairs}),
         digests=spcd.digests,
-        **evaluation,
     )
 
 
@@ -158,18 +160,3 @@ def _spcd(data: CaleData) -> tuple[str, Callable[[], Spcd]]:
     semcor = semcor_files.locate(data.semcor)
     content |= {"semcor": semcor.digests(), "rules": rules_of(data)}
     return key_of(content), lambda: from_semcor(data, semcor, read_wordnet(wordnet))
-
-
-def _evaluation(data: CaleData) -> dict[str, Any]:
-    """The evaluation sets the study asks for, by their field of CaleCorpus."""
-    return {
-        "lscd": {language: dwug.read(language, path=data.path) for language in data.lscd},
-        "cosimlex": {language: cosimlex.read(language, path=data.path) for language in data.cosimlex},
-        "wic": wic.read(path=data.path) if data.wic else {},
-    }
-
-
-def _fingerprint(data: CaleData, key: str, evaluation: Mapping[str, Any]) -> str:
-    sizes = {name: getattr(data, name) for name in SIZES}
-    rows = hashlib.sha256(repr(evaluation).encode()).hexdigest()
-    return key_of({"spcd": key, "sizes": sizes, "evaluation": rows})

@@ -1,4 +1,4 @@
-"""Row types of the CALE corpus: word occurrences with their concepts, pairs of them, and the evaluation sets.
+"""Row types of the CALE corpus: word occurrences with their concepts, and pairs of them.
 
     corpus.occurrences[corpus.pairs["test"].anchor[0]]      # Occurrence("The Fulton County ...", 31, 35, "say")
 
@@ -9,7 +9,7 @@ a copy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -143,54 +143,18 @@ class Pairs:
         return Pairs(self.anchor[rows], self.partner[rows], self.category[rows])
 
 
-@dataclass(frozen=True)
-class ChangeTarget:
-    """A word whose use in two periods is compared; change is the graded gold score in [0, 1]."""
-
-    lemma: str
-    first: tuple[Occurrence, ...]
-    second: tuple[Occurrence, ...]
-    change: float
-
-
-@dataclass(frozen=True)
-class SimilarityPair:
-    """Two words that occur together in two contexts; each context holds (word 1, word 2). Gold sims in [0, 10]."""
-
-    word1: str
-    word2: str
-    context1: tuple[Occurrence, Occurrence]
-    context2: tuple[Occurrence, Occurrence]
-    sim1: float
-    sim2: float
-
-
-@dataclass(frozen=True)
-class WicPair:
-    """One word in two sentences; same: it carries the same sense in both."""
-
-    id: str
-    first: Occurrence
-    second: Occurrence
-    same: bool
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CaleCorpus:
     """Everything the cale family trains and is tested on.
 
     pairs: by split. wu_palmer (N_test,) float64: similarity of the concepts of each test pair. threshold (M,)
-    int64: rows of the train pairs that, with all val pairs, choose the decision threshold. lscd and cosimlex: by
-    language; wic: by split ("train", "dev", "test"); each is empty when the study does not ask for it.
-    fingerprint: names sources, settings and builder. digests: of occurrences and pairs, over their sorted lines.
+    int64: rows of the train pairs that, with all val pairs, choose the decision threshold. fingerprint: names what
+    is trained on: sources, settings and builder. digests: of occurrences and pairs, over their sorted lines.
     """
 
     occurrences: Occurrences
     pairs: Mapping[str, Pairs]
     wu_palmer: np.ndarray
     threshold: np.ndarray
-    lscd: Mapping[str, tuple[ChangeTarget, ...]] = field(default_factory=dict)
-    cosimlex: Mapping[str, tuple[SimilarityPair, ...]] = field(default_factory=dict)
-    wic: Mapping[str, tuple[WicPair, ...]] = field(default_factory=dict)
     fingerprint: str
     digests: Mapping[str, str]

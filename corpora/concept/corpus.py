@@ -17,7 +17,7 @@ from typing import Any, Literal
 from corpora.concept.build import build_concept
 from corpora.concept.tables import read_corpus, write_corpus
 from corpora.sources.wordnet import read
-from corpora.sources.wordnet_files import WordnetFiles, locate
+from corpora.sources.wordnet_files import locate
 from corpora.store.cache import entry, key_of
 from corpora.store.errors import CorpusError
 from corpora.store.records import ConceptCorpus
@@ -25,6 +25,7 @@ from corpora.store.records import ConceptCorpus
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
 LEXICONS = ("wordnet",)
+EVALUATED = ("test_concepts", "stress_concepts")  # fields that choose test rows alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,26 +81,31 @@ CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def fingerprint(data: ConceptData) -> str:
-    """Names the corpus: sha256 of the source files' digests, the settings and the builder's version.
+    """Names the rows to train on: sha256 of the source files' digests, the settings and the builder's version.
 
     Reads the sources (about 0.1 s) and builds nothing. Where the files lie does not matter, what they hold does.
     """
-    return _fingerprint(data, locate(data.wordnet))
+    return _named({name: value for name, value in _settings(data).items() if name not in EVALUATED}, data)
+
+
+def fingerprint_of_all(data: ConceptData) -> str:
+    """Names training rows and test rows together: the name of the built corpus in the cache."""
+    return _named(_settings(data), data)
 
 
 def load(data: ConceptData) -> ConceptCorpus:
     """The corpus, from the cache; built first when it is not there. CorpusError when the sources are at fault."""
-    files = locate(data.wordnet)
-    name = _fingerprint(data, files)
 
     def build(folder: Path) -> None:
-        write_corpus(folder, build_concept(data, read(files)))
+        write_corpus(folder, build_concept(data, read(locate(data.wordnet))))
 
-    folder, digests = entry("concept", name, build)
-    return read_corpus(folder, name, digests)
+    folder, digests = entry("concept", fingerprint_of_all(data), build)
+    return read_corpus(folder, fingerprint(data), digests)
 
 
-def _fingerprint(data: ConceptData, files: WordnetFiles) -> str:
-    settings: dict[str, Any] = {field.name: getattr(data, field.name) for field in fields(data)}
-    del settings["wordnet"]
-    return key_of({"builder": BUILDER, "sources": files.digests(), "settings": settings})
+def _settings(data: ConceptData) -> dict[str, Any]:
+    return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "wordnet"}
+
+
+def _named(settings: Mapping[str, Any], data: ConceptData) -> str:
+    return key_of({"builder": BUILDER, "sources": locate(data.wordnet).digests(), "settings": settings})

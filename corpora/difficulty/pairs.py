@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
 from corpora.difficulty.sources import raw_splits
@@ -142,10 +142,21 @@ def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:
 
 
 def fingerprint(data: PairData) -> str:
-    """sha256 over all that decides rows, vectors and targets of a data block, the encoder's weights apart.
+    """sha256 over all that decides training rows, vectors and targets, the encoder's weights apart.
 
     Raises CorpusError when a task or the file of scores is missing.
     """
+    rows = [{"task": name, "train": load_task(name, data).train.sha256()} for name in data.tasks]
+    return key_of({"tasks": rows, **_targets(data)})
+
+
+def former_fingerprint(data: PairData) -> str:
+    """The one name of training and test rows in ledgers of before scores had entries of their own."""
+    return key_of({"tasks": [load_task(name, data).fingerprint() for name in data.tasks], **_targets(data)})
+
+
+def _targets(data: PairData) -> dict[str, Any]:
+    """What decides vectors and targets: the judge and what it learned from, and how a sentence is encoded."""
     scores = None
     if data.scores_file is not None:
         path = Path(data.scores_file).expanduser()
@@ -155,5 +166,4 @@ def fingerprint(data: PairData) -> str:
     judge = [data.judge, data.judge_symmetric, scores]
     if data.judge == STANDIN:
         judge.append(standin_pairs(data).sha256())
-    tasks = [load_task(name, data).fingerprint() for name in data.tasks]
-    return key_of({"tasks": tasks, "judge": judge, "prompt": data.prompt, "max_length": data.max_length})
+    return {"judge": judge, "prompt": data.prompt, "max_length": data.max_length}

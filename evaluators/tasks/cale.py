@@ -3,23 +3,84 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from corpora.benchmarks import cosimlex, dwug
-from corpora.cale.records import POS, CaleCorpus, Pairs, WicPair
+from corpora.benchmarks import cosimlex, dwug, wic
+from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
+from corpora.cale.corpus import CaleData, fingerprint_of_test, load
+from corpora.cale.records import POS, CaleCorpus, Pairs
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics import concept_differentiation, concept_space, contextual_similarity, semantic_change
 from evaluators.metrics.concept_differentiation import PairItems, best_threshold, is_below
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines, cosine_distances
-from evaluators.tasks.task import Task
+from evaluators.tasks.task import Benchmark, Task, small
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
-CaleTask = Task[CaleCorpus, Occurrence]
+PairsTask = Task[CaleCorpus, Occurrence]
+OCCURRENCES = "occurrences"  # what the encoders of these tasks read
+
+
+def tasks(data: CaleData) -> dict[str, Task]:
+    """The family's tasks: on held-out pairs of this corpus, and on the sets of others that read occurrences."""
+    pairs = Benchmark(fingerprint=cache(lambda: fingerprint_of_test(data)), load=lambda: load(data))
+    return {task.name: task for task in (*pair_tasks(pairs), *occurrence_tasks(data.path))}
+
+
+def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
+    """What is measured on the pairs of a corpus; dev/... is what a search may choose by."""
+    return (
+        PairsTask(
+            name="spcd",
+            metrics=concept_differentiation.metric_names("spcd/test")
+            | concept_differentiation.distance_names("spcd")
+            | concept_differentiation.baseline_names("spcd/1l1c"),
+            headline="spcd/test/ba_all",
+            benchmark=benchmark,
+            texts=lambda corpus: _occurrences(
+                corpus, corpus.pairs["test"], corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
+            ),
+            score=_score_spcd,
+            source="CALE, table 1, appendix C and figure 1",
+            reads=OCCURRENCES,
+        ),
+        PairsTask(
+            name="dev/spcd",
+            metrics=concept_differentiation.metric_names("dev/spcd"),
+            headline="dev/spcd/ba_all",
+            benchmark=benchmark,
+            texts=lambda corpus: _occurrences(
+                corpus, corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
+            ),
+            score=_score_dev_spcd,
+            source="CALE, section 5.1, on the validation split; appendix B does not say by what it chose",
+            reads=OCCURRENCES,
+        ),
+        PairsTask(
+            name="space",
+            metrics=concept_space.METRICS,
+            headline="space/wup_all",
+            benchmark=benchmark,
+            texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
+            score=_score_space,
+            source="CALE, section 6, table 5",
+            reads=OCCURRENCES,
+        ),
+    )
+
+
+def occurrence_tasks(path: str | None) -> tuple[Task, ...]:
+    """What is measured on published sets of words in context. path: a folder to look in first."""
+    return (
+        *(_change(language, path) for language in dwug.LANGUAGES),
+        *(_similarity(language, path) for language in cosimlex.LANGUAGES),
+        _wic(path),
+    )
 
 
 def _threshold(corpus: CaleCorpus, encode: Encode) -> float:
@@ -113,32 +174,30 @@ def _noun_or_verb(corpus: CaleCorpus, rows: np.ndarray) -> np.ndarray:
     return np.isin(corpus.occurrences.pos[rows], (POS.index("n"), POS.index("v")))
 
 
-def _change(language: str) -> CaleTask:
+def _change(language: str, path: str | None) -> Task[tuple[ChangeTarget, ...], Occurrence]:
     name = f"lscd/{language}"
 
-    def score(corpus: CaleCorpus, encode: Encode) -> list[Score]:
-        targets = corpus.lscd[language]
+    def score(targets: Sequence[ChangeTarget], encode: Encode) -> list[Score]:
         uses = [(encode(target.first), encode(target.second)) for target in targets]
         gold = np.array([target.change for target in targets])
         return semantic_change.change_scores(name, [target.lemma for target in targets], uses, gold)
 
-    return CaleTask(
+    return Task(
         name=name,
         metrics=semantic_change.metric_names(name),
         headline=f"{name}/apd_spearman",
-        texts=lambda corpus: [
-            use for target in corpus.lscd.get(language, ()) for use in (*target.first, *target.second)
-        ],
+        benchmark=small(lambda: dwug.read(language, path=path)),
+        texts=lambda targets: [use for target in targets for use in (*target.first, *target.second)],
         score=score,
         source="CALE, tables 2 and 10; DWUG",
+        reads=OCCURRENCES,
     )
 
 
-def _similarity(language: str) -> CaleTask:
+def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, ...], Occurrence]:
     name = f"cosimlex/{language}"
 
-    def score(corpus: CaleCorpus, encode: Encode) -> list[Score]:
-        pairs = corpus.cosimlex[language]
+    def score(pairs: Sequence[SimilarityPair], encode: Encode) -> list[Score]:
         contexts = [context for pair in pairs for context in (pair.context1, pair.context2)]
         sides = [encode([context[side] for context in contexts]) for side in (0, 1)]
         return contextual_similarity.context_scores(
@@ -148,22 +207,36 @@ def _similarity(language: str) -> CaleTask:
             aligned_cosines(*sides).reshape(-1, 2),
         )
 
-    return CaleTask(
+    return Task(
         name=name,
         metrics=contextual_similarity.metric_names(name),
         headline=f"{name}/st1_pearson",
-        texts=lambda corpus: [
-            word
-            for pair in corpus.cosimlex.get(language, ())
-            for context in (pair.context1, pair.context2)
-            for word in context
+        benchmark=small(lambda: cosimlex.read(language, path=path)),
+        texts=lambda pairs: [
+            word for pair in pairs for context in (pair.context1, pair.context2) for word in context
         ],
         score=score,
         source="CALE, table 4; CoSimLex",
+        reads=OCCURRENCES,
     )
 
 
-def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence]:
+    return Task(
+        name="wic",
+        metrics={"wic/accuracy": True},
+        headline="wic/accuracy",
+        benchmark=small(lambda: wic.read(path=path)),
+        texts=lambda splits: [
+            side for pairs in splits.values() for pair in pairs for side in (pair.first, pair.second)
+        ],
+        score=_score_wic,
+        source="Pilehvar and Camacho-Collados 2019",
+        reads=OCCURRENCES,
+    )
+
+
+def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[Score]:
     """Accuracy on test of the threshold that fits train and dev best."""
 
     def distances(pairs: Sequence[WicPair]) -> np.ndarray:
@@ -174,7 +247,7 @@ def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
     def same(pairs: Sequence[WicPair]) -> np.ndarray:
         return np.array([pair.same for pair in pairs])
 
-    known, test = (*corpus.wic["train"], *corpus.wic["dev"]), corpus.wic["test"]
+    known, test = (*splits["train"], *splits["dev"]), splits["test"]
     threshold = best_threshold(distances(known), same(known))
     right = is_below(distances(test), threshold) == same(test)
     ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
@@ -182,54 +255,3 @@ def _score_wic(corpus: CaleCorpus, encode: Encode) -> list[Score]:
         score_of_items("wic/accuracy", "mean", ids, words, right),
         Score(metric="wic/threshold", value=threshold),
     ]
-
-
-SPCD = CaleTask(
-    name="spcd",
-    metrics=concept_differentiation.metric_names("spcd/test")
-    | concept_differentiation.distance_names("spcd")
-    | concept_differentiation.baseline_names("spcd/1l1c"),
-    headline="spcd/test/ba_all",
-    texts=lambda corpus: _occurrences(
-        corpus, corpus.pairs["test"], corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
-    ),
-    score=_score_spcd,
-    source="CALE, table 1, appendix C and figure 1",
-)
-DEV_SPCD = CaleTask(
-    name="dev/spcd",
-    metrics=concept_differentiation.metric_names("dev/spcd"),
-    headline="dev/spcd/ba_all",
-    texts=lambda corpus: _occurrences(corpus, corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)),
-    score=_score_dev_spcd,
-    source="CALE, section 5.1, on the validation split; appendix B does not say by what it chose",
-)
-SPACE = CaleTask(
-    name="space",
-    metrics=concept_space.METRICS,
-    headline="space/wup_all",
-    texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
-    score=_score_space,
-    source="CALE, section 6, table 5",
-)
-WIC = CaleTask(
-    name="wic",
-    metrics={"wic/accuracy": True},
-    headline="wic/accuracy",
-    texts=lambda corpus: [
-        side for pairs in corpus.wic.values() for pair in pairs for side in (pair.first, pair.second)
-    ],
-    score=_score_wic,
-    source="Pilehvar and Camacho-Collados 2019",
-)
-TASKS = {
-    task.name: task
-    for task in (
-        SPCD,
-        DEV_SPCD,
-        SPACE,
-        *map(_change, dwug.LANGUAGES),
-        *map(_similarity, cosimlex.LANGUAGES),
-        WIC,
-    )
-}

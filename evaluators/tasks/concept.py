@@ -2,77 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
-from corpora.store.records import ConceptCorpus, EvalSplit, reverse_gold
+from corpora.concept.corpus import ConceptData, fingerprint, load
+from corpora.store.cache import key_of
+from corpora.store.records import EvalSplit, reverse_gold
 from evaluators.metrics import geometry, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
-from evaluators.tasks.task import Task
+from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
-ConceptTask = Task[ConceptCorpus, str]
+SplitTask = Task[EvalSplit, str]
+# Which field of `data:` cuts a split short, for its rankings and for its stress rows.
+RANKED = {"id": ("test_concepts",), "dev": (), "hh": ()}
+STRESSED = {"id": ("test_concepts", "stress_concepts"), "dev": ("stress_concepts",), "hh": ("stress_concepts",)}
 
 
-def _t2d(name: str, split: str) -> ConceptTask:
+def tasks(data: ConceptData) -> dict[str, SplitTask]:
+    """The family's tasks on the held-out concepts of this corpus; dev/... is what a search may choose by."""
+    corpus, training = cache(lambda: load(data)), cache(lambda: fingerprint(data))
+
+    def held_out(split: str, fields: Sequence[str]) -> Benchmark[EvalSplit]:
+        sizes = {field: getattr(data, field) for field in fields}
+        return Benchmark(
+            fingerprint=lambda: key_of({"corpus": training(), "split": split, **sizes}),
+            load=lambda: corpus().splits[split],
+        )
+
+    return tasks_on(
+        ranked={split: held_out(split, fields) for split, fields in RANKED.items()},
+        stressed={split: held_out(split, fields) for split, fields in STRESSED.items()},
+    )
+
+
+def tasks_on(
+    ranked: Mapping[str, Benchmark[EvalSplit]], stressed: Mapping[str, Benchmark[EvalSplit]]
+) -> dict[str, SplitTask]:
+    """The same tasks on splits of one's own: "id", "dev" and "hh", for the rankings and for the stress rows."""
+    every = (
+        *(_t2d(name, ranked[split]) for name, split in (("t2d", "id"), ("hh/t2d", "hh"), ("dev/t2d", "dev"))),
+        *(_d2t(name, ranked[split]) for name, split in (("d2t", "id"), ("hh/d2t", "hh"), ("dev/d2t", "dev"))),
+        *(_pair_auc(name, stressed[split]) for name, split in (("pair_auc", "id"), ("dev/pair_auc", "dev"))),
+        _stress(stressed["id"]),
+        _geometry(ranked["id"]),
+    )
+    return {task.name: task for task in every}
+
+
+def _t2d(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which definition belongs to this term? Queries are the split's terms, the pool all its definitions."""
 
-    def score(corpus: ConceptCorpus, encode: Encode) -> list[Score]:
-        part = corpus.splits[split]
+    def score(part: EvalSplit, encode: Encode) -> list[Score]:
         places = retrieval.cosine_ranks(encode(part.terms), encode(part.definitions), part.gold)
         owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
         return retrieval.ranking_scores(name, places, part.terms, owners)
 
-    return _ranking_task(name, split, score)
+    return _ranking_task(name, benchmark, score)
 
 
-def _d2t(name: str, split: str) -> ConceptTask:
+def _d2t(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which term does this definition define? Queries are the split's definitions, the pool all its terms."""
 
-    def score(corpus: ConceptCorpus, encode: Encode) -> list[Score]:
-        part = corpus.splits[split]
+    def score(part: EvalSplit, encode: Encode) -> list[Score]:
         places = retrieval.cosine_ranks(encode(part.definitions), encode(part.terms), reverse_gold(part))
         concepts = [concepts[0] for concepts in part.concept_of_definition]
         return retrieval.ranking_scores(name, places, concepts, concepts)
 
-    return _ranking_task(name, split, score)
+    return _ranking_task(name, benchmark, score)
 
 
-def _ranking_task(name: str, split: str, score: Callable[[ConceptCorpus, Encode], list[Score]]) -> ConceptTask:
-    return ConceptTask(
+def _ranking_task(
+    name: str, benchmark: Benchmark[EvalSplit], score: Callable[[EvalSplit, Encode], list[Score]]
+) -> SplitTask:
+    return SplitTask(
         name=name,
         metrics=dict.fromkeys(retrieval.metric_names(name), True),
         headline=f"{name}/recall@10",
-        texts=lambda corpus: (*corpus.splits[split].terms, *corpus.splits[split].definitions),
+        benchmark=benchmark,
+        texts=_ranked_texts,
         score=score,
         source="Concept, section 4.5 and table 3",
     )
 
 
-def _pair_auc(name: str, split: str) -> ConceptTask:
-    def score(corpus: ConceptCorpus, encode: Encode) -> list[Score]:
-        part = corpus.splits[split]
-        return [stress.pair_auc(name, part, *_stress_cosines(part, encode))]
-
-    return ConceptTask(
+def _pair_auc(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
+    return SplitTask(
         name=name,
         metrics={name: True},
         headline=name,
-        texts=lambda corpus: _stress_texts(corpus.splits[split]),
-        score=score,
+        benchmark=benchmark,
+        texts=_stress_texts,
+        score=lambda part, encode: [stress.pair_auc(name, part, *_stress_cosines(part, encode))],
         source="Concept, table 4 (pair ROC-AUC)",
     )
 
 
-def _score_stress(corpus: ConceptCorpus, encode: Encode) -> list[Score]:
-    part = corpus.splits["id"]
-    return stress.stress_scores(part, *_stress_cosines(part, encode))
+def _stress(benchmark: Benchmark[EvalSplit]) -> SplitTask:
+    return SplitTask(
+        name="stress",
+        metrics=dict.fromkeys(stress.metric_names(), True),
+        headline="stress/negate/auc",
+        benchmark=benchmark,
+        texts=_stress_texts,
+        score=lambda part, encode: stress.stress_scores(part, *_stress_cosines(part, encode)),
+        source="Concept, appendix G",
+    )
 
 
-def _score_geometry(corpus: ConceptCorpus, encode: Encode) -> list[Score]:
-    return geometry.geometry_scores(encode(_distinct_texts(corpus.splits["id"])))
+def _geometry(benchmark: Benchmark[EvalSplit]) -> SplitTask:
+    return SplitTask(
+        name="geometry",
+        metrics=geometry.METRICS,
+        headline="geometry/anisotropy",
+        benchmark=benchmark,
+        texts=_ranked_texts,
+        score=lambda part, encode: geometry.geometry_scores(encode(_ranked_texts(part))),
+        source="Concept, appendix H",
+    )
 
 
 def _stress_cosines(part: EvalSplit, encode: Encode) -> tuple[np.ndarray, np.ndarray]:
@@ -86,39 +136,6 @@ def _stress_texts(part: EvalSplit) -> list[str]:
     return [text for row in part.stress for text in (row.term, row.definition, row.negative)]
 
 
-def _distinct_texts(part: EvalSplit) -> list[str]:
+def _ranked_texts(part: EvalSplit) -> list[str]:
     """The split's terms and definitions, each text once."""
     return list(dict.fromkeys((*part.terms, *part.definitions)))
-
-
-STRESS = ConceptTask(
-    name="stress",
-    metrics=dict.fromkeys(stress.metric_names(), True),
-    headline="stress/negate/auc",
-    texts=lambda corpus: _stress_texts(corpus.splits["id"]),
-    score=_score_stress,
-    source="Concept, appendix G",
-)
-GEOMETRY = ConceptTask(
-    name="geometry",
-    metrics=geometry.METRICS,
-    headline="geometry/anisotropy",
-    texts=lambda corpus: _distinct_texts(corpus.splits["id"]),
-    score=_score_geometry,
-    source="Concept, appendix H",
-)
-TASKS = {
-    task.name: task
-    for task in (
-        _t2d("t2d", "id"),
-        _d2t("d2t", "id"),
-        _t2d("hh/t2d", "hh"),
-        _d2t("hh/d2t", "hh"),
-        _t2d("dev/t2d", "dev"),
-        _d2t("dev/d2t", "dev"),
-        _pair_auc("pair_auc", "id"),
-        _pair_auc("dev/pair_auc", "dev"),
-        STRESS,
-        GEOMETRY,
-    )
-}

@@ -1,4 +1,8 @@
-"""How well scores of sentence pairs follow gold, and how often a query finds its own partner."""
+"""What is measured of scores of sentence pairs: how well they follow gold, how often a query finds its partner.
+
+A reader of these tasks predicts: data sets by name -> for each what a model says of its pairs, and what its
+control says, or None.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,25 @@ from typing import Protocol
 
 import numpy as np
 
+from corpora.difficulty.pairs import PairData, for_selection, load_task
 from corpora.difficulty.rows import PairTask
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items, spearman
 from evaluators.metrics.retrieval import cosine_ranks
 from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Benchmark, Task
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
 BLOCK = 1 << 16  # candidate pairs scored at once
 ROUNDING = 1e-5  # float32 scores may leave their bound by this much
 
-_CORRELATIONS = ("spearman", "pearson")
-TASKS = {
-    "similarity": _CORRELATIONS,
+FIGURES = {
+    "similarity": ("spearman", "pearson"),
     "retrieval": ("recall@1", "mrr", "recall@1_restricted", "mrr_restricted"),
     "isolation": ("isolated_gain",),
-    "dev/similarity": (*_CORRELATIONS, "isolated_gain"),
-}  # what `evaluate:` may name; dev/ is measured on a part of the training pairs, for choosing settings
-ISOLATING = tuple(task for task, figures in TASKS.items() if "isolated_gain" in figures)
+    "dev/similarity": ("spearman", "pearson", "isolated_gain"),
+}  # dev/ is measured on a part of the training pairs, for choosing settings; the first figure decides
+ISOLATING = tuple(name for name, figures in FIGURES.items() if "isolated_gain" in figures)
+PREDICTIONS = "predictions"  # what the models of these tasks give
 
 ScorePairs = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -54,49 +60,95 @@ class Predicted(Protocol):
     def diagnostics(self) -> Mapping[str, float]: ...
 
 
-def metric_names(data_sets: Sequence[str], tasks: Sequence[str]) -> dict[str, bool]:
-    """Every metric these tasks yield on these data sets; larger is better in all of them."""
-    return {
-        _metric(data_set, task, figure): True for data_set in data_sets for task in tasks for figure in TASKS[task]
-    }
+Said = tuple[Predicted, Predicted | None]  # by a model, and by its control
 
 
-def headlines(data_sets: Sequence[str], tasks: Sequence[str]) -> tuple[str, ...]:
-    """The metric that decides each task on each data set: the first that `TASKS` lists."""
-    return tuple(_metric(data_set, task, TASKS[task][0]) for data_set in data_sets for task in tasks)
+def tasks(data: PairData) -> dict[str, Task[PairTask, str]]:
+    """The family's tasks: every kind on every data set of the study."""
+    every = (_task(kind, pair_set, data) for kind in FIGURES for pair_set in data.tasks)
+    return {task.name: task for task in every}
 
 
-def _metric(data_set: str, task: str, figure: str) -> str:
-    return f"{'dev/' if task.startswith('dev/') else ''}{data_set}/{figure}"
+def _task(kind: str, pair_set: str, data: PairData) -> Task[PairTask, str]:
+    dev = kind.startswith("dev/")
+    metrics = [f"{'dev/' * dev}{pair_set}/{figure}" for figure in FIGURES[kind]]
+
+    def load() -> PairTask:
+        whole = load_task(pair_set, data)
+        return for_selection(whole) if dev else whole
+
+    def score(rows: PairTask, predict: Callable[[Sequence[str]], Sequence[Said]]) -> list[Score]:
+        return SCORES[kind](rows, *predict([rows.name])[0])
+
+    return Task(
+        name=f"{kind}/{pair_set}",
+        metrics=dict.fromkeys(metrics, True),
+        headline=metrics[0],
+        benchmark=Benchmark(fingerprint=lambda: load().evaluation.sha256(), load=load),
+        texts=lambda rows: [rows.name],
+        score=score,
+        source="Difficulty (Hwang 2026), sections 4 and 5",
+        reads=PREDICTIONS,
+    )
 
 
-def pair_metrics(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
-    """Spearman and Pearson over the pairs; Recall@1 and MRR over the queries, all and truly matching ones.
-
-    Metrics are named `{task}/spearman`, ... The restricted ones keep the candidates and ask only queries whose
-    pair is a paraphrase (gold 1) or, where gold is graded, at least 0.8. With a control, which lacks only the
-    difficulty signal, `{task}/isolated_gain` is how far Spearman lies above the better of control and frozen
-    cosine: a search that maximises Spearman itself is paid for a smaller gamma. `{task}/diag/...` have no items.
-    """
+def similarity_scores(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
+    """`{task}/spearman` and `/pearson` over the pairs; what a model says of itself as `/diag/...`, without
+    items."""
     pairs = task.evaluation
     groups = pairs.groups()
-    scores = [
-        score_of_items(f"{task.name}/spearman", "spearman", pairs.ids, groups, predicted.scores, pairs.gold),
-        score_of_items(f"{task.name}/pearson", "pearson", pairs.ids, groups, predicted.scores, pairs.gold),
-    ]
-    if control is not None:
-        worth = [spearman(pairs.gold, said) for said in (predicted.scores, control.scores, predicted.frozen)]
-        scores.append(Score(metric=f"{task.name}/isolated_gain", value=worth[0] - max(worth[1:])))
-    ranks = partner_ranks(task, predicted)
-    if ranks is not None:
-        scores += _retrieval(task, "", ranks, np.arange(len(ranks)), groups)
-        matching = np.flatnonzero(pairs.gold >= (RELEVANT if task.graded else 1.0))
-        if len(matching):
-            scores += _retrieval(task, "_restricted", ranks, matching, groups)
     diagnostics = dict(predicted.diagnostics)
     if predicted.train_scores is not None:
         diagnostics["train_spearman"] = spearman(task.train.gold, predicted.train_scores)
-    return scores + [Score(metric=f"{task.name}/diag/{name}", value=value) for name, value in diagnostics.items()]
+    return [
+        score_of_items(f"{task.name}/spearman", "spearman", pairs.ids, groups, predicted.scores, pairs.gold),
+        score_of_items(f"{task.name}/pearson", "pearson", pairs.ids, groups, predicted.scores, pairs.gold),
+        *(Score(metric=f"{task.name}/diag/{name}", value=value) for name, value in diagnostics.items()),
+    ]
+
+
+def isolation_scores(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
+    """How far Spearman lies above the better of control and frozen cosine; nothing without a control.
+
+    The control lacks only the difficulty signal: a search that maximised Spearman itself would be paid for a
+    smaller gamma.
+    """
+    if control is None:
+        return []
+    gold = task.evaluation.gold
+    worth = [spearman(gold, said) for said in (predicted.scores, control.scores, predicted.frozen)]
+    return [Score(metric=f"{task.name}/isolated_gain", value=worth[0] - max(worth[1:]))]
+
+
+def retrieval_scores(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
+    """Recall@1 and MRR over the queries, all and truly matching ones; nothing of a model that cannot rank.
+
+    The restricted ones keep the candidates and ask only queries whose pair is a paraphrase (gold 1) or, where gold
+    is graded, at least 0.8.
+    """
+    ranks = partner_ranks(task, predicted)
+    if ranks is None:
+        return []
+    pairs = task.evaluation
+    groups = pairs.groups()
+    matching = np.flatnonzero(pairs.gold >= (RELEVANT if task.graded else 1.0))
+    return [
+        *_retrieval(task, "", ranks, np.arange(len(ranks)), groups),
+        *(_retrieval(task, "_restricted", ranks, matching, groups) if len(matching) else ()),
+    ]
+
+
+def dev_scores(task: PairTask, predicted: Predicted, control: Predicted | None = None) -> list[Score]:
+    """What a search may choose by."""
+    return [*similarity_scores(task, predicted), *isolation_scores(task, predicted, control)]
+
+
+SCORES = {
+    "similarity": similarity_scores,
+    "retrieval": retrieval_scores,
+    "isolation": isolation_scores,
+    "dev/similarity": dev_scores,
+}
 
 
 def partner_ranks(task: PairTask, predicted: Predicted) -> np.ndarray | None:

@@ -1,88 +1,146 @@
-"""What is measured: tasks as data, and `evaluate`, which encodes every text once and scores them all.
+"""What is measured: tasks as data, and `evaluate`, which encodes every text once and scores task after task.
 
-A family keeps its tasks in a table of its own (`concept_tasks`, `cale_tasks`). A task whose data or scoring
-changes gets a new name.
+A task owns its benchmark: the rows it is measured on and their fingerprint. Tables of tasks are functions that
+return {name: task}: one for each family (`concept.tasks(data)`) and for each benchmark of the field. A task whose
+rows or scoring change gets a new name, or a higher version.
 
-    scores = evaluate(TASKS, ["t2d", "stress"], corpus, encoder.encode)
+    for task, scores in evaluate([table["t2d"], table["stress"]], {"texts": encoder.encode}): ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import cache, partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from evaluators.metrics.scores import Score
 
-Corpus = TypeVar("Corpus")
-Text = TypeVar("Text", bound=Hashable)  # what the encoder encodes: a string, or a word in its sentence
+Data = TypeVar("Data")
+Text = TypeVar("Text", bound=Hashable)  # what is encoded: a string, or a word in its sentence
+
+Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answers of another kind
+Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(Generic[Corpus, Text]):
+class Benchmark(Generic[Data]):
+    """What a task is measured on.
+
+    fingerprint: names its rows, cheaply: it may read sources but builds nothing. load: the rows themselves. Both
+    raise CorpusError, naming every place looked at, when a source is not at hand.
+    """
+
+    fingerprint: Callable[[], str]
+    load: Callable[[], Data]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Generic[Data, Text]):
     """metrics: what `score` can yield, True where larger is better. headline: the one that decides.
 
     A threshold is no metric: `score` may yield figures that are neither better nor worse, to be recorded alone.
-    texts(corpus): everything `score` will want encoded. score(corpus, encode): the figures with their items, where
-    encode takes N of those texts to (N, D) float32.
+    texts(data): everything `score` will want encoded. score(data, encode): the figures with their items, where
+    encode takes N of those texts to (N, D) float32. reads: what those texts are; an encoder says what it reads.
+    version is raised when the same rows would be scored otherwise.
     """
 
     name: str
     metrics: Mapping[str, bool]
     headline: str
-    texts: Callable[[Corpus], Iterable[Text]]
-    score: Callable[[Corpus, Callable[[Sequence[Text]], np.ndarray]], list[Score]]
+    benchmark: Benchmark[Data]
+    texts: Callable[[Data], Iterable[Text]]
+    score: Callable[[Data, Callable[[Sequence[Text]], Any]], list[Score]]
     source: str
+    reads: str = "texts"
+    version: int = 1
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that name what is measured and how: the task, its version and its rows."""
+        content = json.dumps([self.name, self.version, self.benchmark.fingerprint()])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-Table = Mapping[str, Task[Corpus, Text]]
+Tasks = Mapping[str, Task[Any, Any]]
 
 
-def metric_names(table: Table[Corpus, Text], names: Sequence[str]) -> dict[str, bool]:
+def small(read: Callable[[], Data]) -> Benchmark[Data]:
+    """A benchmark of a few files that are read whole, once, and named by the rows they hold."""
+    rows = cache(read)
+    return Benchmark(fingerprint=lambda: hashlib.sha256(repr(rows()).encode()).hexdigest(), load=rows)
+
+
+def is_dev(name: str) -> bool:
+    """Whether a task is measured on development data, which a search may choose by."""
+    return name.startswith("dev/")
+
+
+def metric_names(tasks: Iterable[Task[Any, Any]]) -> dict[str, bool]:
     """Every metric these tasks can yield, True where larger is better.
 
-    What the corpus has no items for (a kind of negative, say) yields no figure. ValueError for an unknown task.
+    What a benchmark has no items for (a kind of negative, say) yields no figure.
     """
-    return {metric: larger for task in _named(table, names) for metric, larger in task.metrics.items()}
+    return {metric: larger for task in tasks for metric, larger in task.metrics.items()}
 
 
-def headlines(table: Table[Corpus, Text], names: Sequence[str]) -> tuple[str, ...]:
-    """The metric that decides each of these tasks. ValueError for an unknown task."""
-    return tuple(task.headline for task in _named(table, names))
-
-
-def evaluate(
-    table: Table[Corpus, Text],
-    names: Sequence[str],
-    corpus: Corpus,
-    encode: Callable[[Sequence[Text]], np.ndarray],
-) -> list[Score]:
-    """The scores of these tasks, every distinct text encoded once, in one call.
-
-    ValueError for an unknown task, and, naming task and text, when the encoding of a text is not usable.
-    """
-    tasks = _named(table, names)
-    wanted = {task.name: tuple(task.texts(corpus)) for task in tasks}
-    row_of = {text: row for row, text in enumerate(dict.fromkeys(t for texts in wanted.values() for t in texts))}
-    vectors = np.asarray(encode(list(row_of)), np.float32)  # (N, D)
-    _check_vectors(vectors, row_of, wanted)
-
-    def look_up(texts: Sequence[Text]) -> np.ndarray:
-        return vectors[[row_of[text] for text in texts]]
-
-    return [score for task in tasks for score in task.score(corpus, look_up)]
-
-
-def _named(table: Table[Corpus, Text], names: Sequence[str]) -> list[Task[Corpus, Text]]:
+def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
+    """The tasks of these names, each once. ValueError for an unknown one."""
     unknown = [name for name in names if name not in table]
     if unknown:
         raise ValueError(f"no task {unknown[0]!r}; accepted: {', '.join(table)}")
     return [table[name] for name in dict.fromkeys(names)]
 
 
-def _check_vectors(vectors: np.ndarray, row_of: Mapping[Text, int], wanted: Mapping[str, Sequence[Text]]) -> None:
+def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tuple[Task[Any, Any], list[Score]]]:
+    """Each task with its scores, every distinct text of all tasks encoded once, in one call for each kind of text.
+
+    ValueError, naming task and text, when the encoding of a text is not usable, and for a task that reads what the
+    encoder does not.
+    """
+    unread = [task for task in tasks if task.reads not in readers]
+    if unread:
+        raise ValueError(
+            f"evaluate: {unread[0].name} reads {unread[0].reads}\n"
+            f"  accepted: tasks that read {' or '.join(readers)}, as this encoder does"
+        )
+    loaded = {id(task.benchmark): task.benchmark.load() for task in _of_distinct_benchmarks(tasks)}
+    data = {task.name: loaded[id(task.benchmark)] for task in tasks}
+    encoded = {
+        kind: _encoded([task for task in tasks if task.reads == kind], data, readers[kind])
+        for kind in dict.fromkeys(task.reads for task in tasks)
+    }
+    for task in tasks:
+        yield task, task.score(data[task.name], encoded[task.reads])
+
+
+def _of_distinct_benchmarks(tasks: Sequence[Task[Any, Any]]) -> Iterable[Task[Any, Any]]:
+    return {id(task.benchmark): task for task in tasks}.values()
+
+
+def _encoded(tasks: Sequence[Task[Any, Any]], data: Mapping[str, Any], encode: Encode) -> Encode:
+    """Look-up of the vectors of all texts of these tasks."""
+    wanted = {task.name: tuple(task.texts(data[task.name])) for task in tasks}
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(t for texts in wanted.values() for t in texts))}
+    answers = encode(list(row_of))
+    if isinstance(answers, np.ndarray):
+        answers = answers.astype(np.float32, copy=False)  # (N, D)
+        _check_vectors(answers, row_of, wanted)
+    return partial(_look_up, answers, row_of)
+
+
+def _look_up(answers: Any, row_of: Mapping[Hashable, int], texts: Sequence[Hashable]) -> Any:
+    rows = [row_of[text] for text in texts]
+    return answers[rows] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]
+
+
+def _check_vectors(
+    vectors: np.ndarray, row_of: Mapping[Hashable, int], wanted: Mapping[str, Sequence[Hashable]]
+) -> None:
     """ValueError unless there is one finite row with a direction for each text."""
     if vectors.ndim != 2 or len(vectors) != len(row_of):
         raise ValueError(
