@@ -20,54 +20,51 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, World
 
 
-def fit(
-    settings: Settings, backbone: Path, corpus: CaleCorpus, seed: int, world: World
-) -> tuple[OccurrenceEncoder | LemmaPoints, list[Progress]]:
-    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
-
-    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
-    """
-    from trainers.cale.batches import batches, steps_of
+def read(settings: Settings, folder: Path, world: World) -> OccurrenceEncoder | LemmaPoints:
+    """The encoder of these settings, untrained, from a backbone's folder or from one that an encoder saved."""
     from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
-    from trainers.engine import loop
-    from trainers.engine.optimisation import parameter_groups
 
     if settings.readout == "lemma":
-        return LemmaPoints(), []
-    loop.reset_process(seed, world)
+        return LemmaPoints()
     occurrences = OccurrenceEncoder.load(
-        backbone,
+        folder,
         readout=settings.readout,
         layers=settings.layers,
         markers=settings.markers,
         max_length=settings.max_length,
         precision=world.precision,
     )
-    encoder = occurrences.encoder.to(world.device)
-    if not settings.train:
-        return occurrences, []
+    occurrences.encoder.to(world.device)
+    return occurrences
 
-    def terms(encode: Encode, batch: CaleBatch) -> dict[str, Tensor]:
-        return loss(encode, batch, settings, world)
 
+def fit(
+    settings: Settings, backbone: Path, corpus: CaleCorpus, seed: int, world: World
+) -> tuple[OccurrenceEncoder, list[Progress]]:
+    """Train an encoder from this backbone.
+
+    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
+    """
+    from trainers.cale.batches import batches, steps_of
+    from trainers.encoders.fit import fit_encoder
+    from trainers.encoders.occurrence_encoder import OccurrenceEncoder
+    from trainers.engine import loop
+
+    loop.reset_process(seed, world)
+    occurrences = read(settings, backbone, world)
+    assert isinstance(occurrences, OccurrenceEncoder), "settings let no arm learn a readout by lemma"
     steps = steps_of(settings, corpus.pairs["train"])
-    curve = loop.fit(
-        encoder,
-        terms,
+    curve = fit_encoder(
+        occurrences.encoder,
+        partial(loss, settings=settings, world=world),
         batches(settings, corpus, occurrences.tokenise, seed, world),
-        groups=parameter_groups(
-            encoder,
-            depth=encoder.backbone.config.num_hidden_layers,
-            learning_rate=settings.learning_rate,
-            layer_decay=1.0,
-            weight_decay=settings.weight_decay,
-        ),
         recipe=loop.Recipe(steps=steps, warmup=round(settings.warmup_ratio * steps), clip_norm=settings.clip_norm),
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
         seed=seed,
         world=world,
-        look=partial(world.look, occurrences),
+        measured=occurrences,
     )
-    encoder.eval()
     return occurrences, curve
 
 

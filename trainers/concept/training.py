@@ -21,50 +21,46 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, World
 
 
-def fit(
-    settings: Settings, backbone: Path, corpus: ConceptCorpus, seed: int, world: World
-) -> tuple[Encoder, list[Progress]]:
-    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
-
-    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
-    """
-    from trainers.concept.batches import batches
+def read(settings: Settings, folder: Path, world: World) -> Encoder:
+    """The encoder of these settings, untrained, from a backbone's folder or from one that an encoder saved."""
     from trainers.encoders.encoder import Encoder
-    from trainers.engine import loop
-    from trainers.engine.optimisation import parameter_groups
 
-    loop.reset_process(seed, world)
     encoder = Encoder.load(
-        backbone,
+        folder,
         readout=settings.readout,
         layers=settings.layers,
         max_length=settings.max_length,
         precision=world.precision,
     )
-    if not settings.train:
-        return encoder.to(world.device), []
+    return encoder.to(world.device)
 
-    def terms(encode: Encode, batch: ConceptBatch) -> dict[str, Tensor]:
-        return loss(encode, batch, settings, world)
 
-    curve = loop.fit(
+def fit(
+    settings: Settings, backbone: Path, corpus: ConceptCorpus, seed: int, world: World
+) -> tuple[Encoder, list[Progress]]:
+    """Train an encoder from this backbone.
+
+    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
+    """
+    from trainers.concept.batches import batches
+    from trainers.encoders.fit import fit_encoder
+    from trainers.engine import loop
+
+    loop.reset_process(seed, world)
+    encoder = read(settings, backbone, world)
+    curve = fit_encoder(
         encoder,
-        terms,
+        partial(loss, settings=settings, world=world),
         batches(settings, corpus, encoder.tokenise, seed, world),
-        groups=parameter_groups(
-            encoder,
-            depth=encoder.backbone.config.num_hidden_layers,
-            learning_rate=settings.learning_rate,
-            layer_decay=settings.layer_decay,
-            weight_decay=settings.weight_decay,
-            readout_multiplier=settings.pool_lr_multiplier,
-        ),
         recipe=loop.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        layer_decay=settings.layer_decay,
+        readout_multiplier=settings.pool_lr_multiplier,
         seed=seed,
         world=world,
-        look=partial(world.look, encoder),
     )
-    return encoder.eval(), curve
+    return encoder, curve
 
 
 def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) -> dict[str, Tensor]:

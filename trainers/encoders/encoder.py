@@ -7,7 +7,7 @@ encoder.encode(["a vessel for hot drinks"])                              # (1, 3
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,11 @@ class Encoder(nn.Module):
         from trainers.encoders.encoder_folder import write_encoder
 
         write_encoder(self, path)
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
+        """What it can be scored on: texts."""
+        return {"texts": self.encode}
 
     @property
     def device(self) -> torch.device:

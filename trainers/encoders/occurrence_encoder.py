@@ -7,7 +7,7 @@ encoder.encode([Occurrence("He sat on the bank .", 14, 18, "bank")])     # (1, 3
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -66,6 +66,12 @@ class OccurrenceEncoder:
         return OccurrenceEncoder(encoder, readout, layers, markers)
 
     @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
+        """What it can be scored on: words in their sentences and, unless it reads the word alone, sentences."""
+        texts: dict[str, Any] = {"texts": self.encoder.encode} if self.readout == "mean" else {}
+        return {"occurrences": self.encode, **texts}
+
+    @property
     def truncated(self) -> int:
         """How many sentences had to be cut so far."""
         return self.encoder.truncated
@@ -114,6 +120,11 @@ class LemmaPoints:
     """
 
     truncated: ClassVar[int] = 0
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
+        """What it can be scored on: words in their sentences, of which it reads the lemma."""
+        return {"occurrences": self.encode}
 
     def encode(self, occurrences: Sequence[Occurrence]) -> np.ndarray:
         """N occurrences of L lemmas -> (N, L) float32."""

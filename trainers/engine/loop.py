@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import number
 from trainers.engine.world import Precision, Progress, Stopped, World
+from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
     from deepspeed import DeepSpeedEngine
@@ -53,7 +54,7 @@ class Recipe:
     clip_norm: float = 1.0
 
 
-class Diverged(Exception):
+class Diverged(TrainerError):
     """A loss was not finite. `step` counts from 1, `terms` are the weighted terms of that step."""
 
     def __init__(self, step: int, terms: Mapping[str, float]) -> None:
