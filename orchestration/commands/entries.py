@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from argparse import Namespace
+from collections.abc import Collection
 from pathlib import Path
 
 from orchestration.commands.terminal import DONE
@@ -15,15 +16,15 @@ from orchestration.study.errors import StudyError
 def export(options: Namespace) -> int:
     """Copy a run's model to a folder of the user's."""
     ledger, target = Ledger(options.ledger), Path(options.path)
-    run_id = _only_run(ledger, options.run)
+    run_id = _only(ledger.ids(), options.run, ledger)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StudyError(f"{target}: exists already\n  accepted: a folder that does not exist, or an empty one")
-    model = ledger.model(run_id)
+    model = ledger.model_of(run_id)
     if model is None:
         raise StudyError(f"run {run_id} left no model in {ledger.url}")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(model, target, dirs_exist_ok=True)
-    label = ledger.record(run_id).run.label
+    label = ledger.training(run_id).run.label
     print(
         json.dumps({"run": run_id, "path": str(target)}) if options.json else f"{label} ({run_id}) is in {target}"
     )
@@ -33,20 +34,14 @@ def export(options: Namespace) -> int:
 def set_aside(options: Namespace) -> int:
     """Move a damaged entry of the ledger away, so that its run is done again."""
     ledger = Ledger(options.ledger)
-    print(f"moved to {ledger.set_aside(_only_run(ledger, options.run))}")
+    print(f"moved to {ledger.set_aside(_only(ledger.entries(), options.run, ledger))}")
     return DONE
 
 
-def _only_run(ledger: Ledger, start: str) -> str:
-    """The one finished run whose id begins so."""
-    matching = sorted(run_id for run_id in ledger.ids() if run_id.startswith(start))
+def _only(entries: Collection[str], start: str, ledger: Ledger) -> str:
+    """The one of these whose name begins so; a whole name is that entry, whatever else begins with it."""
+    matching = [start] if start in entries else sorted(name for name in entries if name.startswith(start))
     if len(matching) != 1:
-        held = (
-            f"{len(matching)} runs begin so: {', '.join(matching[:5])}"
-            if matching
-            else "no finished run begins so"
-        )
-        raise StudyError(
-            f"run {start}: {held} in {ledger.url}\n  accepted: an id that `semray status STUDY` shows"
-        )
+        found = f"{len(matching)} begin so: {', '.join(matching[:5])}" if matching else "none begins so"
+        raise StudyError(f"{start}: {found} in {ledger.url}\n  accepted: an id that `semray status STUDY` shows")
     return matching[0]

@@ -57,7 +57,8 @@ def carry_out(study: Study, ledger: Ledger) -> tuple[Findings, int]:
 
 def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
     """Launch what the ledger lacks, except for runs given up before; True when asked to stop before the end."""
-    left = replace(plan, finished=frozenset(ledger.ids() | given_up))
+    lost = {entry for run in plan.runs if run.id in given_up for entry in run.entries}
+    left = replace(plan, finished=ledger.entries() | lost)
     if not left.jobs:
         return False
     from orchestration.families.registry import family

@@ -1,4 +1,4 @@
-"""The run body of the difficulty family: all arms and seeds of a job as one stack over cached embeddings."""
+"""The difficulty family: all arms and seeds of a job as one stack of adapters over cached embeddings."""
 
 from __future__ import annotations
 
@@ -8,66 +8,101 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.study.run import Result, Run, built
+from corpora.difficulty.pairs import PairData, load_task
+from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
+from evaluators.tasks.task import Task, Tasks, named
+from orchestration.families.sources import check_backbone, check_corpus
+from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
+from search_spaces.difficulty import SPACE
+from trainers.difficulty.settings import Settings, defining
 
 if TYPE_CHECKING:
-    from corpora.difficulty.pairs import PairData
+    from orchestration.study.study import Study
     from trainers.difficulty.data import TaskData
-    from trainers.difficulty.fit import StackResult
+    from trainers.difficulty.fit import Request, StackResult
     from trainers.difficulty.judges import Judge
+    from trainers.difficulty.stack import Trained as Adapter
     from trainers.engine.world import World
 
 
-def train_stack(runs: Sequence[Run], world: World) -> Iterator[tuple[Run, Result]]:
-    """Embed and judge once, train every run of the job together, yield each result."""
-    from corpora.difficulty.pairs import PairData
-    from evaluators.tasks.pair_similarity import ISOLATING, pair_metrics
-    from orchestration.families.headroom import look
-    from orchestration.families.sources import check_sources
-    from trainers.difficulty.data import for_selection
-    from trainers.difficulty.fit import StackDiverged, fit_portions
-    from trainers.difficulty.judges import fingerprint
-    from trainers.difficulty.settings import Settings
-    from trainers.encoders.backbones import resolve_backbone
-    from trainers.engine.world import Progress
+class DifficultyFamily:
+    """See `contract.Family`. What its runs train is no encoder: it corrects the cosines of a frozen one."""
 
-    started = time.perf_counter()
-    first = runs[0]  # a job's runs share backbone and data
-    check_sources(first, resolve_backbone(first.backbone), fingerprint(built(PairData, first.data)))
-    data, tasks, judge = prepared(
-        first.data,
-        first.backbone,
-        device=world.device,
-        tell=lambda words: world.report(Progress(step=0, steps=0, loss=0.0, doing=words)),
-    )
-    if all(task.startswith("dev/") for task in first.evaluate):  # a run that serves a search
-        tasks = [for_selection(task) for task in tasks]
-    share = (time.perf_counter() - started) / len(runs)
-    results = fit_portions(
-        [(built(Settings, run.settings), run.seed) for run in runs],
-        tasks,
-        evaluate=pair_metrics,
-        retrieval="retrieval" in first.evaluate,
-        isolate=any(task in ISOLATING for task in first.evaluate),
-        threads=world.threads,
-        device=world.device,
-        report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),
-    )
-    before, broken = time.perf_counter(), []
-    for run, result in zip(runs, results, strict=True):
-        if result.broken:
-            broken.append(f"{run.label}: {'; '.join(result.broken)}")
-            continue
-        notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
-        if result.settings.form == "baseline":
-            notes |= {f"headroom on {task.task.name}": look(task).advice for task in tasks}
-        save = partial(_save, run.backbone, data, tasks, result) if result.trained else None
-        seconds = {"data": share, "train": time.perf_counter() - before}  # of a portion: with its first run
-        curve = result.curve()
-        yield run, Result(scores=result.scores, curve=curve, seconds=seconds, notes=notes, save_model=save)
-        before = time.perf_counter()
-    if broken:
-        raise StackDiverged("\n".join(broken))
+    settings, data, space = Settings, PairData, SPACE
+    stacked = True
+    dev_apart = True  # a search trains without the third of the training rows that it judges by
+    distributions: Mapping[str, Mapping[str, str]] = {}
+    spread = None
+
+    def tasks(self, data: PairData) -> Tasks:
+        return tasks(data)
+
+    def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
+        """Every kind of task on all data sets of the study."""
+        return {kind: tuple(f"{kind}/{pair_set}" for pair_set in data.tasks) for kind in FIGURES}
+
+    def reads(self, settings: Settings) -> tuple[str, ...]:
+        return (PREDICTIONS,)
+
+    def defining(self, settings: Settings) -> dict[str, Any]:
+        return defining(settings)
+
+    def learns(self, settings: Settings) -> bool:
+        """Untrained arms too: how a sentence is encoded, and the judge, stand in the data block."""
+        return True
+
+    def fingerprint(self, data: PairData) -> str:
+        from trainers.difficulty.judges import fingerprint
+
+        return fingerprint(data)
+
+    def former_fingerprint(self, data: PairData) -> str:
+        from trainers.difficulty.judges import former_fingerprint
+
+        return former_fingerprint(data)
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        for name in study.data.tasks:
+            load_task(name, study.data)
+        judged = [arm.form for arm in study.arms.values() if arm.needs_judge]
+        if study.data.judge == "none" and judged:
+            raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
+
+    def execute(self, job: Job, world: World) -> Iterator[Result]:
+        """Embed and judge once, train every run of the job that has no model together, yield each result."""
+        from trainers.difficulty.fit import StackDiverged, fit_portions
+
+        started = time.perf_counter()
+        first = job.runs[0]  # a job's runs share backbone, data and, but for what each has already, tasks
+        data, pair_sets, judge = _prepared_for(first, world)
+        of_request = {(built(Settings, run.settings), run.seed): run for run in job.runs}
+        wanted = {request: named(tasks(data), run.tasks) for request, run in of_request.items()}
+        kinds = {task.name.rpartition("/")[0] for asked in wanted.values() for task in asked}
+        share = (time.perf_counter() - started) / len(job.runs)
+        results = fit_portions(
+            list(of_request),
+            pair_sets,
+            known={request: _adapters(request, run, job, pair_sets) for request, run in of_request.items()},
+            evaluate=partial(_scores, wanted),
+            retrieval="retrieval" in kinds,
+            isolate=not kinds.isdisjoint(ISOLATING),
+            threads=world.threads,
+            device=world.device,
+            report=lambda done, total: world.report(_progress(step=done, steps=total)),
+        )
+        before, broken = time.perf_counter(), []
+        for run, result in zip(job.runs, results, strict=True):
+            if result.broken:
+                broken.append(f"{run.label}: {'; '.join(result.broken)}")
+                continue
+            seconds = {"data": share, "train": time.perf_counter() - before}  # of a portion: with its first run
+            yield from _results(run, result, job, data, pair_sets, judge, seconds)
+            before = time.perf_counter()
+        if broken:
+            raise StackDiverged("\n".join(broken))
+
+
+FAMILY = DifficultyFamily()
 
 
 def prepared(
@@ -77,11 +112,11 @@ def prepared(
     device: str = "cpu",
     tell: Callable[[str], None] = lambda words: None,
 ) -> tuple[PairData, list[TaskData], Judge | None]:
-    """The data block of a study with every task embedded and, where it names a judge, judged. Cached.
+    """The data block of a study with every data set embedded and, where it names a judge, judged. Cached.
 
     tell: hears, in words, of whatever takes its time, before it starts.
     """
-    from corpora.difficulty.pairs import STANDIN, PairData, load_task
+    from corpora.difficulty.pairs import STANDIN
     from trainers.difficulty import data as difficulty_data
     from trainers.difficulty.judges import judge_of
     from trainers.encoders.backbones import resolve_backbone
@@ -92,19 +127,86 @@ def prepared(
         resolve_backbone(backbone), data.prompt, data.max_length, device, keep_words=data.judge == STANDIN
     )
     judge = judge_of(data, encoder=encoder, resolve=resolve_backbone)
-    tasks = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
-    return data, tasks, judge
+    pair_sets = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
+    return data, pair_sets, judge
 
 
-def _save(backbone: str, data: PairData, tasks: Sequence[TaskData], result: StackResult, folder: Path) -> None:
-    """One adapter per task: a scorer's folder for a pair arm, the bare parameters for a per-sentence one."""
-    from trainers.difficulty.pair_scorer import export_scorer, save_adapter
+def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Judge | None]:
+    """What a job needs, after a look that it is what was planned; for a search, on its part of the rows."""
+    from trainers.difficulty.data import for_selection
+    from trainers.encoders.backbones import resolve_backbone
+
+    check_backbone(run, resolve_backbone(run.backbone))
+    check_corpus(run, FAMILY.fingerprint(built(PairData, run.data)))
+    data, pair_sets, judge = prepared(
+        run.data, run.backbone, device=world.device, tell=lambda words: world.report(_progress(doing=words))
+    )
+    if run.defining.get(WITHOUT_DEV):
+        pair_sets = [for_selection(pair_set) for pair_set in pair_sets]
+    return data, pair_sets, judge
+
+
+def _scores(
+    wanted: Mapping[Request, Sequence[Task[Any, Any]]], request: Request, pair_set: Any, *said: Any
+) -> list[tuple[str, Any]]:
+    """What a model's predictions on one data set score on its tasks, each with the name of its task."""
+    plain = pair_set.name.removeprefix("dev/")
+    return [
+        (task.name, score)
+        for task in wanted[request]
+        if task.name.rpartition("/")[2] == plain
+        for score in task.score(pair_set, lambda names: [said])
+    ]
+
+
+def _results(
+    run: Run,
+    result: StackResult,
+    job: Job,
+    data: PairData,
+    pair_sets: Sequence[TaskData],
+    judge: Judge | None,
+    seconds: Mapping[str, float],
+) -> Iterator[Result]:
+    from orchestration.families.headroom import look
+
+    if run.id not in job.models:
+        notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
+        if result.settings.form == "baseline":
+            notes |= {f"headroom on {one.task.name}": look(one).advice for one in pair_sets}
+        save = partial(_save, run.backbone, data, pair_sets, result) if result.trained else None
+        yield Trained(run=run, curve=result.curve(), seconds=seconds, notes=notes, save_model=save)
+    for name in run.tasks:
+        yield Scored(run=run, task=name, scores=[score for task, score in result.scores if task == name])
+
+
+def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData]) -> dict[str, Adapter]:
+    """The adapters of a run that was trained before, by data set; empty for one that is to be trained."""
+    from trainers.difficulty.pair_scorer import load_adapter
+
+    folder, (settings, seed) = job.models.get(run.id), request
+    if folder is None or seed is None:
+        return {}
+    return {
+        one.task.name: load_adapter(folder / one.task.name, settings, seed, one.x.shape[1]) for one in pair_sets
+    }
+
+
+def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: StackResult, folder: Path) -> None:
+    """One adapter per data set: a scorer's folder for a pair arm, the bare parameters for a per-sentence one."""
+    from trainers.difficulty.pair_scorer import WEIGHTS, export_scorer, save_adapter
     from trainers.difficulty.settings import PAIR_FORMS
 
-    for task in tasks:
-        trained, place = result.trained[task.task.name], folder / task.task.name
+    for one in pair_sets:
+        trained, place = result.trained[one.task.name], folder / one.task.name
         if result.settings.form in PAIR_FORMS:
-            export_scorer(place, trained, task, backbone=backbone, prompt=data.prompt, max_length=data.max_length)
+            export_scorer(place, trained, one, backbone=backbone, prompt=data.prompt, max_length=data.max_length)
         else:
-            place.mkdir()
-            save_adapter(place / "adapter.safetensors", trained, task.x.shape[1])
+            place.mkdir(parents=True)
+            save_adapter(place / WEIGHTS, trained, one.x.shape[1])
+
+
+def _progress(step: int = 0, steps: int = 0, doing: str = "") -> Any:
+    from trainers.engine.world import Progress
+
+    return Progress(step=step, steps=steps, loss=0.0, doing=doing)

@@ -1,74 +1,150 @@
-"""The one run body: corpus, training, evaluation. Free of Ray: tests, lanes and Ray Train workers share it."""
+"""What the families that train an encoder share: one run body, and the checks before a lane starts."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.study.run import Job, Result, Run, built
+import numpy as np
+
+from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
+from orchestration.families.contract import Corpus, Encoder
+from orchestration.families.sources import check_backbone, check_corpus
+from orchestration.study.run import Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from orchestration.study.study import Study
+    from search_spaces.space import Space
+    from trainers.engine.world import Progress, World
 
-    from evaluators.tasks.task import Table
-    from trainers.engine.world import World
-
-
-def execute(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    """Train and evaluate the runs of a job, yielding each as soon as it is whole."""
-    from orchestration.families.registry import family
-
-    yield from family(job.runs[0].family).execute(job.runs, world)
+WIDTH = 8  # of made-up vectors: whatever they are, the same figures come out
+Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 
 
-def train_encoders(
-    trainer: ModuleType, settings: type, data: type, load: Callable[[Any], Any], tasks: Table
-) -> Callable[[Sequence[Run], World], Iterator[tuple[Run, Result]]]:
-    """The body of every family that trains an encoder.
+@dataclass(frozen=True, kw_only=True)
+class EncoderFamily:
+    """A family of encoders; see `contract.Family` for what is asked of each.
 
-    `trainer` gives `fit`, `load` its corpus, `tasks` what `evaluate:` may name.
+    fit(settings, backbone, corpus, seed, world) trains; read(settings, folder, world) opens a backbone, or a model
+    that an encoder of this family saved, without training. own_tasks: those on the family's own corpus.
+    sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what only a
+    look at corpus and backbones finds; ValueError names field, value and what is accepted.
     """
-    return partial(_train_encoders, trainer, settings, data, load, tasks)
+
+    settings: type[Any]
+    data: type[Any]
+    defining: Callable[[Any], dict[str, Any]]
+    fingerprint: Callable[[Any], str]
+    load: Callable[[Any], Corpus]
+    read: Callable[[Any, Path, World], Encoder]
+    fit: Callable[[Any, Path, Any, int, World], tuple[Encoder, list[Progress]]]
+    own_tasks: Callable[[Any], Tasks]
+    reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
+    former_fingerprint: Callable[[Any], str] = lambda data: ""
+    sizes: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    space: Space = ()
+    distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    spread: tuple[float, str] | None = None
+    stacked: bool = False
+    dev_apart: bool = False
+
+    def tasks(self, data: Any) -> Tasks:
+        return self.own_tasks(data)
+
+    def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def learns(self, settings: Any) -> bool:
+        return settings.train
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        corpus = self.load(study.data)
+        for check in self.checks:
+            check(study, backbones, corpus)
+        own = self.own_tasks(study.data)
+        _check_metrics(study, named(own, [name for name in study.evaluate if name in own]), self.sizes)
+        for task in named(self.tasks(study.data), study.evaluate):
+            task.benchmark.load()
+
+    def execute(self, job: Job, world: World) -> Iterator[Result]:
+        for run in job.runs:
+            yield from self._execute(run, job.models.get(run.id), world)
+
+    def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
+        from trainers.encoders.backbones import resolve_backbone
+
+        settings, data = built(self.settings, run.settings), built(self.data, run.data)
+        tasks = self.tasks(data)
+        if model is not None:
+            encoder = self.read(settings, model, world)
+        elif not settings.train:
+            backbone = resolve_backbone(run.backbone)
+            check_backbone(run, backbone)
+            encoder = self.read(settings, backbone, world)
+            yield Trained(run=run)
+        else:
+            began = time.perf_counter()
+            corpus, backbone = self.load(data), resolve_backbone(run.backbone)
+            check_backbone(run, backbone)
+            check_corpus(run, corpus.fingerprint)
+            prepared = time.perf_counter()
+            dev = [task for name, task in tasks.items() if name in run.tasks and is_dev(name)]
+            watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
+            encoder, curve = self.fit(settings, backbone, corpus, run.seed or 0, watched)
+            seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
+            yield Trained(run=run, curve=curve, seconds=seconds, save_model=encoder.save)
+        if world.rank == 0:
+            yield from scored(run, named(tasks, run.tasks), encoder)
 
 
-def _train_encoders(
-    trainer: ModuleType,
-    settings: type,
-    data: type,
-    load: Callable[[Any], Any],
-    tasks: Table,
-    runs: Sequence[Run],
-    world: World,
-) -> Iterator[tuple[Run, Result]]:
-    from evaluators.tasks.task import evaluate
-    from orchestration.families.sources import check_sources
-    from trainers.encoders.backbones import resolve_backbone
-
-    for run in runs:
-        started = time.perf_counter()
-        corpus, backbone = load(built(data, run.data)), resolve_backbone(run.backbone)
-        check_sources(run, backbone, corpus.fingerprint)
-        prepared = time.perf_counter()
-        watched = replace(world, look_at=run.look_at, look=partial(_look, tasks, run.evaluate, corpus))
-        encoder, curve = trainer.fit(built(settings, run.settings), backbone, corpus, run.seed or 0, watched)
-        trained, cut = time.perf_counter(), encoder.truncated
-        scores = evaluate(tasks, run.evaluate, corpus, encoder.encode) if world.rank == 0 else []
+def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: Encoder) -> Iterator[Scored]:
+    """The run's scores on these tasks, each as soon as it is whole. Encoding all texts is part of the first's
+    time."""
+    began, cut = time.perf_counter(), encoder.truncated
+    for task, scores in evaluate(tasks, encoder.readers):
+        seconds = {"evaluate": time.perf_counter() - began}
         cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed
-        seconds = {
-            "data": prepared - started,
-            "train": trained - prepared,
-            "evaluate": time.perf_counter() - trained,
-        }
-        notes = {"texts cut at max_length": cut} if cut else {}
-        yield run, Result(scores=scores, curve=curve, seconds=seconds, notes=notes, save_model=encoder.save)
+        yield Scored(
+            run=run,
+            task=task.name,
+            scores=scores,
+            seconds=seconds,
+            notes={"texts cut at max_length": cut} if cut else {},
+        )
+        began, cut = time.perf_counter(), encoder.truncated
 
 
-def _look(tasks: Table, named: Sequence[str], corpus: Any, encoder: Any) -> dict[str, float]:
+def _look(dev: Sequence[Task[Any, Any]], encoder: Encoder) -> dict[str, float]:
     """The figures of an encoder in its training, on development data alone."""
-    from evaluators.tasks.task import evaluate
+    return {score.metric: score.value for _, scores in evaluate(dev, encoder.readers) for score in scores}
 
-    dev = [name for name in named if name.startswith("dev/")]
-    return {score.metric: score.value for score in evaluate(tasks, dev, corpus, encoder.encode)}
+
+def _check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequence[str]) -> None:
+    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
+    for task in tasks:
+        if len(set(task.texts(task.benchmark.load()))) < 2:
+            asked = ", ".join(f"{field} = {json.dumps(getattr(study.data, field))}" for field in sizes)
+            raise ValueError(
+                f"evaluate: {task.name}: the corpus holds no two texts for it\n"
+                f"  accepted: tasks with texts of their own; `data:` says which: {asked}"
+            )
+    draws = np.random.default_rng(0)
+
+    def made_up(texts: Sequence[Any]) -> np.ndarray:
+        return draws.standard_normal((len(texts), WIDTH), np.float32)
+
+    readers = {task.reads: made_up for task in tasks}
+    claimable = metric_names(tasks)
+    found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
+    for comparison in study.compare:
+        if comparison.metric in claimable.keys() - found:
+            raise ValueError(
+                f"compare: {comparison.claim}: {comparison.metric} has no figure in this corpus"
+                f"\n  accepted: {', '.join(name for name in claimable if name in found)}"
+            )

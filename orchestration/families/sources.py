@@ -1,4 +1,7 @@
-"""Backbone and corpus as a lane finds them: it may run where a name stands for other files."""
+"""Backbone and corpus as a lane finds them: it may run where a name stands for other files.
+
+A result is filed under what was planned; made of anything else it would be filed under a wrong name.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
 
 
-def check_sources(run: Run, folder: Path, corpus: str) -> None:
-    """StudyError unless the backbone in `folder` and the corpus of fingerprint `corpus` are those of the run's id.
-
-    A result is filed under what was planned; trained on anything else it would be filed under a wrong name.
-    """
+def check_backbone(run: Run, folder: Path) -> None:
+    """StudyError unless the backbone in `folder` is that of the run's id."""
     from trainers.encoders.backbones import backbone_fingerprint
 
-    held = (
-        (f"backbone {run.backbone}, here {folder}", run.backbone_fingerprint, backbone_fingerprint(folder)),
-        (f"corpus of the {run.family} family", run.corpus_fingerprint, corpus),
-    )
-    differing = [
-        f"{run.label}: {name}, is not the one the run was planned with\n  expected {expected}\n  found    {found}"
-        for name, expected, found in held
-        if expected != found
-    ]
-    if differing:
-        raise StudyError("\n".join(differing))
+    _check(run, f"backbone {run.backbone}, here {folder}", run.backbone_fingerprint, backbone_fingerprint(folder))
+
+
+def check_corpus(run: Run, fingerprint: str) -> None:
+    """StudyError unless the corpus of this fingerprint is that of the run's id."""
+    _check(run, f"corpus of the {run.family} family", run.corpus_fingerprint, fingerprint)
+
+
+def _check(run: Run, name: str, expected: str, found: str) -> None:
+    if expected != found:
+        raise StudyError(
+            f"{run.label}: {name}, is not the one the run was planned with\n"
+            f"  expected {expected}\n  found    {found}"
+        )

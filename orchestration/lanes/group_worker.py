@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.lanes.lane import Body, problem, resolved
+from orchestration.lanes.lane import problem, resolved, with_models
 from orchestration.ledger.drivers import Driver
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run
+from orchestration.study.run import Body, Job, Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -55,9 +55,9 @@ def train(config: dict[str, Any]) -> None:
     try:
         scratch = _checkpoints(ledger, run.id, attempt)
         world = _world(kind, run, scratch, config["board"])
-        for done, result in resolved(kind.body)(Job(runs=(run,)), world):
+        for result in resolved(kind.body)(with_models(Job(runs=(run,)), ledger), world):
             if rank == 0:
-                ledger.stage(done, result, attempt)
+                ledger.stage(result, attempt)
         _leave(scratch, kind)
     except Stopped:
         return  # the driver hears that the group has ended, and its next call goes on from the checkpoint

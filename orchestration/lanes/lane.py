@@ -5,29 +5,25 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from orchestration.study.run import Job, Result, Run
+from corpora.store.errors import CorpusError
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Body, Job, Trained
+from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
     from trainers.engine.world import Progress, World
 
-Body = Callable[[Job, "World"], Iterator[tuple[Run, Result]]]
-
-Staged = tuple[str, int]  # run id, attempt
+Staged = tuple[str, int]  # entry, attempt
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
-CERTAIN = {  # errors of modules that a lane need not have imported
-    "trainers.engine.loop": "Diverged",
-    "trainers.difficulty.fit": "StackDiverged",
-    "trainers.encoders.backbones": "BackboneError",
-    "trainers.difficulty.pair_scorer": "ScorerError",
-}
+CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +122,9 @@ class Lane:
         return self._state
 
     def _execute(self, lease: Lease) -> None:
-        waiting = [run.id for run in lease.job.runs]
+        job = with_models(lease.job, self._ledger)
+        waiting = [run.id for run in job.runs]
+        owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
 
         def report(progress: Progress) -> None:
             if waiting[0] == self._unwanted:
@@ -135,15 +133,20 @@ class Lane:
             self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
         began = time.perf_counter()
-        for run, result in self._body(lease.job, self._world(lease, report)):
-            attempt = lease.attempts[run.id]
-            self._ledger.stage(run, result if self._models else replace(result, save_model=None), attempt)
-            waiting.remove(run.id)
+        for result in self._body(job, self._world(lease, report)):
+            run_id, attempt = result.run.id, lease.attempts[result.run.id]
+            if isinstance(result, Trained) and not self._models:
+                result = replace(result, save_model=None)
+            self._ledger.stage(result, attempt)
+            owed[run_id].discard(result.entry)
+            if not owed[run_id]:
+                waiting.remove(run_id)
             seconds = time.perf_counter() - began
-            self._state = LaneState(staged={**self._state.staged, (run.id, attempt): seconds})
+            moving = self._state.moving if waiting and waiting[0] == run_id else None
+            self._state = LaneState(staged={**self._state.staged, (result.entry, attempt): seconds}, moving=moving)
             began = time.perf_counter()
         if waiting:
-            raise RuntimeError(f"the job ended without a result for {', '.join(waiting)}")
+            raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
 
     def _world(self, lease: Lease, report: Callable[[Progress], None]) -> World:
         from trainers.engine.world import World
@@ -169,28 +172,25 @@ def resolved(body: Body | str) -> Body:
     return getattr(importlib.import_module(module), function)
 
 
+def with_models(job: Job, ledger: Ledger) -> Job:
+    """The job with the folders of the models that the ledger holds of its runs: those are scored alone."""
+    trained = {run.id: ledger.model(run) for run in job.runs if ledger.trained(run)}
+    return replace(job, models={run_id: folder for run_id, folder in trained.items() if folder is not None})
+
+
 def problem(error: Exception) -> Problem:
     """What a person and the driver want to know of an error.
 
     Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
     Of those the whole message is kept, since its second line says what is accepted.
     """
-    final = isinstance(error, _certain()) or (type(error) is ValueError and _raised_by(error) in OURS)
+    final = isinstance(error, CERTAIN) or (type(error) is ValueError and _raised_by(error) in OURS)
     lines = f"{type(error).__name__}: {error}".strip().splitlines()
     return Problem(
         message="\n".join(lines if final else lines[:1]),
         traceback="".join(traceback.format_exception(error)),
         final=final,
     )
-
-
-def _certain() -> tuple[type[Exception], ...]:
-    """The errors that say what a person must change. A module that is not imported has raised none of its own."""
-    from corpora.store.errors import CorpusError
-    from orchestration.study.errors import StudyError
-
-    loaded = ((sys.modules.get(module), name) for module, name in CERTAIN.items())
-    return (CorpusError, StudyError, *(getattr(module, name) for module, name in loaded if module))
 
 
 def _raised_by(error: Exception) -> str:

@@ -30,10 +30,9 @@ from orchestration.plan.launcher import launcher
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
-    from orchestration.lanes.lane import Body
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
-    from orchestration.study.run import Job
+    from orchestration.study.run import Body, Job
 
 __all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMoved", "RunStarted", "launch"]
 
@@ -48,7 +47,7 @@ def launch(
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.families.encoders:execute",
+    body: Body | str = "orchestration.families.registry:execute",
     warm: Sequence[str] = WARM,
     threads_per_lane: int = 1,
     lease_seconds: float = LEASE_SECONDS,
@@ -101,7 +100,7 @@ def serve(
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.families.encoders:execute",
+    body: Body | str = "orchestration.families.registry:execute",
     warm: Sequence[str] = WARM,
 ) -> Outcome:
     """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.

@@ -20,9 +20,10 @@ from orchestration.lanes.events import (
     RunMoved,
     RunStarted,
 )
-from orchestration.lanes.lane import Body, Lane, LaneState, Lease, Problem
+from orchestration.lanes.lane import Lane, LaneState, Lease, Problem
+from orchestration.ledger.ledger import run_of
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run
+from orchestration.study.run import Body, Job, Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure, Ledger
@@ -94,10 +95,14 @@ class _Task:
 
 @dataclass
 class _Held:
-    """A task that a lane is at, with the attempt numbers of its runs that are not committed yet."""
+    """A task that a lane is at, with the attempt numbers of its runs that are not finished yet.
+
+    lacking: the entries that each of those still owes.
+    """
 
     task: _Task
     attempts: dict[str, int]
+    lacking: dict[str, set[str]]
 
     def owed(self) -> tuple[Run, ...]:
         return tuple(run for run in self.task.runs if run.id in self.attempts)
@@ -258,10 +263,11 @@ class Pool:
         for _ in range(len(self.queue)):
             task = self.queue.popleft()
             if time.monotonic() >= task.not_before:
-                done = [run for run in task.runs if self.ledger.has(run.id)]
-                for run in done:
-                    self._finish(run, 0.0)
-                task.runs = tuple(run for run in task.runs if run not in done)
+                left = [run for run in task.runs if not self.ledger.holds(run)]
+                for run in task.runs:
+                    if run not in left:
+                        self._finish(run, 0.0)
+                task.runs = tuple(self.ledger.remaining(run) for run in left)
                 if not task.runs:
                     continue
                 if not any(self.ledger.held_elsewhere(run.id) for run in task.runs):
@@ -272,7 +278,8 @@ class Pool:
 
     def _assign(self, slot: _Slot, task: _Task) -> None:
         attempts = {run.id: self.ledger.lease(run.id) for run in task.runs}
-        slot.held = _Held(task, dict(attempts))
+        lacking = {run.id: set(self.ledger.lacking(run)) for run in task.runs}
+        slot.held = _Held(task, dict(attempts), lacking)
         slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=attempts))
         slot.polled = time.monotonic()
         for run in task.runs:
@@ -356,9 +363,9 @@ class Pool:
     def _take(self, held: _Held, state: LaneState) -> None:
         """Commit what a lane has staged, and pass on where it is."""
         runs = {run.id: run for run in held.owed()}
-        for (run_id, attempt), seconds in state.staged.items():
-            if held.attempts.get(run_id) == attempt:
-                self._commit(held, runs[run_id], seconds)
+        for (entry, attempt), seconds in state.staged.items():
+            if held.attempts.get(run_of(entry)) == attempt and entry in held.lacking[run_of(entry)]:
+                self._commit(held, runs[run_of(entry)], entry, seconds)
         if state.moving and state.moving[0] in held.attempts:
             run = runs[state.moving[0]]
             self.on_event(RunMoved(run=run, progress=state.moving[1]))
@@ -368,17 +375,26 @@ class Pool:
     def _commit_staged(self, held: _Held) -> None:
         """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
         for run in held.owed():
-            if self.ledger.staged(run.id, held.attempts[run.id]):
-                self._commit(held, run, 0.0)
+            for entry in run.entries:
+                if entry in held.lacking[run.id] and self.ledger.staged(entry, held.attempts[run.id]):
+                    self._commit(held, run, entry, 0.0)
 
-    def _commit(self, held: _Held, run: Run, seconds: float) -> None:
-        attempt = held.attempts.pop(run.id)
-        if self.ledger.commit(run.id, attempt) or self.ledger.has(run.id):
-            self._finish(run, seconds)
-        else:  # another driver has leased it meanwhile: wait for what comes of that
+    def _commit(self, held: _Held, run: Run, entry: str, seconds: float) -> None:
+        """One entry of a run into the ledger; with its last, the run is finished."""
+        if run.id not in held.attempts:
+            return
+        if not (self.ledger.commit(entry, held.attempts[run.id]) or self.ledger.has(entry)):
+            del held.attempts[run.id]  # another driver has leased it meanwhile: wait for what comes of that
             self.queue.append(_Task((run,), held.task.tries))
+            return
+        held.lacking[run.id].discard(entry)
+        if not held.lacking[run.id]:
+            del held.attempts[run.id]
+            self._finish(run, seconds)
 
     def _finish(self, run: Run, seconds: float) -> None:
+        """Nothing of it stays but its entries: a lane that was paused may have written checkpoints since."""
+        self.ledger.forget(run.id)
         self.finished.append(run.id)
         self.on_event(RunFinished(run=run, seconds=seconds))
 
@@ -388,7 +404,7 @@ class Pool:
         Those that another driver has taken over did not fail: what comes of them there is waited for.
         """
         retrying = held.task.tries > 1 and not problem.final
-        theirs = [run for run in held.owed() if self.ledger.has(run.id) or self.ledger.held_elsewhere(run.id)]
+        theirs = [run for run in held.owed() if self.ledger.holds(run) or self.ledger.held_elsewhere(run.id)]
         for run in theirs:  # this process was away, and another driver leased them meanwhile
             del held.attempts[run.id]
             self.queue.append(_Task((run,), held.task.tries))

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
 from orchestration.lanes.group_worker import POLL_SECONDS, GroupKind, train
-from orchestration.lanes.lane import Body
 from orchestration.lanes.pool import WIND_DOWN_SECONDS
-from orchestration.study.run import Job, Run
+from orchestration.study.run import Body, Job, Run
 
 if TYPE_CHECKING:
     import threading
@@ -125,12 +124,12 @@ class _Groups:
             while (queue or self.groups) and not stop.is_set():
                 for _ in range(len(queue)):
                     run = queue.popleft()
-                    if self.ledger.has(run.id):
+                    if self.ledger.holds(run):
                         self._finish(run, 0.0)
                     elif len(self.groups) == lanes or self.ledger.held_elsewhere(run.id):
                         queue.append(run)
                     else:
-                        self._start(run)
+                        self._start(self.ledger.remaining(run))
                 self._listen(stop)
             stopped = bool(queue or self.groups)
             if stopped:
@@ -194,15 +193,17 @@ class _Groups:
 
     def _commit(self, group: _Group) -> bool:
         """Commit what the newest start of a group has staged, whatever became of the group afterwards."""
-        run_id, attempt = group.run.id, self.ledger.newest(group.run.id)
-        if attempt > group.before and self.ledger.staged(run_id, attempt):
-            self.ledger.commit(run_id, attempt)
-        if not self.ledger.has(run_id):
+        attempt = self.ledger.newest(group.run.id)
+        for entry in self.ledger.lacking(group.run):
+            if attempt > group.before and self.ledger.staged(entry, attempt):
+                self.ledger.commit(entry, attempt)
+        if not self.ledger.holds(group.run):
             return False
         self._finish(group.run, time.monotonic() - group.began)
         return True
 
     def _finish(self, run: Run, seconds: float) -> None:
+        self.ledger.forget(run.id)
         self.finished.append(run.id)
         self.on_event(RunFinished(run=run, seconds=seconds))
 

@@ -1,12 +1,20 @@
-"""One entry of the ledger: the files that a finished run leaves, written whole and read with suspicion."""
+"""One entry of the ledger: the files that a training, or scoring on one task, leaves. Read with suspicion.
+
+    <run id>/                  spec.json result.json env.json curve.parquet model/ seal.json
+    <run id>.<scores id>/      spec.json result.json env.json scores.parquet seal.json
+
+Ledgers of before hold both in one, `<run id>/` with scores.parquet beside curve.parquet and no seal; those entries
+stay readable, and count as unsealed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestration.ledger.environment import environment
+from orchestration.ledger.seal import SEAL, read_seal, write_seal
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, is_path_component
-from orchestration.study.run import Result, Run
+from orchestration.study.run import Result, Run, Scored, Trained, former_id
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate, Score
     from trainers.engine.world import Progress
 
+FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
 ITEMS = pa.schema(
     {
         "metric": pa.dictionary(pa.int32(), pa.string()),
@@ -42,16 +52,23 @@ class LedgerError(StudyError):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One figure of a run. aggregate as in `evaluators.metrics.scores.Score`; value is nan where it has none."""
+    """One figure of a run, and the entry that holds its items.
+
+    aggregate as in `evaluators.metrics.scores.Score`; value is nan where it has none.
+    """
 
     value: float
     aggregate: Aggregate | None
     larger_is_better: bool
+    entry: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A finished run as the ledger holds it; url is where its files lie."""
+    """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
+
+    sealed: False where an entry was written before entries had seals.
+    """
 
     id: str
     run: Run
@@ -61,75 +78,234 @@ class Record:
     env: Mapping[str, Any]
     attempt: int
     url: str
+    sealed: bool = True
+
+    def with_scores(self, scores: Record) -> Record:
+        """The record with what the run scored on one task more."""
+        seconds = {
+            name: self.seconds.get(name, 0.0) + scores.seconds.get(name, 0.0)
+            for name in (*self.seconds, *(new for new in scores.seconds if new not in self.seconds))
+        }
+        return replace(
+            self,
+            metrics={**self.metrics, **scores.metrics},
+            seconds=seconds,
+            notes={**self.notes, **scores.notes},
+            sealed=self.sealed and scores.sealed,
+        )
 
 
-def write_entry(folder: Path, run: Run, result: Result, attempt: int) -> None:
-    """Fill an empty folder with all files of a finished run."""
-    pq.write_table(_items(result.scores), folder / "scores.parquet", write_page_checksum=True)
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The files of one entry, each held against the entry's seal when it is read."""
+
+    entry: str
+    url: str
+    raw: Read
+    seal: Mapping[str, str] | None = field(default=None)
+
+    @staticmethod
+    def of(entry: str, url: str, raw: Read) -> Files:
+        """LedgerError for a seal that cannot be read. Without one only entries of before are accepted, later."""
+        plain = Files(entry=entry, url=url, raw=raw)
+        try:
+            return replace(plain, seal=read_seal(raw(SEAL)))
+        except FileNotFoundError:
+            return plain
+        except (ValueError, RecursionError, OSError) as error:
+            raise plain.damaged(SEAL, f"it is no seal ({error})") from None
+
+    @property
+    def run_id(self) -> str:
+        return self.entry.partition(".")[0]
+
+    def read(self, file: str) -> bytes:
+        """A file's content. LedgerError when it is missing, no file, or not as it was sealed."""
+        try:
+            content = self.raw(file)
+        except FileNotFoundError:
+            raise self.damaged(file, "it is missing") from None
+        except OSError as error:
+            raise self.damaged(file, f"it cannot be read ({error.strerror or error})") from None
+        if self.seal is not None and hashlib.sha256(content).hexdigest() != self.seal.get(file):
+            raise self.damaged(file, "it is not as the run wrote it: its digest is not the sealed one")
+        return content
+
+    def json(self, file: str) -> dict[str, Any]:
+        """A JSON object of the entry."""
+        try:
+            content = json.loads(self.read(file), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(file, f"it is not readable as JSON ({error or type(error).__name__})") from None
+        if not isinstance(content, dict):
+            raise self.damaged(file, "it holds no JSON object")
+        return content
+
+    def table(self, file: str, schema: pa.Schema) -> pa.Table:
+        """A parquet file of the entry. LedgerError when it is damaged or of other columns."""
+        content = self.read(file)
+        try:
+            table = pq.read_table(io.BytesIO(content), page_checksum_verification=True)
+            if table.column_names == schema.names:
+                return table.cast(schema)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self.damaged(file, f"it is not readable as parquet ({error})") from None
+        raise self.damaged(file, f"it has the columns {table.column_names}, expected {schema.names}")
+
+    def damaged(self, file: str, why: str) -> LedgerError:
+        """The message for a person: which file, of which run, what is wrong, what mends it."""
+        return LedgerError(
+            f"{self.url}/{file}: {why}\n"
+            f"  accepted: the file as run {self.run_id} wrote it. Put it back from a copy, or move the entry "
+            f"aside with `semray set-aside {self.entry}`: the next `semray run` computes it again"
+        )
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+# Writing
+
+
+def write_entry(folder: Path, result: Result, attempt: int) -> None:
+    """Fill an empty folder with all files of an entry, sealed."""
+    if isinstance(result, Trained):
+        spec, body = _write_training(folder, result)
+    else:
+        spec, body = _write_scores(folder, result)
+    _write_json(folder / "spec.json", spec)
+    _write_json(folder / "env.json", environment())
+    plain = {"seconds": dict(result.seconds), "notes": dict(result.notes), "attempt": attempt, "format": FORMAT}
+    _write_json(folder / "result.json", {**body, **plain})
+    write_seal(folder)
+
+
+def _write_training(folder: Path, result: Trained) -> tuple[dict[str, Any], dict[str, Any]]:
     pq.write_table(_curve(result.curve), folder / "curve.parquet", write_page_checksum=True)
     if result.save_model is not None:
         (folder / "model").mkdir()
         result.save_model(folder / "model")
-    _write_json(folder / "env.json", environment())
-    _write_json(folder / "spec.json", {**run.to_dict(), "id": run.id})
-    metrics = {score.metric: _metric(score) for score in result.scores}
-    if len(metrics) != len(result.scores):
-        raise ValueError(f"{run.label}: two scores of one metric in {[score.metric for score in result.scores]}")
+    return _training_of(result.run), {}
+
+
+def _write_scores(folder: Path, result: Scored) -> tuple[dict[str, Any], dict[str, Any]]:
+    run, scores = result.run, result.scores
+    pq.write_table(_items(scores), folder / "scores.parquet", write_page_checksum=True)
+    metrics = {score.metric: _metric(score) for score in scores}
+    if len(metrics) != len(scores):
+        raise ValueError(f"{run.label}: two scores of one metric in {[score.metric for score in scores]}")
     if wrong := [name for name in metrics if not all(map(is_path_component, name.split("/")))]:
         raise ValueError(f"{run.label}: metric {wrong[0]!r}\n  accepted: parts joined by /, each {NAME_WORDS}")
-    body = {
-        "metrics": metrics,
-        "seconds": dict(result.seconds),
-        "notes": dict(result.notes),
-        "attempt": attempt,
-    }
-    _write_json(folder / "result.json", body)
+    return {**_training_of(run), "task": result.task, "rows": run.tasks[result.task]}, {"metrics": metrics}
 
 
-def read_record(run_id: str, url: str, read: Read) -> Record:
-    """The entry's figures and what defines it. Raises LedgerError when a file is missing or damaged."""
-    spec, body, env = (_json(run_id, url, file, read) for file in ("spec.json", "result.json", "env.json"))
+def _training_of(run: Run) -> dict[str, Any]:
+    """What a run is, without the tasks that some study happened to ask for."""
+    fields = run.to_dict()
+    return {**{name: value for name, value in fields.items() if name not in ("tasks", "former")}, "id": run.id}
+
+
+# Reading
+
+
+def read_training(files: Files) -> Record:
+    """What defines a run and what its training left. LedgerError when a file is missing or damaged.
+
+    Of an entry of before: its scores too.
+    """
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json")
+    former = "evaluate" in spec
+    if files.seal is None and not former:
+        raise files.damaged(SEAL, "it is missing")
+    metrics = _metrics(files, body) if former else {}
+    return _record(files, spec, body, env, metrics, expected=former_id(spec) if former else None)
+
+
+def read_scores(files: Files) -> Record:
+    """What a run scored on one task. LedgerError when a file is missing or damaged, or a figure lacks its
+    items."""
+    if files.seal is None:
+        raise files.damaged(SEAL, "it is missing")
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json")
+    task, rows = spec.pop("task", None), spec.pop("rows", None)
+    if not isinstance(task, str) or not isinstance(rows, str):
+        raise files.damaged("spec.json", "it names no task")
+    return _record(files, {**spec, "tasks": {task: rows}}, body, env, _metrics(files, body), task=task)
+
+
+def read_items(files: Files) -> pa.Table:
+    """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
+    return files.table("scores.parquet", ITEMS)
+
+
+def read_curve(files: Files) -> pa.Table:
+    """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""
+    return files.table("curve.parquet", CURVE)
+
+
+def check_items(files: Files, record: Record) -> None:
+    """LedgerError unless every figure that is made of items has them, and none of another metric lies there."""
+    names = read_items(files)["metric"].unique().to_pylist()
+    own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
+    for name, metric in own.items():
+        if metric.aggregate is not None and name not in names:
+            raise files.damaged("scores.parquet", f"it lacks the items of {name}")
+    if strange := [name for name in names if name not in own]:
+        raise files.damaged("scores.parquet", f"it holds items of {strange[0]}, which result.json does not name")
+
+
+def _record(
+    files: Files,
+    spec: dict[str, Any],
+    body: Mapping[str, Any],
+    env: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    *,
+    task: str | None = None,
+    expected: str | None = None,
+) -> Record:
+    """expected: the run's id where it is not the one that its fields give now."""
     try:
-        if spec.pop("id") != run_id:
-            raise damaged(run_id, f"{url}/spec.json", "it describes another run")
+        named = spec.pop("id")
         run = Run.from_dict(spec)
-    except (KeyError, TypeError) as error:
-        raise damaged(run_id, f"{url}/spec.json", f"it lacks or adds fields ({error})") from None
+        own = (expected or run.id) if task is None else run.entry(task)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise files.damaged("spec.json", f"it lacks or adds fields ({error})") from None
+    if own != files.entry or named != files.run_id:
+        raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
     try:
+        seconds = {str(name): float(value) for name, value in body["seconds"].items()}
+        if not all(map(math.isfinite, seconds.values())):
+            raise ValueError("seconds are no finite numbers")
         return Record(
-            id=run_id,
+            id=files.run_id,
             run=run,
-            metrics={name: _read_metric(fields) for name, fields in body["metrics"].items()},
-            seconds=body["seconds"],
-            notes=body["notes"],
-            env=env,
-            attempt=body["attempt"],
-            url=url,
+            metrics=metrics,
+            seconds=seconds,
+            notes=dict(body["notes"]),
+            env={**env, "libraries": dict(env["libraries"])},
+            attempt=int(body["attempt"]),
+            url=files.url,
+            sealed=files.seal is not None,
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(run_id, f"{url}/result.json", f"it lacks or adds fields ({error})") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise files.damaged("result.json", f"it lacks or adds fields ({error})") from None
 
 
-def read_table(run_id: str, url: str, file: str, schema: pa.Schema, read: Read) -> pa.Table:
-    """A parquet file of the entry. Raises LedgerError when it is missing, damaged or of other columns."""
+def _metrics(files: Files, body: Mapping[str, Any]) -> dict[str, Metric]:
     try:
-        content = read(file)
-        table = pq.read_table(io.BytesIO(content), page_checksum_verification=True)
-    except FileNotFoundError:
-        raise damaged(run_id, f"{url}/{file}", "it is missing") from None
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(run_id, f"{url}/{file}", f"it is not readable as parquet ({error})") from None
-    if table.column_names != schema.names:
-        raise damaged(run_id, f"{url}/{file}", f"it has the columns {table.column_names}, expected {schema.names}")
-    return table.cast(schema)
+        return {name: _read_metric(fields, files.entry) for name, fields in body["metrics"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise files.damaged("result.json", f"it lacks or adds fields ({error})") from None
 
 
-def damaged(run_id: str, file: str, why: str) -> LedgerError:
-    """The message for a person: which file, what is wrong, what mends it."""
-    return LedgerError(
-        f"{file}: {why}\n"
-        f"  accepted: the file as the run wrote it. Put it back from a copy, or move the entry aside with "
-        f"`semray set-aside {run_id}`: the next `semray run` computes it again"
+def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
+    value = math.nan if fields["value"] is None else float(fields["value"])
+    if not isinstance(fields["larger_is_better"], bool) or math.isinf(value):
+        raise ValueError("a metric is a finite value, or null, and larger_is_better true or false")
+    return Metric(
+        value=value, aggregate=fields["aggregate"], larger_is_better=fields["larger_is_better"], entry=entry
     )
 
 
@@ -174,22 +350,5 @@ def _metric(score: Score) -> dict[str, Any]:
     }
 
 
-def _read_metric(fields: Mapping[str, Any]) -> Metric:
-    value = math.nan if fields["value"] is None else float(fields["value"])
-    return Metric(value=value, aggregate=fields["aggregate"], larger_is_better=fields["larger_is_better"])
-
-
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _json(run_id: str, url: str, file: str, read: Read) -> dict[str, Any]:
-    try:
-        content = json.loads(read(file))
-    except FileNotFoundError:
-        raise damaged(run_id, f"{url}/{file}", "it is missing") from None
-    except ValueError as error:
-        raise damaged(run_id, f"{url}/{file}", f"it is not readable as JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise damaged(run_id, f"{url}/{file}", "it holds no JSON object")
-    return content

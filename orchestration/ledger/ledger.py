@@ -1,7 +1,8 @@
 """The ledger: the durable record of finished runs, and the source of truth.
 
-    <ledger>/<run id>/         result.json spec.json env.json scores.parquet curve.parquet model/
-    <ledger>/.staging/         <run id>.<attempt>: whole results that the driver has not committed yet
+    <ledger>/<run id>/         a training: spec.json result.json env.json curve.parquet model/ seal.json
+    <ledger>/<run id>.<scores id>/   the run's scores on one task: scores.parquet instead of curve and model
+    <ledger>/.staging/         <entry>.<attempt>: whole results that the driver has not committed yet
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
@@ -12,7 +13,7 @@
     <ledger>/.doctor-<hex>/    what nodes wrote to show each other that they share it; gone when the check ends
     <ledger>/.aside/           damaged entries that a person moved away
 
-A run's folder that exists is complete. Nothing is ever unpickled.
+An entry's folder that exists is complete. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,15 +33,18 @@ from orchestration.ledger import claims, points
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
-    CURVE,
-    ITEMS,
+    Files,
     LedgerError,
     Metric,
     Record,
-    read_record,
-    read_table,
+    check_items,
+    read_curve,
+    read_items,
+    read_scores,
+    read_training,
     write_entry,
 )
+from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import PART, LocalStorage, kept, open_storage, reached
 from orchestration.study.run import Result, Run
 
@@ -50,7 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record"]
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
-STAGED = re.compile(rf"{RUN_ID.pattern}\.[0-9]+({re.escape(PART)})?")  # all else in .staging is not the ledger's
+MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
+ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
+STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,46 +91,128 @@ class Ledger:
 
     # What is there
 
-    def ids(self) -> set[str]:
-        """The ids of all finished runs. Raises StudyError when the ledger cannot be reached."""
+    def entries(self) -> frozenset[str]:
+        """The names of all entries, trainings and scores. Raises StudyError when the ledger cannot be reached."""
         with reached(self.url):
-            return {name for name in self._storage.entries() if RUN_ID.fullmatch(name)}
+            return frozenset(name for name in self._storage.entries() if ENTRY.fullmatch(name))
 
-    def has(self, run_id: str) -> bool:
-        return self._storage.is_whole(run_id)
+    def ids(self) -> set[str]:
+        """The ids of all runs whose training is done. Raises StudyError when the ledger cannot be reached."""
+        return {name for name in self.entries() if RUN_ID.fullmatch(name)}
 
-    def record(self, run_id: str) -> Record:
-        """A finished run. Raises KeyError when there is none, LedgerError when its files are damaged."""
-        self._require(run_id)
-        return read_record(run_id, f"{self.url}/{run_id}", lambda file: self._storage.read(f"{run_id}/{file}"))
+    def has(self, entry: str) -> bool:
+        return self._storage.is_whole(entry)
 
-    def items(self, run_id: str) -> pa.Table:
-        """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
-        return self._table(run_id, "scores.parquet", ITEMS)
+    def lacking(self, run: Run) -> tuple[str, ...]:
+        """The entries of a run that are not there."""
+        return run.lacking([entry for entry in (run.former, *run.entries) if entry and self.has(entry)])
 
-    def curve(self, run_id: str) -> pa.Table:
+    def holds(self, run: Run) -> bool:
+        """Whether a run is finished: trained, and scored on all its tasks."""
+        return not self.lacking(run)
+
+    def remaining(self, run: Run) -> Run:
+        """The run with those tasks alone whose scores are not there."""
+        return run.remaining([entry for entry in (run.former, *run.entries) if entry and self.has(entry)])
+
+    def trained(self, run: Run) -> bool:
+        """Whether the ledger holds a run's training, with or without its model."""
+        return self.has(self._trained(run))
+
+    def entries_of(self, run: Run) -> tuple[str, ...]:
+        """Where a finished run lies: its own entries, or the one of before."""
+        trained = self._trained(run)
+        return run.entries if trained == run.id else (trained,)
+
+    def record(self, run: Run) -> Record:
+        """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when
+        damaged."""
+        return replace(self.record_of(self.entries_of(run)), id=run.id, run=run)
+
+    def record_of(self, entries: Sequence[str]) -> Record:
+        """What the entries of one run hold together, its training first. KeyError or LedgerError as `record`."""
+        record = self.training(entries[0])
+        for entry in entries[1:]:
+            record = record.with_scores(self.scores(entry))
+        return record
+
+    def training(self, run_id: str) -> Record:
+        """What a run's training left, and what defines it. KeyError or LedgerError as `record`."""
+        return read_training(self._files(run_id))
+
+    def scores(self, entry: str) -> Record:
+        """What an entry holds of a run's scores on one task. KeyError or LedgerError as `record`."""
+        return read_scores(self._files(entry))
+
+    def items(self, entry: str) -> pa.Table:
+        """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none).
+
+        LedgerError where a figure that is made of items lacks them.
+        """
+        files = self._files(entry)
+        check_items(files, read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files))
+        return read_items(files)
+
+    def curve(self, run: Run) -> pa.Table:
         """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""
-        return self._table(run_id, "curve.parquet", CURVE)
+        return self.curve_of(self._trained(run))
 
-    def files(self, run_id: str) -> dict[str, bytes]:
-        """All files of an entry but its model, by name."""
-        self._require(run_id)
-        names = (name for name in self._storage.children(run_id) if name != "model")
-        return {name: self._storage.read(f"{run_id}/{name}") for name in names}
+    def curve_of(self, entry: str) -> pa.Table:
+        """As `curve`, by the name of the training's entry."""
+        return read_curve(self._files(entry))
 
-    def model(self, run_id: str) -> Path | None:
-        """The trained model's folder here, None without one. A download lasts as long as this ledger object."""
-        self._require(run_id)
-        if self._models is None:
-            self._models = tempfile.TemporaryDirectory(prefix="semray-models-")
-        return self._storage.local(f"{run_id}/model", Path(self._models.name))
+    def files(self, entry: str) -> dict[str, bytes]:
+        """All files of an entry but its model, by name, as they were sealed."""
+        files = self._files(entry)
+        names = (name for name in self._storage.children(entry) if name != "model")
+        return {name: files.raw(name) if name == SEAL else files.read(name) for name in names}
 
-    def set_aside(self, run_id: str) -> str:
+    def audit(self, entry: str) -> str | None:
+        """What is wrong with an entry, for a person; None when every file is as its run wrote it.
+
+        KeyError when there is no such entry. "unsealed" where it is readable and was written before seals.
+        """
+        files = self._files(entry)
+        try:
+            of_before = files.seal is None
+            record = read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files)
+            if of_before or not RUN_ID.fullmatch(entry):
+                check_items(files, record)
+            if RUN_ID.fullmatch(entry):
+                read_curve(files)
+            if files.seal is None:
+                return "unsealed"
+            folder = self._storage.local(entry, self._downloads())
+            why = None if folder is None else broken_in(folder, files.seal, apart=SEAL)
+            if why is not None:
+                raise files.damaged("", why)
+        except LedgerError as error:
+            return str(error)
+        return None
+
+    def model(self, run: Run) -> Path | None:
+        """The folder here of the model that a run trained, None without one. KeyError for a run not trained.
+
+        A download lasts as long as this ledger object. LedgerError when it is not as the run wrote it.
+        """
+        return self.model_of(self._trained(run))
+
+    def model_of(self, entry: str) -> Path | None:
+        """As `model`, by the name of the training's entry."""
+        files = self._files(entry)
+        folder = self._storage.local(f"{entry}/model", self._downloads())
+        if files.seal is not None and not any(name.startswith(MODEL) for name in files.seal):
+            return None  # it kept none, whatever lies there now
+        if files.seal is not None and folder is not None and (why := broken_in(folder, files.seal, MODEL)):
+            raise files.damaged("", why)
+        return folder
+
+    def set_aside(self, entry: str) -> str:
         """Move a damaged entry away, so that its run is done again. Returns where it went."""
-        self._require(run_id)
-        earlier = sum(name.startswith(run_id) for name in self._storage.children(".aside"))
-        place = f".aside/{run_id}.{earlier + 1}"
-        self._storage.move(run_id, place)
+        self._require(entry)
+        earlier = sum(name.startswith(f"{entry}.") for name in self._storage.children(".aside"))
+        place = f".aside/{entry}.{earlier + 1}"
+        self._storage.move(entry, place)
         return f"{self.url}/{place}"
 
     # A run's way into the ledger
@@ -190,49 +278,55 @@ class Ledger:
         place.mkdir(parents=True, exist_ok=True)
         return place
 
-    def stage(self, run: Run, result: Result, attempt: int) -> None:
+    def stage(self, result: Result, attempt: int) -> None:
         """Write an attempt's whole result, for the driver to commit. Called where the run executed."""
-        with self._storage.writing(_staged(run.id, attempt)) as folder:
-            write_entry(folder, run, result, attempt)
+        with self._storage.writing(_staged(result.entry, attempt)) as folder:
+            write_entry(folder, result, attempt)
 
-    def staged(self, run_id: str, attempt: int) -> bool:
+    def staged(self, entry: str, attempt: int) -> bool:
         """Whether this attempt's result is complete."""
-        return self._storage.is_whole(_staged(run_id, attempt))
+        return self._storage.is_whole(_staged(entry, attempt))
 
-    def commit(self, run_id: str, attempt: int) -> bool:
-        """Make a staged result the run's entry; the driver alone calls this.
+    def commit(self, entry: str, attempt: int) -> bool:
+        """Make a staged result an entry; the driver alone calls this.
 
-        False, and the staged result is dropped, when the run is in the ledger already or a newer attempt was
-        leased. FileNotFoundError when nothing was staged.
+        False, and the staged result is dropped, when the entry is in the ledger already or a newer attempt at its
+        run was leased. FileNotFoundError when nothing was staged.
         """
         published = False
         with kept(self.url):
-            if attempt >= self.newest(run_id) and not self.has(run_id):
-                published = self._storage.publish(_staged(run_id, attempt), run_id)
-            self._storage.remove(_staged(run_id, attempt))
-            if published or self.has(run_id):  # by whomever; a paused lane may have written checkpoints since
-                self.forget(run_id)
+            if attempt >= self.newest(run_of(entry)) and not self.has(entry):
+                published = self._storage.publish(_staged(entry, attempt), entry)
+            self._storage.remove(_staged(entry, attempt))
         return published
 
     def adopt(self) -> list[str]:
         """Commit the complete results of drivers that died, newest attempt first; delete the partial ones.
 
-        Staged results of a living driver are left alone. Returns the ids that came into the ledger.
+        Staged results of a living driver are left alone. Returns the entries that came into the ledger.
         """
         names = (name for name in self._storage.children(".staging") if STAGED.fullmatch(name))
         orphans = [name for name in names if not self._in_use(name)]
         orphans.sort(key=_parts, reverse=True)
         adopted = []
         for name in orphans:
-            run_id, _ = _parts(name)
+            entry, _ = _parts(name)
             place = f".staging/{name}"
-            if not name.endswith(PART) and self._storage.is_whole(place) and not self.has(run_id):
-                self._storage.publish(place, run_id)
-                self.forget(run_id)
-                adopted.append(run_id)
+            if not name.endswith(PART) and self._storage.is_whole(place) and not self.has(entry):
+                self._storage.publish(place, entry)
+                self.forget(run_of(entry))
+                adopted.append(entry)
         for name in orphans:
             self._storage.remove(f".staging/{name}")
         return adopted
+
+    def drop_model(self, run_id: str) -> None:
+        """Delete the model of a training, whose scores stay valid; a new task for it will train again."""
+        files = self._files(run_id)
+        if files.seal is not None:  # first: what lies there afterwards and is not sealed is not used
+            kept_files = {name: digest for name, digest in files.seal.items() if not name.startswith(MODEL)}
+            self._storage.write(f"{run_id}/{SEAL}", as_seal(kept_files))
+        self._storage.remove(f"{run_id}/model")
 
     # What failed
 
@@ -291,14 +385,22 @@ class Ledger:
 
     # Details
 
-    def _require(self, run_id: str) -> None:
-        if not self.has(run_id):
-            raise KeyError(f"{self.url} holds no run {run_id}")
+    def _require(self, entry: str) -> None:
+        if not self.has(entry):
+            raise KeyError(f"{self.url} holds no entry {entry}")
 
-    def _table(self, run_id: str, file: str, schema: pa.Schema) -> pa.Table:
-        self._require(run_id)
-        url = f"{self.url}/{run_id}"
-        return read_table(run_id, url, file, schema, lambda name: self._storage.read(f"{run_id}/{name}"))
+    def _files(self, entry: str) -> Files:
+        self._require(entry)
+        return Files.of(entry, f"{self.url}/{entry}", lambda file: self._storage.read(f"{entry}/{file}"))
+
+    def _trained(self, run: Run) -> str:
+        """The entry with a run's training: its own, or the one of before."""
+        return run.former if run.former and not self.has(run.id) and self.has(run.former) else run.id
+
+    def _downloads(self) -> Path:
+        if self._models is None:
+            self._models = tempfile.TemporaryDirectory(prefix="semray-models-")
+        return Path(self._models.name)
 
     def _owner(self, run_id: str, attempt: int) -> Driver | None:
         try:
@@ -308,7 +410,8 @@ class Ledger:
         return None if fields is None else Driver.from_dict(fields)
 
     def _in_use(self, name: str) -> bool:
-        owner = self._owner(*_parts(name))
+        entry, attempt = _parts(name)
+        owner = self._owner(run_of(entry), attempt)
         return owner is not None and is_driving(self._storage, owner)
 
     def _read_failure(self, run_id: str, body: Mapping[str, Any]) -> Failure:
@@ -332,14 +435,20 @@ class Ledger:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _staged(run_id: str, attempt: int) -> str:
-    return f".staging/{run_id}.{attempt}"
+def run_of(entry: str) -> str:
+    """The id of the run that an entry is of."""
+    return entry.partition(".")[0]
+
+
+def _staged(entry: str, attempt: int) -> str:
+    return f".staging/{entry}.{attempt}"
 
 
 def _parts(name: str) -> tuple[str, int]:
-    """Run id and attempt of a staged folder's name."""
-    run_id, attempt = name.removesuffix(PART).split(".")
-    return run_id, int(attempt)
+    """Entry and attempt of a staged folder's name."""
+    found = STAGED.fullmatch(name)
+    assert found is not None
+    return found[1], int(found[3])
 
 
 def _now() -> str:

@@ -20,16 +20,16 @@ def planned(study: Study, ledger: Ledger) -> Plan:
     `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
     a report read on a laptop is about the runs of the cluster.
     """
-    facts, held = gather_facts(study), ledger.ids()
+    facts, held = gather_facts(study), ledger.entries()
     other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
     plans = [make_plan(study, known, held) for known in (facts, replace(facts, precision=other))]
     plan = max(plans, key=lambda one: len(one.done))  # of equals the first: this machine's
-    seconds = {run.id: sum(ledger.record(run.id).seconds.values()) for run in plan.done}
+    seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in plan.done}
     return replace(plan, facts=replace(plan.facts, seconds=seconds))
 
 
 def metrics_of(plan: Plan, ledger: Ledger) -> dict[str, dict[str, float]]:
     """Run id -> metrics, for the runs that are done."""
     return {
-        run.id: {name: metric.value for name, metric in ledger.record(run.id).metrics.items()} for run in plan.done
+        run.id: {name: metric.value for name, metric in ledger.record(run).metrics.items()} for run in plan.done
     }

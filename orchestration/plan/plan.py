@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.task import Task, is_dev, named
 from orchestration.families.registry import as_plain, family
 from orchestration.plan.launcher import Launcher, launcher
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run
+from orchestration.study.run import WITHOUT_DEV, Job, Run, former_id
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -21,17 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the world adds to a study. seconds: run id -> how long that run took, of runs the ledger holds."""
+    """What the world adds to a study: fingerprints of its backbones, by name, of the rows it trains on, of its
+    tasks.
 
-    backbones: Mapping[str, str]  # name -> fingerprint
+    former: the one fingerprint of all rows in ledgers of before, "" where no run of those could be this study's.
+    seconds: run id -> how long that run took, of runs the ledger holds.
+    """
+
+    backbones: Mapping[str, str]
     corpus: str
+    tasks: Mapping[str, str]
     precision: Precision
+    former: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The runs of a study in the order they are started, and which of them the ledger holds already."""
+    """The runs of a study in the order they are started, and the entries that the ledger holds already."""
 
     study: Study
     facts: Facts
@@ -40,21 +48,27 @@ class Plan:
 
     @property
     def done(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.id in self.finished)
+        return tuple(run for run in self.runs if not run.lacking(self.finished))
 
     @property
     def left(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.id not in self.finished)
+        return tuple(run for run in self.runs if run.lacking(self.finished))
+
+    @property
+    def to_score(self) -> tuple[Run, ...]:
+        """Of the runs that are left, those that were trained before and lack scores alone."""
+        return tuple(run for run in self.left if run.id in self.finished)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The runs that are left, as they execute: one by one, or all of a backbone where the family stacks."""
+        """What is left of the runs, as they execute: one by one, or all of a backbone where the family stacks."""
+        left = tuple(run.remaining(self.finished) for run in self.left)
         if not family(self.study.family).stacked:
-            return tuple(Job(runs=(run,)) for run in self.left)
+            return tuple(Job(runs=(run,)) for run in left)
         return tuple(
             Job(runs=runs)
             for backbone in self.study.backbones
-            if (runs := tuple(run for run in self.left if run.backbone == backbone))
+            if (runs := tuple(run for run in left if run.backbone == backbone))
         )
 
     def launcher(self, job: Job) -> Launcher:
@@ -78,7 +92,8 @@ def gather_facts(study: Study) -> Facts:
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine.loop import best_precision
 
-    problems, backbones, corpus = [], {}, ""
+    problems, backbones, corpus, tasks, former = [], {}, "", {}, ""
+    of = family(study.family)
     for name in study.backbones:
         try:
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
@@ -87,8 +102,11 @@ def gather_facts(study: Study) -> Facts:
         except (OSError, ValueError) as error:  # a file of it is damaged
             problems.append(f"{study.path}: backbones: {name}: {error}")
     try:
-        corpus = family(study.family).fingerprint(study.data)
-    except CorpusError as error:
+        corpus = of.fingerprint(study.data)
+        asked = _tasks(study)
+        tasks = {task.name: task.fingerprint for task in asked}
+        former = of.former_fingerprint(study.data) if all(task.version == 1 for task in asked) else ""
+    except (CorpusError, BackboneError) as error:
         problems.append(f"{study.path}: {error}")
     problems += [
         f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
@@ -96,7 +114,14 @@ def gather_facts(study: Study) -> Facts:
     ]
     if problems:
         raise StudyError("\n".join(problems))
-    return Facts(backbones=backbones, corpus=corpus, precision=best_precision())
+    return Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best_precision(), former=former)
+
+
+def _tasks(study: Study) -> list[Task[Any, Any]]:
+    """What the study is measured on, and what its search may choose by."""
+    table = family(study.family).tasks(study.data)
+    dev = list(filter(is_dev, table)) if study.search else []
+    return named(table, (*study.evaluate, *dev))
 
 
 def prepare(study: Study) -> None:
@@ -149,18 +174,30 @@ def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int |
     """The run of an arm on a backbone with a seed; None for an arm without training."""
     settings, resources, of = study.arms[arm], study.resources, family(study.family)
     declared = facts.precision if resources.precision == "auto" else resources.precision
-    return Run(
+    defining = of.defining(settings)
+    apart = of.dev_apart and all(map(is_dev, study.evaluate))
+    run = Run(
         family=study.family,
         arm=arm,
         backbone=backbone,
         seed=seed,
         settings=as_plain(settings),
         data=as_plain(study.data),
-        evaluate=study.evaluate,
-        defining=of.defining(settings),
+        defining={**defining, WITHOUT_DEV: True} if apart else defining,
         backbone_fingerprint=facts.backbones[backbone],
-        corpus_fingerprint=facts.corpus,
+        corpus_fingerprint=facts.corpus if of.learns(settings) else "",
+        tasks={name: facts.tasks[name] for name in study.evaluate},
         world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
         precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
         zero_stage=resources.deepspeed.zero_stage,
     )
+    return replace(run, former=_former(run, study, defining, facts.former)) if facts.former else run
+
+
+def _former(run: Run, study: Study, defining: Mapping[str, Any], rows: str) -> str:
+    """The id that a run had when its tasks were part of it."""
+    groups = family(study.family).groups(study.data)
+    asked = {task: group for group, tasks in groups.items() for task in tasks}
+    evaluate = dict.fromkeys(asked.get(name, name) for name in study.evaluate)
+    fields = {**run.to_dict(), "defining": dict(defining), "corpus_fingerprint": rows, "evaluate": list(evaluate)}
+    return former_id(fields)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.task import is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.study.blocks import Objective, Search, StopEarly
 from orchestration.study.names import names_accepted
 from search_spaces.space import Dimension, Space, moves, narrowed
 
 if TYPE_CHECKING:
-    from orchestration.families.registry import Family
+    from orchestration.families.contract import Family
     from orchestration.reading.document import Place
 
 PLACE: Place = ("search",)
@@ -100,8 +101,9 @@ def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search,
 
 def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, search: Search) -> None:
     place = (*PLACE, "objective")
-    known = family.metrics(parts["data"], family.dev_tasks)
-    tested = {} if parts["evaluate"] is WRONG else family.metrics(parts["data"], parts["evaluate"])
+    table = family.tasks(parts["data"])
+    known = metric_names(task for name, task in table.items() if is_dev(name))
+    tested = {} if parts["evaluate"] is WRONG else metric_names(named(table, parts["evaluate"]))
     single = isinstance(search.objective, Objective)
     if not search.objectives:
         check.refuse(place, "at least one objective")

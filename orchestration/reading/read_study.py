@@ -5,11 +5,12 @@ No corpus and no model is read; `plan.gather_facts` looks at those.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker, words
 from orchestration.reading.document import Place, read
 from orchestration.reading.read_search import check_search
@@ -19,7 +20,7 @@ from orchestration.study.names import NAME_WORDS, is_path_component, names_accep
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
-    from orchestration.families.registry import Family
+    from orchestration.families.contract import Family
 
 Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Text, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
@@ -53,7 +54,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["resources"] = check.built(Resources, ("resources",))
     parts["data"] = check.built(family.data, ("data",)) if family else WRONG
     parts["arms"] = _arms(check, family)
-    parts["evaluate"] = _evaluate(check, family)
+    parts["evaluate"] = _evaluate(check, parts, family)
     parts["compare"] = _compare(check, parts, family)
     if "search" in content:
         parts["search"] = check_search(check, parts, family)
@@ -147,14 +148,51 @@ def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str,
         seen[name] = recipe
 
 
-def _evaluate(check: Checker, family: Family | None) -> Any:
-    """The tasks, or WRONG."""
-    tasks = family.tasks if family else ()
-    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(tasks)}"], "evaluate")
+def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
+    """The tasks, those of a group by their own names, or WRONG."""
+    table, groups = known_tasks(parts["data"], family)
+    accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
+    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(accepted)}"], "evaluate")
     if names is WRONG or family is None:
         return names
-    known = [check.name(("evaluate", index), tasks) for index in range(len(names))]
-    return names if all(known) else WRONG
+    known = [
+        name in table or name in groups or check.name(("evaluate", index), accepted)
+        for index, name in enumerate(names)
+    ]
+    if not all(known):
+        return WRONG
+    tasks = tuple(dict.fromkeys(task for name in names for task in groups.get(name, (name,))))
+    _check_readable(check, parts["arms"], family, [table[task] for task in tasks])
+    return tasks
+
+
+def known_tasks(data: Any, family: Family | None) -> tuple[Tasks, Mapping[str, tuple[str, ...]]]:
+    """What a study may be measured on, and the names that stand for several. data: WRONG for that of no study."""
+    if family is None:
+        return {}, {}
+    of = family.data() if data is WRONG else data
+    kept = {name: task for name, task in family.tasks(of).items() if not (family.dev_apart and is_dev(name))}
+    groups = family.groups(of).items()
+    return kept, {group: tasks for group, tasks in groups if all(task in kept for task in tasks)}
+
+
+def _without_members(table: Tasks, groups: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Names for a message: a group stands for its tasks."""
+    members = {task for tasks in groups.values() for task in tasks}
+    return [name for name in table if name not in members]
+
+
+def _check_readable(check: Checker, arms: Any, family: Family, tasks: Sequence[Task[Any, Any]]) -> None:
+    """Does every arm read what it is to be measured on?"""
+    for name, settings in arms.items() if arms is not WRONG else ():
+        reads = family.reads(settings) if settings is not WRONG else {task.reads for task in tasks}
+        unread = next((task for task in tasks if task.reads not in reads), None)
+        if unread is not None:
+            check.refuse(
+                ("evaluate",),
+                f"tasks that read {' or '.join(reads)}, as arms.{name} does",
+                says=f"holds {unread.name}, which reads {unread.reads}",
+            )
 
 
 def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
@@ -195,10 +233,10 @@ def _check_comparison(
 
 
 def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family) -> None:
-    evaluated = family.tasks if parts["evaluate"] is WRONG else parts["evaluate"]
-    known = family.metrics(parts["data"], evaluated)
+    table, _ = known_tasks(parts["data"], family)
+    known = metric_names(table.values() if parts["evaluate"] is WRONG else named(table, parts["evaluate"]))
     if metric not in known:
-        task = next((task for task in family.tasks if metric in family.metrics(parts["data"], [task])), None)
+        task = next((task.name for task in table.values() if metric in task.metrics), None)
         check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")
 
 

@@ -13,9 +13,9 @@ from orchestration.search.requests import Asking, Exchange
 from orchestration.search.standings import Board
 
 if TYPE_CHECKING:
-    from orchestration.lanes.lane import Body
     from orchestration.ledger.ledger import Ledger
     from orchestration.search.trials import Selection, Trial
+    from orchestration.study.run import Body
 
 PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
 
@@ -26,7 +26,7 @@ def run_search(
     *,
     on_event: Callable[[Event], None],
     on_change: Callable[[Board, Trial, str], None],
-    body: Body | str = "orchestration.families.encoders:execute",
+    body: Body | str = "orchestration.families.registry:execute",
     warm: Sequence[str] = WARM,
 ) -> bool:
     """Search around one arm until its trials or its budget are spent; True when asked to stop before.

@@ -83,7 +83,7 @@ class Board:
         if looks is not None:
             self._looks.setdefault(seed, {})[number] = dict(looks)
             return self._grown(with_stop(self.trials[number], seed, looks))
-        if self.ledger.has(run.id):
+        if self.ledger.holds(run):
             return self.scored(run, number)
         self.executed += 1
         return run
@@ -143,7 +143,7 @@ class Board:
         if not run.look_at:
             return []
         metric = self.selection.objectives[0].metric
-        rows = self.ledger.curve(run.id).to_pylist()
+        rows = self.ledger.curve(run).to_pylist()
         return [
             (row["step"], row["value"]) for row in rows if row["name"] == metric and row["step"] in run.look_at
         ]

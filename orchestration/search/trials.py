@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.task import is_dev
 from orchestration.families.registry import family
 from orchestration.plan.plan import Facts, planned_run
 from orchestration.reading.read_search import space_of
@@ -75,7 +76,7 @@ class Selection:
         search = {name: value for name, value in asdict(self.search).items() if name not in left_out}
         search["race"] = self.search.least_chance
         space = [asdict(dimension) | {"source": ""} for dimension in self.space]
-        start = self.run(0, {}, self.seeds[0]).id
+        start = self.run(0, {}, self.seeds[0]).entries
         text = canonical({"search": search, "space": space, "start": start})
         return hashlib.sha256(text).hexdigest()[:16]
 
@@ -93,10 +94,11 @@ def selections(study: Study, facts: Facts) -> list[Selection]:
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
     search, of = study.search, family(study.family)
+    sought = {objective.metric for objective in search.objectives}
     tasks = tuple(
-        task
-        for task in of.dev_tasks
-        if not of.metrics(study.data, [task]).keys().isdisjoint({o.metric for o in search.objectives})
+        name
+        for name, task in of.tasks(study.data).items()
+        if is_dev(name) and not task.metrics.keys().isdisjoint(sought)
     )
     return [
         Selection(
@@ -213,7 +215,7 @@ def searched(selection: Selection, ledger: Ledger) -> Searched:
             run = selection.run(number, point, seed)
             if (number, seed) in ended:
                 trial = with_stop(trial, seed, ended[number, seed])
-            elif ledger.has(run.id):
+            elif ledger.holds(run):
                 trial = with_score(trial, selection, ledger, run)
             elif run.id in failures:
                 trial = replace(trial, failed={**trial.failed, seed: failures[run.id].error})
@@ -229,7 +231,7 @@ def with_stop(trial: Trial, seed: int, looks: Mapping[int, float]) -> Trial:
 
 def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> Trial:
     """The trial with what a finished run scored; a figure that is no number counts as a failure."""
-    metrics, seed = ledger.record(run.id).metrics, run.seed
+    metrics, seed = ledger.record(run).metrics, run.seed
     assert seed is not None
     missing = [objective.metric for objective in selection.objectives if objective.metric not in metrics]
     if missing:

@@ -1,29 +1,38 @@
-"""A run, the unit of training, evaluation, resumption and caching; and what it leaves behind."""
+"""A run, the unit of training, evaluation, resumption and caching; and what it leaves behind.
+
+A run leaves several entries in the ledger: one for its training, which the run's id names, and one for each task
+it is scored on. So a task more costs an evaluation and no training, and two studies that share a recipe share its
+model.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Score
-    from trainers.engine.world import Precision, Progress
+    from trainers.engine.world import Precision, Progress, World
 
-SCHEMA = 1  # raised whenever the same settings would give another result
+SCHEMA = 2  # raised whenever the same settings would give another model
+WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """family × arm × backbone × seed, fully resolved.
 
-    `defining` holds every setting that can change the result and nothing else, so that arms with other names,
-    or the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
-    seed is None for an arm without training: its one result is paired with every seed. look_at: steps after which
-    development data are scored; that changes nothing, and is no part of the id.
+    `defining` holds every setting that can change the model and nothing else, so that arms with other names, or
+    the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
+    seed is None for an arm without training: its one result is paired with every seed. tasks: what the run is
+    scored on, by name, with the fingerprint of each. corpus_fingerprint names what is trained on. former: the id
+    that the run had in ledgers where training and scores were one entry, and still has there. look_at: steps
+    after which development data are scored; like tasks and former, that changes no model and is no part of the
+    id.
     """
 
     family: str
@@ -32,10 +41,11 @@ class Run:
     seed: int | None
     settings: Mapping[str, Any]
     data: Mapping[str, Any]
-    evaluate: tuple[str, ...]
     defining: Mapping[str, Any]
     backbone_fingerprint: str
     corpus_fingerprint: str
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    former: str = ""
     world_size: int = 1
     precision: Precision = "fp32"
     zero_stage: int = 0
@@ -43,18 +53,17 @@ class Run:
 
     @property
     def id(self) -> str:
-        """16 hex digits: the hash of everything that can change the result."""
+        """16 hex digits: the hash of everything that can change the model."""
         identity = {
             "schema": SCHEMA,
             "family": self.family,
             "defining": dict(self.defining),
-            "evaluate": sorted(self.evaluate),
             "seed": self.seed,
             "backbone": self.backbone_fingerprint,
-            "corpus": self.corpus_fingerprint,
+            "corpus": None if self.seed is None else self.corpus_fingerprint,  # what is not trained reads no rows
             "world": self._world,
         }
-        return hashlib.sha256(canonical(identity)).hexdigest()[:16]
+        return _digest(identity)
 
     @property
     def _world(self) -> list[Any]:
@@ -63,6 +72,28 @@ class Run:
         MiniLM over the quickstart's 3,337 texts, one thread of an AVX512-bf16 core: 9.1 s in fp32, 3.1 s in bf16.
         """
         return [self.precision] if self.seed is None else [self.world_size, self.precision, self.zero_stage]
+
+    def entry(self, task: str) -> str:
+        """The name of the entry with the scores of a task: the run's id, and the id of these scores."""
+        scores = {"training": self.id, "task": task, "rows": self.tasks[task], "precision": self.precision}
+        return f"{self.id}.{_digest(scores)}"
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of everything the run leaves: its training first, then its scores in the order of its
+        tasks."""
+        return (self.id, *map(self.entry, self.tasks))
+
+    def lacking(self, held: Collection[str]) -> tuple[str, ...]:
+        """Which of its entries are not among these; none where they hold the one of before."""
+        return () if self.former in held else tuple(entry for entry in self.entries if entry not in held)
+
+    def remaining(self, held: Collection[str]) -> Run:
+        """The run with those tasks alone whose scores are not among these entries."""
+        lacking = self.lacking(held)
+        return replace(
+            self, tasks={name: rows for name, rows in self.tasks.items() if self.entry(name) in lacking}
+        )
 
     @property
     def label(self) -> str:
@@ -75,13 +106,37 @@ class Run:
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Run:
-        looks = tuple(fields.get("look_at", ()))
-        return Run(**{**fields, "evaluate": tuple(fields["evaluate"]), "look_at": looks})
+        """A run from what `to_dict` gave, also in ledgers of before, where it named tasks without their rows."""
+        known = {name: value for name, value in fields.items() if name != "evaluate"}
+        return Run(**{**known, "look_at": tuple(fields.get("look_at", ()))})
+
+
+def former_id(fields: Mapping[str, Any]) -> str:
+    """The id of a run in ledgers of before, when its tasks and all rows were part of it.
+
+    fields: of a run as written there, with the tasks as `evaluate` and one fingerprint of all rows.
+    """
+    world = [fields["world_size"], fields["precision"], fields["zero_stage"]]
+    identity = {
+        "schema": 1,
+        "family": fields["family"],
+        "defining": fields["defining"],
+        "evaluate": sorted(fields["evaluate"]),
+        "seed": fields["seed"],
+        "backbone": fields["backbone_fingerprint"],
+        "corpus": fields["corpus_fingerprint"],
+        "world": [fields["precision"]] if fields["seed"] is None else world,
+    }
+    return _digest(identity)
 
 
 def canonical(value: Any) -> bytes:
     """The one JSON text of a value: keys sorted, no blanks, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(identity)).hexdigest()[:16]
 
 
 def built(kind: type[Any], fields: Mapping[str, Any]) -> Any:
@@ -91,17 +146,45 @@ def built(kind: type[Any], fields: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Runs that execute together. One run as a rule; a stacked family trains all it is given as one model."""
+    """Runs that execute together. One run as a rule; a stacked family trains all it is given as one model.
+
+    Each run names the tasks it is still to be scored on. models: id -> folder of the model of a run that was
+    trained before and is only scored; a lane fills it in.
+    """
 
     runs: tuple[Run, ...]
+    models: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """What `execute` hands to the ledger for one run. `save_model` writes the model into an empty folder."""
+class Trained:
+    """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none."""
 
-    scores: Sequence[Score]
+    run: Run
     curve: Sequence[Progress] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     save_model: Callable[[Path], None] | None = None
+
+    @property
+    def entry(self) -> str:
+        return self.run.id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What scoring a run on one task leaves."""
+
+    run: Run
+    task: str
+    scores: Sequence[Score]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def entry(self) -> str:
+        return self.run.entry(self.task)
+
+
+Result = Trained | Scored
+Body = Callable[[Job, "World"], Iterator[Result]]  # what executes a job

@@ -124,10 +124,10 @@ def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
         return Entry(
             name=name, status="FAILED", tags={**tags, "problem": row.problem, "mlflow.note.content": row.problem}
         )
-    record = ledger.record(row.id)
+    record = ledger.record_of(row.entries)
     figures = {metric_name(metric): found.value for metric, found in record.metrics.items()}
     figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
-    curve = ledger.curve(row.id).to_pydict()
+    curve = ledger.curve_of(row.entries[0]).to_pydict()
     steps = zip(curve["name"], curve["value"], curve["step"], strict=True)
     return Entry(
         name=name,
@@ -149,7 +149,7 @@ def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
             "env.json": _json(record.env),
             "notes.json": _json(record.notes),
         },
-        model={"ledger": ledger.url, "run": row.id},
+        model={"ledger": ledger.url, "run": row.entries[0]},
     )
 
 
@@ -157,7 +157,7 @@ def _dataset(record: Record) -> dict[str, str]:
     """The corpus as MLflow's input: its name, fingerprint and the settings it was built from."""
     return {
         "name": f"{record.run.family} corpus",
-        "digest": record.run.corpus_fingerprint[:36],
+        "digest": record.run.corpus_fingerprint[:36] or "none",
         "source": canonical(dict(record.run.data)).decode(),
         "context": "evaluation" if record.run.seed is None else "training",
     }

@@ -60,7 +60,7 @@ def _load_pyfunc(path: str, model_config: Mapping[str, str]) -> TrackedEncoder:
     from orchestration.ledger.ledger import Ledger
 
     ledger = Ledger(model_config["ledger"])
-    folder = ledger.model(model_config["run"]) if ledger.has(model_config["run"]) else None
+    folder = ledger.model_of(model_config["run"]) if ledger.has(model_config["run"]) else None
     if folder is None:
         raise StudyError(
             f"{model_config['ledger']}: holds no model of run {model_config['run']}\n"

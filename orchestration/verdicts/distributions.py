@@ -5,7 +5,7 @@ Verdicts need none of it, and it reads the items of every finished run: only who
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,7 @@ from orchestration.families.registry import family
 from orchestration.verdicts.findings import Distribution, Findings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from orchestration.ledger.ledger import Ledger
+    from orchestration.ledger.ledger import Ledger, Record
 
 BINS = 50
 
@@ -40,9 +38,9 @@ def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[s
     values = {}
     for backbone in findings.backbones:
         for arm in findings.arms:
-            runs = sorted({row.id for row in findings.of(arm, backbone) if row.status == "finished"})
-            tables = [ledger.items(run) for run in runs]
-            by_part = {part: _items(tables, metric) for part, metric in parts.items()}
+            rows = {row.id: row for row in findings.of(arm, backbone) if row.status == "finished"}
+            records = [ledger.record_of(rows[run].entries) for run in sorted(rows)]
+            by_part = {part: _items(ledger, records, metric) for part, metric in parts.items()}
             values[arm, backbone] = {part: items for part, items in by_part.items() if len(items)}
     every = [items for by_part in values.values() for items in by_part.values()]
     if not every:
@@ -65,7 +63,8 @@ def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[s
     ]
 
 
-def _items(tables: list[pa.Table], metric: str) -> np.ndarray:
-    """The items of one metric in the items of these runs. -> (M,)"""
+def _items(ledger: Ledger, records: Sequence[Record], metric: str) -> np.ndarray:
+    """The items of one metric in these runs. -> (M,)"""
+    tables = [ledger.items(record.metrics[metric].entry) for record in records if metric in record.metrics]
     rows = [table.filter(pc.equal(table["metric"], metric)) for table in tables]
     return np.concatenate([np.empty(0), *(table["value"].to_numpy() for table in rows)])

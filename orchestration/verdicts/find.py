@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance.judge import Sequential, Verdict, judge
+from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import as_plain, family
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
@@ -40,8 +41,8 @@ class Evidence:
     @cached_property
     def records(self) -> Mapping[str, Record]:
         """Run id -> record, for every run that is finished."""
-        held = self.ledger.ids()
-        return {run.id: self.ledger.record(run.id) for run in self.runs if run.id in held}
+        held = self.ledger.entries()
+        return {run.id: self.ledger.record(run) for run in self.runs if not run.lacking(held)}
 
     @cached_property
     def failed(self) -> Mapping[str, Failure]:
@@ -58,7 +59,12 @@ class Evidence:
 
     @cached_property
     def larger_is_better(self) -> Mapping[str, bool]:
-        return dict(family(self.study.family).metrics(self.study.data, self.study.evaluate))
+        return metric_names(self.tasks)
+
+    @cached_property
+    def tasks(self) -> list[Task[Any, Any]]:
+        """What the study is measured on."""
+        return named(family(self.study.family).tasks(self.study.data), self.study.evaluate)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -90,9 +96,10 @@ class Evidence:
 
     def item_rows(self, run_id: str, metric: str) -> pa.Table:
         """The items of one metric of one run."""
-        if run_id not in self._items:
-            self._items[run_id] = self.ledger.items(run_id)
-        table = self._items[run_id]
+        entry = self.records[run_id].metrics[metric].entry
+        if entry not in self._items:
+            self._items[entry] = self.ledger.items(entry)
+        table = self._items[entry]
         return table.filter(pc.equal(table["metric"], metric))
 
 
@@ -117,10 +124,10 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         ledger=ledger.url,
         seeds=evidence.seeds,
         metrics=evidence.larger_is_better,
-        headlines=family(study.family).headlines(study.data, study.evaluate),
+        headlines=tuple(task.headline for task in evidence.tasks),
         arms={name: as_plain(settings) for name, settings in study.arms.items()},
         data=as_plain(study.data),
-        corpus_fingerprint=runs[0].corpus_fingerprint if runs else "",
+        corpus_fingerprint=next((run.corpus_fingerprint for run in runs if run.corpus_fingerprint), ""),
         runs=tuple(_row(evidence, run) for run in runs),
         findings=tuple(findings),
         environment=_environment(evidence),
@@ -283,7 +290,7 @@ def _row(evidence: Evidence, run: Run) -> RunRow:
             return row
         problem = f"{failure.error} ({failure.log})"
         return replace(row, status="failed", attempt=failure.attempt, problem=problem)
-    curve = evidence.ledger.curve(run.id)
+    curve = evidence.ledger.curve(run)
     loss = curve.filter(pc.equal(curve["name"], "loss"))
     return replace(
         row,
@@ -293,6 +300,7 @@ def _row(evidence: Evidence, run: Run) -> RunRow:
         seconds=sum(record.seconds.values()),
         attempt=record.attempt,
         location=record.url,
+        entries=evidence.ledger.entries_of(run),
     )
 
 
@@ -310,8 +318,11 @@ def _environment(evidence: Evidence) -> dict[str, tuple[str, ...]]:
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
-    """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut."""
-    said = (f"{name}: {value}" for record in evidence.records.values() for name, value in record.notes.items())
+    """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut, missing seals."""
+    said = [f"{name}: {value}" for record in evidence.records.values() for name, value in record.notes.items()]
+    unsealed = sum(not record.sealed for record in evidence.records.values())
+    if unsealed:
+        said.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
     return tuple(dict.fromkeys(said))
 
 

@@ -38,6 +38,7 @@ class RunRow:
     seconds: float | None = None
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
+    entries: tuple[str, ...] = ()  # what the ledger holds of it, by name: its training first, then its scores
     problem: str = ""  # the error of a failed run, one line
     selection: bool = False  # a seed the search looked at: no evidence for a claim
 

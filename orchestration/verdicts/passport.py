@@ -38,7 +38,7 @@ class Check:
 
 def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger, findings: Findings) -> None:
     """Write the study's scores, claims, versions and printed figures into one file, atomically."""
-    held = ledger.ids()
+    held = ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -46,9 +46,10 @@ def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger
         archive.writestr(f"{study.name}.yaml", study.path.read_bytes())
         archive.writestr("runs.json", json.dumps([run.to_dict() for run in runs], indent=1))
         archive.writestr("findings.json", json.dumps(plain(findings), indent=1))
-        for run_id in dict.fromkeys(run.id for run in runs):
-            for name, content in ledger.files(run_id).items() if run_id in held else ():
-                archive.writestr(f"ledger/{run_id}/{name}", content)
+        finished = [run for run in runs if not run.lacking(held)]
+        for entry in dict.fromkeys(entry for run in finished for entry in ledger.entries_of(run)):
+            for name, content in ledger.files(entry).items():
+                archive.writestr(f"ledger/{entry}/{name}", content)
         failures = [asdict(failure) for failure in ledger.failed().values() if failure.id in {r.id for r in runs}]
         archive.writestr("failures.json", json.dumps(failures))
         declaration = ledger.declared(study.name)
@@ -113,17 +114,18 @@ def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple
     """Metrics that are not the aggregate of their items."""
     from evaluators.metrics.item_metrics import aggregate
 
-    held = ledger.ids()
-    for run in {run.id: run for run in runs if run.id in held}.values():
-        metrics = ledger.record(run.id).metrics
-        for metric, rows in ledger.items(run.id).to_pandas().groupby("metric", observed=True):
-            gold = None if rows["gold"].isna().all() else rows["gold"].to_numpy()
-            kind = metrics[metric].aggregate
-            if kind is None:
-                raise StudyError(f"{run.label}: {metric} has items but no way to add them up")
-            again = aggregate(kind, rows["value"].to_numpy(), gold)
-            if not _same(metrics[metric].value, again):
-                yield f"{run.label}: {metric}", metrics[metric].value, again
+    held = ledger.entries()
+    for run in {run.id: run for run in runs if not run.lacking(held)}.values():
+        metrics = ledger.record(run).metrics
+        for entry in dict.fromkeys(metric.entry for metric in metrics.values()):
+            for metric, rows in ledger.items(entry).to_pandas().groupby("metric", observed=True):
+                gold = None if rows["gold"].isna().all() else rows["gold"].to_numpy()
+                kind = metrics[metric].aggregate
+                if kind is None:
+                    raise StudyError(f"{run.label}: {metric} has items but no way to add them up")
+                again = aggregate(kind, rows["value"].to_numpy(), gold)
+                if not _same(metrics[metric].value, again):
+                    yield f"{run.label}: {metric}", metrics[metric].value, again
 
 
 def _differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:

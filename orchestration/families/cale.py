@@ -1,22 +1,45 @@
-"""What a cale study may claim, and what its arms need of backbone and corpus, looked at before a lane starts.
-
-Everything here raises ValueError naming the field, its value and what is accepted.
-"""
+"""The cale family: concept-aligned embeddings of words in their sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from orchestration.families.readiness import depth_of
+from corpora.cale.corpus import SIZES, CaleData, fingerprint, former_fingerprint, load
+from evaluators.metrics.concept_differentiation import distance_metrics
+from evaluators.tasks.cale import OCCURRENCES, tasks
+from orchestration.families.encoders import EncoderFamily
+from search_spaces.cale import SPACE
+from trainers.cale.settings import Settings, defining
 
 if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus
     from orchestration.study.study import Study
+    from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
+    from trainers.engine.world import Progress, World
 
 
-def check_claims(study: Study) -> None:
+def read(settings: Settings, folder: Path, world: World) -> OccurrenceEncoder | LemmaPoints:
+    from trainers.cale import training
+
+    return training.read(settings, folder, world)
+
+
+def fit(
+    settings: Settings, backbone: Path, corpus: CaleCorpus, seed: int, world: World
+) -> tuple[Any, list[Progress]]:
+    from trainers.cale import training
+
+    return training.fit(settings, backbone, corpus, seed, world)
+
+
+def reads(settings: Settings) -> tuple[str, ...]:
+    """Every arm reads words in their sentences; the average over a whole sentence stands for sentences as well."""
+    return (OCCURRENCES, "texts") if settings.readout == "mean" else (OCCURRENCES,)
+
+
+def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
     """No claim rests on the misprinted loss, and no gain over the untrained encoder stands alone.
 
     An untrained encoder does not read tags, and training on few pairs teaches mostly which words are the same:
@@ -45,8 +68,10 @@ def check_claims(study: Study) -> None:
             )
 
 
-def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
+def check_target_layers(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
     """Every backbone has the layers that an arm reads."""
+    from trainers.encoders.backbones import depth_of
+
     for name, arm in study.arms.items():
         for folder in backbones if arm.layers else ():
             depth = depth_of(folder)
@@ -57,7 +82,7 @@ def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
                 )
 
 
-def check_pairs(study: Study, corpus: CaleCorpus) -> None:
+def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
     """Every trained arm has a batch of pairs, and its workers can share it."""
     from trainers.cale.batches import training_rows
 
@@ -67,3 +92,21 @@ def check_pairs(study: Study, corpus: CaleCorpus) -> None:
                 training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
         except ValueError as error:
             raise ValueError(f"arms.{name}: {error}") from None
+
+
+FAMILY = EncoderFamily(
+    settings=Settings,
+    data=CaleData,
+    defining=defining,
+    fingerprint=fingerprint,
+    former_fingerprint=former_fingerprint,
+    load=load,
+    read=read,
+    fit=fit,
+    own_tasks=tasks,
+    reads=reads,
+    sizes=SIZES,
+    checks=(check_claims, check_target_layers, check_pairs),
+    space=SPACE,
+    distributions={"cosine distance": distance_metrics("spcd")},
+)

@@ -1,0 +1,123 @@
+"""What the rest of the system may ask of a model family, of its settings, its encoder and its corpus.
+
+A family is a file in this package that defines `FAMILY`, and one line in `registry.FAMILIES`. Those that train an
+encoder of texts are an `EncoderFamily` (encoders.py); `tests/orchestration/families/test_contract.py` is what
+every family passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from evaluators.tasks.task import Readers, Tasks
+    from orchestration.study.run import Job, Result
+    from orchestration.study.study import Study
+    from search_spaces.space import Space
+    from trainers.engine.world import World
+
+
+class Settings(Protocol):
+    """A frozen data class: the `train:` block and one arm, merged. ValueError names a field that is refused."""
+
+    @property
+    def train(self) -> bool:
+        """False for an arm without training, whose one run stands beside every seed."""
+        ...
+
+
+class Corpus(Protocol):
+    """What an arm is trained on."""
+
+    @property
+    def fingerprint(self) -> str:
+        """As the family's `fingerprint` of the data block that it was loaded for."""
+        ...
+
+
+class Encoder(Protocol):
+    """What a run trains, or only reads out."""
+
+    @property
+    def readers(self) -> Readers:
+        """What it encodes, by kind ("texts", "occurrences", …): N of them -> (N, D) float32, without dropout."""
+        ...
+
+    @property
+    def truncated(self) -> int:
+        """How many texts had to be cut so far."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write a folder that its family reads again with the same figures; safetensors only."""
+        ...
+
+
+class Family(Protocol):
+    """A training objective with its data, its tasks and the space in which its settings are searched.
+
+    settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
+    second. stacked: all runs of a job train as one model. space: the settings that a search may move; empty where
+    there is none. dev_apart: tasks named dev/... are measured on a part of the training rows that is then left
+    out of training, so that only a search may name them. distributions: what the report plots of single items:
+    quantity -> part -> the metric whose items it is. spread: how far the headline of one recipe moves between
+    seeds, as a standard deviation with its source, for studies without finished pairs; None where no public
+    figure is known.
+    """
+
+    @property
+    def settings(self) -> type[Any]: ...
+    @property
+    def data(self) -> type[Any]: ...
+    @property
+    def stacked(self) -> bool: ...
+    @property
+    def space(self) -> Space: ...
+    @property
+    def dev_apart(self) -> bool: ...
+    @property
+    def distributions(self) -> Mapping[str, Mapping[str, str]]: ...
+    @property
+    def spread(self) -> tuple[float, str] | None: ...
+
+    def tasks(self, data: Any) -> Tasks:
+        """All that `evaluate:` may name. Those on development data, which a search may choose by, begin with
+        dev/."""
+        ...
+
+    def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        """Names that stand for several tasks in `evaluate:`."""
+        ...
+
+    def reads(self, settings: Any) -> tuple[str, ...]:
+        """The kinds of text that an encoder of such an arm reads: it can be scored on the tasks of these alone."""
+        ...
+
+    def defining(self, settings: Any) -> dict[str, Any]:
+        """The settings that can change the model, as plain JSON types."""
+        ...
+
+    def learns(self, settings: Any) -> bool:
+        """Whether the rows of the corpus have any part in what such an arm says."""
+        ...
+
+    def fingerprint(self, data: Any) -> str:
+        """Names the rows that are trained on, cheaply. CorpusError or BackboneError where they are not at hand."""
+        ...
+
+    def former_fingerprint(self, data: Any) -> str:
+        """The name that training and test rows had together in ledgers of before; "" for a family that had
+        none."""
+        ...
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        """Build or open what every run needs. ValueError or CorpusError for what cannot work, before lanes
+        start."""
+        ...
+
+    def execute(self, job: Job, world: World) -> Iterator[Result]:
+        """Train and score the runs of a job, each result as soon as it is whole; a trained model is scored
+        alone."""
+        ...

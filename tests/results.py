@@ -1,0 +1,39 @@
+"""What a run leaves, made up in a test: its training, and scores for each of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from evaluators.metrics.scores import Score
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import Result, Run, Scored, Trained
+
+
+def results(run: Run, scores: Sequence[Score] = (), **training: Any) -> Iterator[Result]:
+    """The training, then each task with the scores that begin with its name; all others go with the first task.
+
+    training: the fields of `Trained`.
+    """
+    yield Trained(run=run, **training)
+    for number, task in enumerate(run.tasks):
+        others = [name for name in run.tasks if name != task]
+        yield Scored(
+            run=run,
+            task=task,
+            scores=[s for s in scores if _of(s, task) or (not number and not any(_of(s, name) for name in others))],
+        )
+
+
+def finish(ledger: Ledger, run: Run, scores: Sequence[Score] = (), **training: Any) -> int:
+    """Lease a run, stage all it leaves and commit it, as a lane and the driver would. -> the attempt's number"""
+    attempt = ledger.lease(run.id)
+    for result in results(run, scores, **training):
+        ledger.stage(result, attempt)
+        ledger.commit(result.entry, attempt)
+    ledger.forget(run.id)
+    return attempt
+
+
+def _of(score: Score, task: str) -> bool:
+    return score.metric == task or score.metric.startswith(f"{task}/")
