@@ -21,7 +21,9 @@ def results(run: Run, scores: Sequence[Score] = (), **training: Any) -> Iterator
         yield Scored(
             run=run,
             task=task,
-            scores=[s for s in scores if _of(s, task) or (not number and not any(_of(s, name) for name in others))],
+            scores=[
+                s for s in scores if _of(s, task) or (not number and not any(_of(s, name) for name in others))
+            ],
         )
 
 
