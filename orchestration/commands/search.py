@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
-from orchestration.commands.run_study import carry_out
+from orchestration.commands.run_study import run_study
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, prepare
@@ -53,7 +53,7 @@ def confirm(options: Namespace) -> int:
     study, ledger = study_of(options), Ledger(options.ledger)
     found = [searched(selection, ledger) for selection in _selections(study, ledger)]
     chosen = confirmation(study, found)
-    findings, code = carry_out(chosen, ledger)
+    findings, whole = run_study(chosen, ledger)
     told = optimism(found, findings)
     if options.json:
         print(
@@ -62,7 +62,7 @@ def confirm(options: Namespace) -> int:
     else:
         print(forms.table(findings), *(one.line for one in told), sep="\n\n")
     publish(findings, ledger, report_folder(options, chosen, ledger), options.mlflow)
-    return code
+    return DONE if whole else SOME_FAILED
 
 
 def _selections(study: Study, ledger: Ledger) -> list[Selection]:
