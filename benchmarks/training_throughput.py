@@ -30,7 +30,7 @@ from corpora.concept.corpus import ConceptData, load
 from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.backbones import resolve_backbone
-from trainers.engine.loop import best_precision
+from trainers.engine.precision import best_precision
 from trainers.engine.world import Precision, Progress, World
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 EXACT_FLIPS = 16  # 2^16 sign vectors are enumerated, more seeds are drawn
 DRAWN_FLIPS = 100_000
@@ -88,6 +88,8 @@ class SignTest:
 
 def sign_test(deltas: np.ndarray) -> SignTest:
     """Exact two-sided binomial test of the signs; zeros are dropped and reported."""
+    from scipy import stats  # most of a second to load, which only looks at what seeds can show need not wait
+
     positive, negative = int(np.sum(deltas > 0)), int(np.sum(deltas < 0))
     p = stats.binomtest(positive, positive + negative).pvalue if positive + negative else 1.0
     return SignTest(positive, negative, len(deltas) - positive - negative, float(p))
@@ -106,6 +108,8 @@ def wilcoxon(deltas: np.ndarray) -> Wilcoxon:
     Mid-ranks are doubled so that they are integers; the null law of their signed sum is a product of
     (1 + z^rank)/2. Above 25: normal with tie correction and continuity 1/2.
     """
+    from scipy import stats
+
     kept = deltas[deltas != 0]
     n = len(kept)
     if n == 0:

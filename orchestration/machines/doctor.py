@@ -30,7 +30,7 @@ def _python() -> Check:
 def _torch() -> Check:
     import torch
 
-    from trainers.engine.loop import best_precision
+    from trainers.engine.precision import best_precision
 
     there = listed_cards()
     if torch.cuda.is_available():

@@ -90,7 +90,7 @@ def gather_facts(study: Study) -> Facts:
     """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-    from trainers.engine.loop import best_precision
+    from trainers.engine.precision import best_precision
 
     problems, backbones, corpus, tasks, former = [], {}, "", {}, ""
     of = family(study.family)

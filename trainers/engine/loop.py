@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import number
-from trainers.engine.world import Precision, Progress, Stopped, World
+from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -64,14 +64,6 @@ class Diverged(TrainerError):
 
     def __reduce__(self) -> tuple[type[Diverged], tuple[int, dict[str, float]]]:
         return Diverged, (self.step, self.terms)
-
-
-def best_precision(device: str = "cpu") -> Precision:
-    """bf16 where the hardware multiplies it (AMX or AVX512-bf16 on a CPU; Ampere and later), else fp32."""
-    if torch.device(device).type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    features = torch.cpu.get_capabilities()
-    return "bf16" if features.get("amx_bf16") or features.get("avx512_bf16") else "fp32"
 
 
 def fit(

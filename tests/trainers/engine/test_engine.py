@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from trainers.engine import loop
-from trainers.engine.loop import Diverged, Recipe, best_precision, fit
+from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.optimisation import parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
@@ -352,14 +352,6 @@ def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero
     )
     assert [p.loss for p in again] == [p.loss for p in curve]
     assert same(weights(resumed), weights(sharded))
-
-
-def test_precision_is_that_of_the_hardware():
-    flags = Path("/proc/cpuinfo")
-    if not flags.exists():
-        pytest.skip("no /proc/cpuinfo to compare with")
-    text = flags.read_text()
-    assert (best_precision("cpu") == "bf16") == ("amx_bf16" in text or "avx512_bf16" in text)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,46 @@
+"""The precision of a machine, as Linux tells it, is that which torch finds by asking the processor itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainers.engine import precision
+from trainers.engine.precision import best_precision
+
+FLAGS = """processor\t: 0
+vendor_id\t: GenuineIntel
+flags\t\t: fpu vme avx512f {}
+bugs\t\t: spectre_v1
+
+processor\t: 1
+flags\t\t: fpu vme avx512f {}
+"""
+
+
+def test_this_processor_as_torch_sees_it() -> None:
+    seen = torch.cpu.get_capabilities()
+    assert (best_precision("cpu") == "bf16") == bool(seen.get("amx_bf16") or seen.get("avx512_bf16"))
+
+
+@pytest.mark.parametrize(
+    ("feature", "expected"), [("avx512_bf16", "bf16"), ("amx_bf16", "bf16"), ("avx512_vnni", "fp32")]
+)
+def test_as_linux_lists_it(feature: str, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(FLAGS.format(feature, feature))
+    monkeypatch.setattr(precision, "CPU_FACTS", tmp_path / "cpuinfo")
+    assert best_precision() == expected
+
+
+def test_where_no_file_tells_torch_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = best_precision()
+    monkeypatch.setattr(precision, "CPU_FACTS", tmp_path / "none")
+    assert best_precision() == told
+
+
+def test_an_arm_processor_lists_no_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd bf16\n")
+    monkeypatch.setattr(precision, "CPU_FACTS", tmp_path / "cpuinfo")
+    assert best_precision() == "fp32"
