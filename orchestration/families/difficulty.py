@@ -52,12 +52,12 @@ class DifficultyFamily:
         return True
 
     def fingerprint(self, data: PairData) -> str:
-        from trainers.difficulty.judges import fingerprint
+        from trainers.difficulty.fingerprint import fingerprint
 
         return fingerprint(data)
 
     def former_fingerprint(self, data: PairData) -> str:
-        from trainers.difficulty.judges import former_fingerprint
+        from trainers.difficulty.fingerprint import former_fingerprint
 
         return former_fingerprint(data)
 

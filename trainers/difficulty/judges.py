@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from corpora.difficulty import pairs
 from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
@@ -142,27 +141,6 @@ def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str
         return TokenMatchStandin(encoder, standin_pairs(data))
     folder = resolve(data.judge)
     return CrossEncoderJudge(data.judge, folder, data.judge_saw, data.judge_symmetric, encoder.device)
-
-
-def fingerprint(data: PairData) -> str:
-    """Names what is trained on, with its targets: pairs, settings and, where a cross-encoder judges, its weights.
-
-    Raises CorpusError when a task or a file is missing, BackboneError when the judge is.
-    """
-    return _with_judge(pairs.fingerprint(data), data)
-
-
-def former_fingerprint(data: PairData) -> str:
-    """The one name of training and test rows in ledgers of before scores had entries of their own."""
-    return _with_judge(pairs.former_fingerprint(data), data)
-
-
-def _with_judge(named: str, data: PairData) -> str:
-    from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
-
-    if data.judge in ("none", "scores_file", STANDIN):
-        return named
-    return key_of({"pairs": named, "judge": backbone_fingerprint(resolve_backbone(data.judge))})
 
 
 def judged(
