@@ -1,0 +1,90 @@
+"""The commands that only look load no library that trains: they answer while torch would still be on its way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestration.families.registry import FAMILIES
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: Who looks without torch?
+family: concept
+backbones: [{backbone}]
+seeds: {{start: 3, max: 5}}
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  B1-noHN: {{hard_negatives: false}}
+evaluate: [t2d, stress, geometry]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+  - {{claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.03}}
+"""
+HEAVY = ["torch", "transformers", "deepspeed", "ray", "mlflow", "sentence_transformers", "datasets", "sklearn"]
+LOOKING = """
+import contextlib, io, json, sys
+from orchestration.commands.cli import main
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = main(words)
+    print(json.dumps([words[0], code, [name for name in json.loads(sys.argv[2]) if name in sys.modules]]))
+    assert said.getvalue()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study whose runs are all in the ledger, with scores made up."""
+    folder = tmp_path_factory.mktemp("looks")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    study = folder / "looks.yaml"
+    study.write_text(STUDY.format(backbone=tiny_backbone(folder / "tiny"), wordnet=folder / "wordnet"))
+    ledger = Ledger(folder / "ledger")
+    fill(ledger, planned(read_study(study), ledger).runs)
+    return folder
+
+
+def test_looking_loads_nothing_that_trains(place: Path) -> None:
+    study, ledger = str(place / "looks.yaml"), ["--ledger", str(place / "ledger")]
+    report = ["report", study, *ledger, "--out", str(place / "out"), "--passport", str(place / "passport.zip")]
+    words = [
+        ["plan", study, *ledger],
+        ["plan", study, "--json", *ledger],
+        ["status", study, *ledger],
+        ["why", study, "H1", *ledger],
+        report,
+        ["verify", str(place / "passport.zip")],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKING, json.dumps(words), json.dumps(HEAVY)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[word[0], 0, []] for word in words]
+    assert (place / "out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_to_know_a_family_is_to_load_nothing_that_trains(name: str) -> None:
+    """Its settings, data, tasks, metrics and fingerprint are known without."""
+    code = "import json, sys; from orchestration.families.registry import family; family(sys.argv[1]);"
+    code += "print([name for name in json.loads(sys.argv[2]) if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, name, json.dumps(HEAVY)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
