@@ -149,17 +149,20 @@ def _needs(k: int | None) -> str:
 
 def sentence(claim: Claim, decision: Decision, record: Mapping[str, Any], correction: str) -> str:
     """The verdict and its evidence on one line. record: the fields of a `Verdict`; correction: that of q."""
-    pair = f"{claim.treatment} {{}} {claim.control} on {claim.metric}"
     match decision.verdict:
         case "better" | "worse":
-            said = pair.format(f"is {decision.verdict} than") + decision.nuance
+            said = _pair(claim, f"is {decision.verdict} than") + decision.nuance
         case "equivalent":
-            said = pair.format("is equivalent to") + f" within ±{claim.margin}{decision.nuance}"
+            said = _pair(claim, "is equivalent to") + f" within ±{claim.margin}{decision.nuance}"
         case "not worse":
-            said = pair.format("is not worse than") + f" (margin {claim.margin}){decision.nuance}"
+            said = _pair(claim, "is not worse than") + f" (margin {claim.margin}){decision.nuance}"
         case _:
-            said = f"{pair.format('against')}: {decision.words}"
+            said = f"{_pair(claim, 'against')}: {decision.words}"
     return f"{said}: {_numbers(claim, decision, record, correction)}"
+
+
+def _pair(claim: Claim, relation: str) -> str:
+    return f"{claim.treatment} {relation} {claim.control} on {claim.metric}"
 
 
 def _numbers(claim: Claim, decision: Decision, record: Mapping[str, Any], correction: str) -> str:

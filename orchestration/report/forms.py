@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.report.across import ACROSS_HEAD, Compared, across
+from orchestration.report.markup import marked_down, tex
 from orchestration.report.tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
+from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
@@ -30,21 +31,22 @@ def table(findings: Findings) -> str:
     if together:
         blocks.append([*_aligned([ACROSS_HEAD, *together]), note])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
 
 def markdown(findings: Findings) -> str:
     """The same as Markdown tables."""
-    lines = [f"# {findings.question}", "", f"Study {findings.study}, family {findings.family}.", ""]
-    if findings.findings:
-        lines += [*_markdown_table(CLAIM_HEAD, claim_cells(findings)), "", f"{caption(findings)}.", ""]
-        lines += [f"- {line}" for line in _remarks(findings)] + [""]
     head, *rows = arm_cells(findings)
-    lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
     together, note = across(findings)
+    study = f"Study {marked_down(findings.study)}, family {findings.family}."
+    lines = [f"# {marked_down(findings.question)}", "", study, ""]
+    if findings.findings:
+        lines += [*_markdown_table(CLAIM_HEAD, claim_cells(findings)), "", f"{marked_down(caption(findings))}.", ""]
+        lines += [f"- {marked_down(line)}" for line in _remarks(findings)] + [""]
+    lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
     if together:
-        lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{note}.", ""]
-    lines += [f"- {line}" for line in (*unfinished(findings), *findings.notes)]
+        lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{marked_down(note)}.", ""]
+    lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -121,40 +123,39 @@ def _remarks(findings: Findings) -> list[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns two or three blanks apart, as wide as their widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Columns three blanks apart, as wide as their widest cell is on a terminal."""
+    from rich.cells import cell_len, set_cell_size
+
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
     return [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "   ".join(set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
     ]
 
 
 def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(map(marked_down, cells)) + " |"
 
     return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
 
 
 def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) -> str:
+    def line(cells: Sequence[str]) -> str:
+        row = " & ".join(map(tex, cells)) + r" \\"
+        return f"{{}}{row}" if row.startswith(("[", "*")) else row  # else an option of the command before
+
     lines = [
         r"\begin{table}",
-        rf"\caption{{{_tex(note)}}}",
+        rf"\caption{{{tex(note)}}}",
         rf"\begin{{tabular}}{{{'l' * len(head)}}}",
         r"\toprule",
-        *(" & ".join(map(_tex, row)) + r" \\" for row in [head]),
+        line(head),
         r"\midrule",
-        *(" & ".join(map(_tex, row)) + r" \\" for row in rows),
+        *map(line, rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
     return "\n".join(lines)
-
-
-_TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "−": "$-$", "~": r"\textasciitilde{}", "<": "$<$",
-        "^": r"\textasciicircum{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}  # fmt: skip
-
-
-def _tex(text: str) -> str:
-    text = re.sub(r"[\\±–−~<^&%$#_{}]", lambda found: _TEX[found[0]], text)
-    return re.sub(r"(?<![\w-])-(?=[\d.])", "$-$", text)

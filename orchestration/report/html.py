@@ -1,4 +1,7 @@
-"""The report as one HTML file: no network, no script, readable on paper. The page itself is report.html.j2."""
+"""The report as one HTML file: no network, no script, readable on paper. The page itself is report.html.j2.
+
+Its content security policy holds the browser to that: nothing is fetched, run or sent, whatever a name holds.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from orchestration.report.tables import (
     known,
     p_text,
 )
+from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.report.plots import Picture
@@ -42,10 +46,19 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
-        loader=PackageLoader("orchestration.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("orchestration.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
     )
     environment.filters.update(p=p_text, known=known, figure=_figure)
     return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
+
+
+def _shown(value: Any) -> Any:
+    """What the template prints: plain text on one line, the page's own markup as it is."""
+    return printable(value) if type(value) is str else value
 
 
 def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str]) -> dict[str, Any]:

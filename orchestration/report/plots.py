@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.tables import agreement, anchor, difference, known
+from orchestration.study.names import cut, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +37,7 @@ MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "unde
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
 # One part of a distribution each, told apart by dashes too: same concept solid, other concepts broken.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
+ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
@@ -55,6 +58,7 @@ STYLE: dict[str, Any] = {
     "figure.facecolor": PAPER,
     "axes.facecolor": "none",
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with two $ is no formula
 }
 
 
@@ -117,9 +121,11 @@ def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bo
 
 
 def _row_name(finding: Finding, several: bool) -> str:
+    """What a row compares; the backbone on a second line, and the claim on one of its own where all is long."""
     verdict = finding.verdict
-    name = f"{verdict.claim}:  {verdict.treatment} − {verdict.control}"
-    return f"{name}\n{verdict.backbone}" if several else name
+    arms = f"{_short(verdict.treatment)} − {_short(verdict.control)}"
+    name = f"{_short(verdict.claim)}:" + ("  " if len(verdict.claim + arms) <= ROW else "\n") + arms
+    return f"{name}\n{_short(verdict.backbone, ROW)}" if several else name
 
 
 def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
@@ -165,7 +171,7 @@ def pairs(finding: Finding) -> Figure:
         for pair in complete:
             _slope(left, finding, pair)
         left.set_xlim(-0.25, 1.25)
-        left.set_xticks([0, 1], [verdict.control, verdict.treatment])
+        left.set_xticks([0, 1], [_short(verdict.control), _short(verdict.treatment)])
         left.set_title(verdict.metric)
         _deltas(right, finding, complete)
     return figure
@@ -233,7 +239,7 @@ def curves(findings: Findings) -> Figure:
         panels = figure.subplots(lines, columns, squeeze=False)
         for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
             _curve_panel(axes, rows)
-            axes.set_title(arm if len(findings.backbones) == 1 else f"{arm} on {backbone}")
+            axes.set_title(_panel_name(findings, arm, backbone))
         for axes in list(panels.flat)[len(groups) :]:
             axes.set_visible(False)
         panels[-1, 0].set_xlabel("step")
@@ -265,7 +271,7 @@ def distributions(findings: Findings) -> Figure:
         panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
         for axes, found in zip(panels.flat, findings.distributions, strict=False):
             _distribution_panel(axes, found)
-            axes.set_title(found.arm if len(findings.backbones) == 1 else f"{found.arm} on {found.backbone}")
+            axes.set_title(_panel_name(findings, found.arm, found.backbone))
         for axes in list(panels.flat)[len(findings.distributions) :]:
             axes.set_visible(False)
         panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
@@ -286,6 +292,15 @@ def _distribution_panel(axes: Axes, found: Distribution) -> None:
     axes.margins(x=0.02)
 
 
+def _panel_name(findings: Findings, arm: str, backbone: str) -> str:
+    return _short(arm, PANEL) if len(findings.backbones) == 1 else f"{_short(arm)} on {_short(backbone)}"
+
+
+def _short(name: str, width: int = 18) -> str:
+    """A name as a plot has room for it; the page's tables have it in full."""
+    return cut(printable(name), width)
+
+
 def svg(figure: Figure, name: str) -> str:
     """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
     buffer = io.StringIO()
@@ -294,11 +309,17 @@ def svg(figure: Figure, name: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", text)
-    text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", text)
+    # what stands between the tags is text, names among it, and stays as it is
+    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name), text)
+
+
+def _for_the_page(tag: str, name: str) -> str:
+    """A tag with ids of its own, and the page's letters and colours."""
+    tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", tag)
     for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
-        text = text.replace(colour, f"var(--{variable})")
-    return text
+        tag = tag.replace(colour, f"var(--{variable})")
+    return tag
 
 
 def png(figure: Figure) -> bytes:
@@ -321,5 +342,7 @@ def _style(more: dict[str, Any] | None = None) -> Iterator[None]:
     import matplotlib
 
     settings: Any = STYLE | (more or {})
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # a letter that the font lacks is a box in the PNG; in the page the browser has it
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield

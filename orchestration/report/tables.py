@@ -5,12 +5,14 @@ Differences are oriented: positive favours the treatment, also where smaller is 
 
 from __future__ import annotations
 
+import json
 import math
-import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
+
+from orchestration.study.names import slug
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict, Word
@@ -43,8 +45,8 @@ class ArmCell:
 
 
 def anchor(verdict: Verdict) -> str:
-    """The comparison's name inside a page or a file name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", f"claim-{verdict.claim}-{verdict.backbone}-{verdict.metric}")
+    """The comparison's name inside a page or a file name: no other comparison has it."""
+    return f"claim-{slug(json.dumps([verdict.claim, verdict.backbone, verdict.metric], ensure_ascii=False))}"
 
 
 def claim_rows(findings: Findings) -> list[ClaimRow]:

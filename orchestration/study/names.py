@@ -1,14 +1,59 @@
-"""Names: those that are accepted, the one that was probably meant, and which may become part of a path."""
+"""Names are data everywhere: which are accepted, how they are shown, and what they are called in files and links."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 LIST_AT_MOST = 12  # of longer lists only those nearest to what was written are repeated
 
 NAME_BYTES = 200  # file systems take 255, with room for what we add
 NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
+
+SLUG_AT_MOST = 60  # readable characters of a file's name; the digest tells the rest apart
+TELLS_APART = re.compile(r"-[0-9a-f]{8}$")
+
+TURNS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # reorder what follows
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with each character that acts on a screen or a page, rather than showing on it, as its escape.
+
+    Those are control characters, line ends, turns of the writing direction, halves of surrogate pairs and code
+    points that no character has. Those in `keep` stay. What is left stands on one line, in any output.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one in keep or not _acts(one) else _escape(one) for one in text)
+
+
+def _acts(character: str) -> bool:
+    return character in TURNS or unicodedata.category(character) in {"Cc", "Cn", "Cs", "Zl", "Zp"}
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` characters: its beginning and its end, where it is longer."""
+    end = width // 3
+    return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
+
+
+def slug(text: str) -> str:
+    """What a text is called in file names and links: itself where that is safe, else its plain letters and a digest.
+
+    Two texts never have the same.
+    """
+    plain = re.sub(r"[^A-Za-z0-9.+_]+", "-", text).strip("-.")[:SLUG_AT_MOST]
+    if plain == text and text and not TELLS_APART.search(text):
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{plain or 'x'}-{digest}"
 
 
 def is_path_component(name: str) -> bool:
