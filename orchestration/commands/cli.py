@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -31,14 +32,17 @@ HOMES = {  # the file of each word
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a letter the terminal's encoding lacks is shown as its escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     from orchestration.commands.terminal import DONE, SOME_FAILED, WRONG_REQUEST
     from orchestration.study.errors import StudyError
+    from orchestration.study.names import printable
 
     home = importlib.import_module(f"orchestration.commands.{HOMES[options.command]}")
     try:
         return getattr(home, options.command.replace("-", "_"))(options)
     except StudyError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error), keep="\n"), file=sys.stderr)
         return WRONG_REQUEST
     except KeyboardInterrupt:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)

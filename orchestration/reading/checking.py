@@ -21,6 +21,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from corpora.store.errors import CorpusError
 from orchestration.reading.document import Document, Place, Problem
+from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
 from orchestration.study.names import names_accepted
 
@@ -40,12 +41,18 @@ class Checker:
         if not says:
             says = f"= {self.document.written(place)}" if self.document.holds(place) else "is missing"
         self.problems.append(Problem(self.document.line(place), f"{name} {says}".strip(), accepted))
+        if len(self.problems) >= MISTAKES:
+            self.finish()
 
     def finish(self) -> None:
-        """StudyError with all that was reported, in the order of the file."""
+        """StudyError with what was reported, in the order of the file."""
         if self.problems:
             ordered = sorted(dict.fromkeys(self.problems), key=lambda problem: problem.line)
-            raise StudyError("\n".join(problem.in_file(self.document.path) for problem in ordered))
+            more = len(ordered) - MISTAKES
+            raise StudyError(
+                "\n".join(problem.in_file(self.document.path) for problem in ordered[:MISTAKES])
+                + (f"\nand {more} more mistakes" if more > 0 else "")
+            )
 
     def name(self, place: Place, names: Iterable[str], hint: str = "") -> bool:
         """Is the text at a place one of these names?"""
@@ -57,9 +64,10 @@ class Checker:
 
     def different(self, place: Place, values: Sequence[Any]) -> None:
         """Report the entries of a list that stand in it twice."""
+        first: dict[Any, int] = {}
         for index, value in enumerate(values):
-            if value in values[:index]:
-                self.refuse((*place, index), f"each only once; entry {values.index(value)} is {value} too")
+            if first.setdefault(value, index) != index:
+                self.refuse((*place, index), f"each only once; entry {first[value]} is {value} too")
 
     def value(self, kind: Any, place: Place) -> Any:
         """The value at a place as `kind`, or WRONG."""

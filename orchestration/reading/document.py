@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
+from orchestration.reading.limits import LimitedLoader, LimitsError, content_of
 from orchestration.study.errors import StudyError
-from orchestration.study.names import names_accepted
+from orchestration.study.names import acting, cut, names_accepted, printable
 
 Place = tuple[str | int, ...]  # ("compare", 1, "metric"): how to walk from the top of the file to a value
 
@@ -18,8 +19,12 @@ _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"
 _DATE = "tag:yaml.org,2002:timestamp"
+_INT = "tag:yaml.org,2002:int"
+_ONE_LINE = "text on one line that shows as it is: no line ends, control characters or turns of direction"
+DIGITS = 10  # of a whole number: seeds go up to 4294967295, and nothing in a study counts further
 _STUDY = "a study: a mapping that begins with `question:`"
 _PLAIN = "plain text, numbers, lists and mappings; no tags"
+_TOLD = 300  # characters of what is wrong
 _SHOWN = 70  # characters of a list or mapping repeated in a message
 
 
@@ -32,7 +37,7 @@ class Problem:
     accepted: str
 
     def in_file(self, path: Path) -> str:
-        return f"{path}:{self.line}: {self.found}\n  accepted: {self.accepted}"
+        return f"{path}:{self.line}: {cut(printable(self.found), _TOLD)}\n  accepted: {printable(self.accepted)}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def read(path: Path) -> Document:
     """The document in a file. StudyError, with file and line, when it cannot be read as YAML at all."""
     text = _text(path)
     try:
-        loader = yaml.SafeLoader(text)
+        loader = LimitedLoader(text)
         node = loader.get_single_node()
         if node is None:
             raise StudyError(f"{path}: is empty\n  accepted: {_STUDY}")
@@ -101,7 +106,7 @@ def read(path: Path) -> Document:
         content = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise StudyError(_not_yaml(path, text, error)) from None
-    except ValueError as error:  # an explicit tag and a value that is none of that kind
+    except (ValueError, OverflowError) as error:  # digits that make no number, or more than a number has
         raise StudyError(f"{path}: {error}\n  accepted: {_PLAIN}") from None
     if not isinstance(content, dict):
         line, kind = node.start_mark.line + 1, "a list" if isinstance(content, list) else "one value"
@@ -120,7 +125,7 @@ def _text(path: Path) -> str:
     if path.is_dir():
         raise StudyError(f"{path}: is a folder\n  accepted: the .yaml file of a study{_files_near(path, path)}")
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except FileNotFoundError:
         raise StudyError(
             f"{path}: no such file\n  accepted: the .yaml file of a study{_files_near(path, path.parent)}"
@@ -151,6 +156,8 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
         position = getattr(error, "position", 0)
         line, what = text.count("\n", 0, position) + 1, f"the character {text[position : position + 1]!r}"
         return f"{path}:{line}: {what} may not stand in YAML\n  accepted: printable text in UTF-8"
+    if isinstance(error, LimitsError):
+        return f"{path}:{mark.line + 1}: holds {error.problem}\n  accepted: {error.accepted}"
     problem = getattr(error, "problem", None) or "cannot be read"
     accepted = "valid YAML; this place is where reading stopped, the cause may stand a line above"
     if "\\t" in problem:
@@ -163,7 +170,7 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
 
 
 def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Problem]:
-    """Mistakes that YAML itself lets pass: keys written twice or read as no text.
+    """Mistakes that YAML itself lets pass: keys written twice or read as no text, characters that do not show.
 
     Keys that are not text are turned into the text that was written, so that only this is said of them.
     """
@@ -177,8 +184,21 @@ def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Pr
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _traps(value, (*place, index), around)
-    elif node.tag == _DATE:
+    else:
+        yield from _value_traps(node, place)
+
+
+def _value_traps(node: yaml.Node, place: Place) -> Iterator[Problem]:
+    line, name = node.start_mark.line + 1, _dotted(place)
+    if node.tag == _DATE:
         node.tag = _TEXT  # a study has no dates: what looks like one is a name
+    if node.tag == _INT and len(node.value) > DIGITS:
+        yield Problem(
+            line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
+        )
+    keep = "\n\t" if place == ("question",) else ""  # a question may take several lines
+    if (sign := acting(node.value, keep)) is not None:
+        yield Problem(line, f"{name} holds {sign}", _ONE_LINE)
 
 
 def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Problem]:
@@ -191,6 +211,8 @@ def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Problem]:
             kind = key.tag.rsplit(":", 1)[-1]
             yield Problem(line, f"{name}: YAML reads the key {key.value} as {kind}", f"text: write '{key.value}'")
         key.tag = _TEXT
+        if (sign := acting(key.value)) is not None:
+            yield Problem(line, f"{name} holds {sign}", _ONE_LINE)
         if key.value in first_line:
             yield Problem(line, f"{name} is written twice", f"once; it stands in line {first_line[key.value]} too")
         first_line.setdefault(key.value, line)

@@ -14,16 +14,19 @@ from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker, words
 from orchestration.reading.document import Place, read
 from orchestration.reading.read_search import check_search
-from orchestration.study.blocks import DEFAULT_SEEDS, Comparison, Growing, Resources, Seed, Seeds, Text
+from orchestration.study.blocks import DEFAULT_SEEDS, Comparison, Growing, Name, Resources, Seed, Seeds, Text
 from orchestration.study.errors import StudyError
-from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
+from orchestration.study.names import NAME, NAME_WORDS, is_name, is_path_component, names_accepted
+from orchestration.study.run import canonical
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
     from orchestration.families.contract import Family
 
 Question = Annotated[Text, "text: what the study is to answer"]
-Backbones = Annotated[tuple[Text, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
+Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
+SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
+RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
 KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path")] + ["train"]
 
 
@@ -35,6 +38,7 @@ def read_study(path: str | Path) -> Study:
     check = Checker(document)
     parts = _parts(check)
     check.finish()
+    parts["question"] = " ".join(parts["question"].split())
     return Study(name=document.path.stem, path=document.path, **parts)
 
 
@@ -60,7 +64,20 @@ def _parts(check: Checker) -> dict[str, Any]:
         parts["search"] = check_search(check, parts, family)
     if family:
         _check_launch(check, family, parts["resources"])
+    _check_number_of_runs(check, parts)
     return parts
+
+
+def _check_number_of_runs(check: Checker, parts: Mapping[str, Any]) -> None:
+    if any(parts[key] is WRONG for key in ("arms", "backbones", "seeds")):
+        return
+    arms, backbones, seeds = len(parts["arms"]), len(parts["backbones"]), len(parts["seeds"].all)
+    if arms * backbones * seeds > RUNS_AT_MOST:
+        check.refuse(
+            ("arms",),
+            f"at most {RUNS_AT_MOST:,} runs",
+            says=f"come to {arms} arms x {backbones} backbones x {seeds} seeds",
+        )
 
 
 def _given(check: Checker, kind: Any, key: str) -> Any:
@@ -98,7 +115,9 @@ def _seeds(check: Checker) -> Any:
             return WRONG
         return Seeds(initial=tuple(range(growing.start)), reserve=tuple(range(growing.start, growing.max)))
     if isinstance(declared, list):
-        seeds = check.value(tuple[Seed, ...], place)
+        seeds = check.value(tuple[Seed, ...], place) if len(declared) <= SEEDS_AT_MOST else WRONG
+        if len(declared) > SEEDS_AT_MOST:
+            check.refuse(place, f"at most {SEEDS_AT_MOST} seeds", says=f"are {len(declared)}")
         if seeds is WRONG:
             return WRONG
         if not seeds:
@@ -126,6 +145,8 @@ def _arms(check: Checker, family: Family | None) -> Any:
     common = check.block(family.settings, ("train",), complete=False)
     settings = {}
     for name in arms:
+        if not is_name(name):
+            check.refuse((*place, name), NAME, says="is the name of an arm")
         before = len(check.problems)
         own = check.block(family.settings, (*place, name), complete=False)
         made = check.made(family.settings, {**common, **own}, [("train",), (*place, name)])
@@ -135,17 +156,15 @@ def _arms(check: Checker, family: Family | None) -> Any:
 
 
 def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str, Any]) -> None:
-    seen: dict[str, dict[str, Any]] = {}
+    seen: dict[bytes, str] = {}
     for name, made in settings.items():
-        recipe = family.defining(made)
-        twin = next((other for other, known in seen.items() if known == recipe), None)
-        if twin is not None:
+        twin = seen.setdefault(canonical(family.defining(made)), name)
+        if twin != name:
             check.refuse(
                 ("arms", name),
                 "arms that differ in a setting that can change the result",
                 says=f"is the same recipe as arms.{twin}",
             )
-        seen[name] = recipe
 
 
 def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:

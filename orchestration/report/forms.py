@@ -41,7 +41,12 @@ def markdown(findings: Findings) -> str:
     study = f"Study {marked_down(findings.study)}, family {findings.family}."
     lines = [f"# {marked_down(findings.question)}", "", study, ""]
     if findings.findings:
-        lines += [*_markdown_table(CLAIM_HEAD, claim_cells(findings)), "", f"{marked_down(caption(findings))}.", ""]
+        lines += [
+            *_markdown_table(CLAIM_HEAD, claim_cells(findings)),
+            "",
+            f"{marked_down(caption(findings))}.",
+            "",
+        ]
         lines += [f"- {marked_down(line)}" for line in _remarks(findings)] + [""]
     lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
     if together:

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
+
+from orchestration.study.names import NAME, is_name
 
 Text = Annotated[str, MinLen(1)]
+Name = Annotated[str, Predicate(is_name), NAME]
 Arm = Annotated[str, MinLen(1), "the name of an arm"]
-Claim = Annotated[str, MinLen(1), "a name for the claim, such as H1"]
+Claim = Annotated[str, Predicate(is_name), f"a name for the claim, such as H1; {NAME}"]
 Metric = Annotated[str, MinLen(1), "the name of a metric that `evaluate` yields"]
 Count = Annotated[int, Ge(1), Le(1000)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
@@ -66,7 +69,7 @@ class Comparison:
     min_effect: Positive | None = None
     scope: Literal["task", "test_set"] = "task"
     matched_control: Arm | None = None
-    signal: Text | None = None
+    signal: Name | None = None
     backbone: Text | None = None
 
     def __post_init__(self) -> None:

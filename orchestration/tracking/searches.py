@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration.search import words
 from orchestration.search.optuna_view import export, plots
+from orchestration.study.names import slug
 from orchestration.tracking import sync
 from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
 from orchestration.tracking.sync import Tree
@@ -26,7 +27,7 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
     beside = Path(ledger.url).parent if "://" not in ledger.url else Path()
     for searched in found:
         selection = searched.selection
-        folder = beside / "reports" / selection.study.name / f"search-{selection.arm}"
+        folder = beside / "reports" / selection.study.name / f"search-{slug(selection.arm)}"
         journal = export(searched, folder / "optuna.log")
         for name, content in plots(searched).items():
             (folder / name).write_bytes(content)
@@ -48,7 +49,7 @@ def _tree(searched: Searched) -> Tree:
 def _search(searched: Searched) -> Planned:
     selection = searched.selection
     return Planned(
-        key=f"search/{selection.arm}/{selection.id}",
+        key=f"search/{slug(selection.arm)}/{selection.id}",
         kind="search",
         digest=digest_of(words.as_json(searched)),
         build=partial(_search_entry, searched),
@@ -100,7 +101,7 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
     selection = searched.selection
     scores = {str(seed): values for seed, values in trial.scores.items()}
     return Planned(
-        key=f"trial/{selection.arm}/{selection.id}/{trial.number}",
+        key=f"trial/{slug(selection.arm)}/{selection.id}/{trial.number}",
         kind="trial",
         digest=digest_of(
             trial.number,

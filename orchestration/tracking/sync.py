@@ -15,7 +15,6 @@ import re
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.cache import cache_folder
 from orchestration.tracking.entries import Entry, Planned, planned, planned_study
 from orchestration.tracking.write import DIGEST, EVIDENCE, write_entry
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 KEY, KIND = "semray.run_key", "semray.kind"
 PARENT = "mlflow.parentRunId"
+LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
 SETTINGS = {  # of the MLflow client; a value set by the user stands
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # stdout is for results
@@ -294,8 +295,28 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _alone(uri: str, study: str) -> Iterator[None]:
-    """One sync of a study at a time on this machine: MLflow cannot look up and create a run in one step."""
+    """One sync of a study at a time on this machine: MLflow cannot look up and create a run in one step.
+
+    The lock lies in the user's own cache, where nobody else can plant a link under its name. Raises TimeoutError
+    when another sync does not end.
+    """
     name = hashlib.sha256(f"{uri}|{study}".encode()).hexdigest()[:16]
-    with open(Path(tempfile.gettempdir(), f"semray-sync-{os.getuid()}-{name}.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = cache_folder() / "locks"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(folder / f"sync-{name}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        _wait_for(lock)
         yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError(f"another sync of this study has not ended in {LOCK_SECONDS} s") from None
+            time.sleep(0.1)

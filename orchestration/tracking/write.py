@@ -11,6 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.study.names import cut, printable
 from orchestration.tracking.entries import Entry
 from orchestration.tracking.model import model_files
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run as TrackedRun
 
 DIGEST, EVIDENCE = "semray.digest", "semray.evidence"
+LONGEST_NAME = 250  # what MLflow's databases have room for
 
 
 def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
@@ -35,7 +37,8 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
     params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
     evidence = {EVIDENCE: json.dumps(dict(entry.evidence))} if entry.evidence else {}
-    tags = {**entry.tags, **evidence, "mlflow.runName": entry.name}
+    told = {**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)}
+    tags = {name: printable(value, keep="\n") for name, value in told.items()} | evidence
     if entry.tables:
         tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
     limits = (_chunks(points, 800), _chunks(params, 100), _chunks([RunTag(*tag) for tag in tags.items()], 100))
@@ -87,7 +90,7 @@ def _log_model(client: MlflowClient, run: TrackedRun, name: str, model: Mapping[
         begun = client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
         made = next(iter(begun), None) or client.create_logged_model(
             experiment,
-            name=re.sub(r"[/:.%\"'\s]+", "-", name),
+            name=re.sub(r"[/:.%\"'\s]+", "-", cut(printable(name), LONGEST_NAME)),
             source_run_id=run_id,
             tags={"ledger_id": model["run"]},
         )

@@ -196,3 +196,19 @@ def test_the_report_opens_from_a_file(tracked: tuple[Findings, str], browser: Ch
     run = findings.findings[0].control_runs[0]
     assert browser.current_url.endswith(f"#run-{run}")
     assert browser.find_element("id", f"run-{run}").is_displayed()
+
+
+def test_nothing_runs_in_the_report(tracked: tuple[Findings, str], browser: Chrome, tmp_path: Path) -> None:
+    """Its content security policy refuses a script and a picture, even if they stood in the page itself."""
+    page = write(tracked[0], tmp_path)
+    text, planted = (
+        page.read_text(),
+        '<script>document.title = "run"</script><img src="https://example.org/seen.png">',
+    )
+    page.write_text(text.replace("<main>", f"<main>{planted}", 1))
+    browser.get_log("browser")
+    browser.get(page.as_uri())
+    assert browser.title.startswith(tracked[0].study)
+    refused = [entry["message"] for entry in browser.get_log("browser")]
+    assert len(refused) == 2
+    assert all("Content Security Policy" in message for message in refused)

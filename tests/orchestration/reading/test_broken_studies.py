@@ -75,7 +75,7 @@ STUDIES = {
     "not UTF-8": Broken(GOOD.encode().replace(b"calibrate", b"calibr\xe9"), (":1: byte 0xe9 is not UTF-8",)),
     "a control character": changed("improving", "impr\x07ving", ":1: the character '\\x07' may not stand in YAML"),
     "two documents": Broken(GOOD + "---\n" + GOOD, ("a second document begins here", "one document")),
-    "a Python tag": changed("[t2d, stress]", "!!python/tuple [t2d]", "constructor for the tag", "no tags"),
+    "a Python tag": changed("[t2d, stress]", "!!python/tuple [t2d]", "the tag tag:yaml.org,2002:python/tuple", "no tags"),
     "a wrong tag": changed("seeds: 8", "seeds: !!int eight", "no tags"),
     "an unknown alias": changed("data: {split: in-domain}", "data: *none", ":5: found undefined alias"),
     "an endless alias": changed("data: {split: in-domain}", "data: &x {split: *x}", ":5: an alias inside its own anchor"),

@@ -28,6 +28,7 @@ from orchestration.tracking.entries import metric_name
 from orchestration.tracking.sync import SyncReport, default_uri, sync, ui_command
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import CLAIMS, fill, findings_of, make_run
+from tests.named_study import finished, write_study
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
 
@@ -444,3 +445,50 @@ def test_a_server_that_dies_delays_nothing_and_is_caught_up(
     keys = [run.data.tags["semray.run_key"] for run in search(uri)]
     assert len(keys) == len(set(keys)) == 2 + 10 + 1
     assert len(points(uri)) == len(set(points(uri)))
+
+
+def test_a_planted_link_is_not_followed(
+    small: tuple[Ledger, Findings], uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock lies in the user's own cache, and a link under its name is refused, not written through."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    ledger, findings = small
+    assert sync(findings, ledger, uri).problem == ""
+    (lock,) = (tmp_path / "cache" / "locks").iterdir()
+    assert lock.stat().st_mode & 0o077 == 0
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    lock.unlink()
+    lock.symlink_to(victim)
+    assert sync(findings, ledger, uri).problem != ""
+    assert victim.read_text() == "mine"
+
+
+def test_a_sync_that_does_not_end_is_not_waited_for(
+    small: tuple[Ledger, Findings], uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from orchestration.tracking import sync as module
+
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.2)
+    ledger, findings = small
+    with module._alone(uri, findings.study):
+        assert "another sync of this study has not ended" in sync(findings, ledger, uri).problem
+    assert sync(findings, ledger, uri).problem == ""
+
+
+def test_odd_names_are_tracked_as_they_are(uri: str, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    arms, claims = ["B1 {lr 1e-3}", "it's; drop -- /../", "日" * 100], ["H 1", "H-1", "c" * 100]
+    study, ledger, findings = finished(write_study(tmp_path / "odd's study.yaml", "Is it?", arms, claims))
+    assert sync(findings, ledger, uri).problem == ""
+    assert sync(findings, ledger, uri).updated == 0
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name(study.name)
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id], max_results=100)
+    assert {run.data.tags.get("claim") for run in runs} == {*claims, None}
+    assert {run.data.tags.get("arm") for run in runs} == {*arms, None}
+    assert len(runs) == 1 + len(findings.runs) + len(claims)
+    assert all(len(run.info.run_name) <= 250 for run in runs)
