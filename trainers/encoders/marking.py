@@ -57,7 +57,7 @@ def tokens_around(
     context keeps its last min(left, max(room // 2, room - right)) pieces, the right one its first others.
     ValueError when a span alone is too long. A prefix is never cut.
     """
-    head, tail = _special(tokenizer)
+    head, tail = special_tokens(tokenizer)
     encoded = tokenizer(
         [prefix + text for text, _, _ in texts],
         add_special_tokens=False,
@@ -122,7 +122,7 @@ def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         backbone.get_input_embeddings().weight[rows] = torch.stack(means)
 
 
-def _special(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     """The special tokens that this tokenizer puts before and after every text."""
     whole, plain = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (True, False))
     before = next(at for at in range(len(whole)) if whole[at : at + len(plain)] == plain)

@@ -29,12 +29,14 @@ FROM_PADDING = frozenset({"camembert", "roberta", "xlm-roberta"})  # their posit
 class Rectangle:
     """A group of a pass on its device: the m tokens of n texts as n × T cells.
 
-    places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T).
+    places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T). dropout (n,): the rate
+    of the attention of each text, None for the module's.
     """
 
     places: Tensor
     cells: Tensor
     mask: Tensor
+    dropout: Tensor | None = None
 
     @staticmethod
     def of(group: Group, begin: int, device: torch.device) -> Rectangle:
@@ -89,7 +91,20 @@ def packed_attention(
         scores = (q @ k.transpose(-1, -2)) * scaling  # (n, H, T, T)
         if not area.full:
             scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-        mixed = F.dropout(scores.softmax(-1), dropout, module.training) @ v
+        mixed = _dropped(scores.softmax(-1), dropout, area.dropout, module.training) @ v
         cells = mixed.transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
         parts.append(cells if area.full else cells.index_select(0, area.cells))
     return torch.cat(parts)[None], None
+
+
+def _dropped(chances: Tensor, rate: float, rates: Tensor | None, training: bool) -> Tensor:
+    """Attention (n, H, T, T) after dropout, of one rate or of one for each text."""
+    if rates is None:
+        return F.dropout(chances, rate, training)
+    return dropout_by_row(chances, rates[:, None, None, None]) if training else chances
+
+
+def dropout_by_row(values: Tensor, rates: Tensor) -> Tensor:
+    """Dropout at rates below 1 that broadcast against the values."""
+    kept = torch.rand_like(values) >= rates
+    return values * kept / (1 - rates)

@@ -30,6 +30,23 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @staticmethod
+    def joined(parts: Sequence[Tokens]) -> Tokens:
+        """The texts of all parts, in order. Either all say which tokens are read, or none does."""
+        read = [part.read for part in parts if part.read is not None]
+        assert len(read) in (0, len(parts))
+        return Tokens(
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+            sum(part.truncated for part in parts),
+            np.concatenate(read) if read else None,
+        )
+
+    def differ_from(self, others: Tokens) -> np.ndarray:
+        """Whether each text has other ids than the one at its place among as many others. -> (N,) bool."""
+        both = (np.split(tokens.ids, tokens.lengths.cumsum()[:-1]) for tokens in (self, others))
+        return np.array([not np.array_equal(one, other) for one, other in zip(*both, strict=True)], bool)
+
     def longest_first(self) -> tuple[Tokens, np.ndarray]:
         """The same texts sorted by falling length, and which text each is; equal lengths keep their order."""
         order = np.argsort(-self.lengths, kind="stable")

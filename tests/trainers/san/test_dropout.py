@@ -1,0 +1,119 @@
+"""Two dropout rates in one step: `separate` and `fused` are one function without dropout, and each rate is its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.tiny import tiny_backbone
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.packing import dropout_by_row
+from trainers.san.dropout import ByText, at, rate_of, set_rate
+from trainers.san.settings import Settings
+from trainers.san.student import Student
+
+VIEWS = ["a dog runs in the town", "the cat", "a dog runs in the town", "the cat"]
+NEGATIVES = ["a bird grows by the river of stone", "the pot"]
+BASE = Settings(readout="mean", batch_size=2)
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+def student(backbone: Path, settings: Settings) -> Student:
+    encoder = Encoder.load(backbone, readout="mean", max_length=32)
+    if settings.p1 is not None:
+        set_rate(encoder.backbone, settings.p1)
+    return Student(encoder, settings, 0).train()
+
+
+def states(model: Student, negatives: list[str] | None = NEGATIVES, seed: int = 1) -> torch.Tensor:
+    torch.manual_seed(seed)
+    tokenise = model.encoder.tokenise
+    return model(tokenise(VIEWS), None if negatives is None else tokenise(negatives), 77)
+
+
+def test_without_dropout_fused_and_separate_agree_in_values_and_gradients(backbone: Path):
+    found = {}
+    for san_pass in ("separate", "fused"):
+        model = student(backbone, replace(BASE, p1=0.0, p2=0.0, san_pass=san_pass))  # type: ignore[arg-type]
+        rows = states(model)
+        rows.square().sum().backward()
+        gradients = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
+        found[san_pass] = rows.detach(), gradients
+    assert torch.allclose(found["separate"][0], found["fused"][0], atol=1e-6)
+    assert found["separate"][1].keys() == found["fused"][1].keys()
+    for name, gradient in found["separate"][1].items():
+        assert torch.allclose(gradient, found["fused"][1][name], atol=1e-5), name
+
+
+@pytest.mark.parametrize("san_pass", ["separate", "fused"])
+def test_the_second_rate_is_that_of_the_negatives_alone(backbone: Path, san_pass: Any):
+    """At p1 = 0 the views are as without dropout, whatever the negatives' rate, and in evaluation all are."""
+    quiet = states(student(backbone, replace(BASE, p1=0.0, p2=0.0))).detach()
+    model = student(backbone, replace(BASE, p1=0.0, p2=0.5, san_pass=san_pass))
+    rows = states(model).detach()
+    assert torch.allclose(rows[:4], quiet[:4], atol=1e-6)
+    assert (rows[4:] - quiet[4:]).abs().amax(1).min() > 1e-3
+    other = student(backbone, replace(BASE, p1=0.5, p2=0.0, san_pass=san_pass))
+    rows = states(other).detach()
+    assert torch.allclose(rows[4:], quiet[4:], atol=1e-6)
+    assert (rows[:4] - quiet[:4]).abs().amax(1).min() > 1e-3
+    assert torch.allclose(states(other.eval()), quiet, atol=1e-6)
+
+
+def test_views_drop_what_they_drop_in_the_plain_arm(backbone: Path):
+    """Negatives draw from a stream of their own, after the views."""
+    model = student(backbone, replace(BASE, p1=0.1, p2=0.3))
+    plain, with_negatives = states(model, None), states(model)
+    assert torch.equal(plain, with_negatives[:4])
+    assert torch.equal(states(model, seed=2)[4:], with_negatives[4:])
+    assert not torch.equal(states(model, seed=2)[:4], with_negatives[:4])
+
+
+def test_every_token_is_dropped_at_the_rate_of_its_text():
+    torch.manual_seed(0)
+    rates = torch.tensor([0.1, 0.25, 0.6])[:, None]
+    dropped = dropout_by_row(torch.ones(3, 40_000), rates)
+    assert ((dropped == 0).float().mean(1) - rates[:, 0]).abs().max() < 0.01
+    assert (dropped.mean(1) - 1).abs().max() < 0.03  # what is kept makes up for what is not
+
+
+def test_rates_reach_every_site(backbone: Path):
+    """Attention, which takes its rate from a module, and all hidden sites: with one site at a time, texts differ."""
+    encoder = Encoder.load(backbone, readout="mean", max_length=32)
+    table = ByText(encoder)
+    tokens = encoder.tokenise(["a dog runs in the town"] * 2)
+    quiet = torch.from_numpy(encoder.embed(tokens))
+    encoder.train()
+    set_rate(encoder.backbone, 0.0)
+    with table.rates(tokens, np.array([0.0, 0.4])):
+        rows = encoder.pooled(tokens).detach()
+    assert torch.allclose(rows[0], quiet[0], atol=1e-6)
+    assert not torch.allclose(rows[1], quiet[1], atol=1e-2)
+    assert table.of_tokens is None
+
+
+def test_a_rate_is_set_for_a_while_or_for_good(backbone: Path):
+    body = Encoder.load(backbone).backbone
+    assert rate_of(body) == pytest.approx(0.1)
+    with at(body, 0.3):
+        assert rate_of(body) == 0.3
+    assert rate_of(body) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match=r"train\.p1 = 0\.15\n  accepted: a backbone with dropout"):
+        set_rate(nn.Linear(2, 2), 0.15)
+
+
+def test_fused_needs_a_backbone_that_runs_packed(backbone: Path):
+    encoder = Encoder.load(backbone)
+    encoder.backbone.config._attn_implementation = "sdpa"
+    with pytest.raises(ValueError, match=r"train\.san_pass = 'fused'\n  accepted: separate"):
+        ByText(encoder)

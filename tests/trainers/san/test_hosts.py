@@ -1,0 +1,216 @@
+"""Every host, plain and with negatives: what it minimises, that it trains, resumes, and does so with two workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import tiny_backbone
+from tests.trainers.san.corpus import san_corpus
+from tests.workers import together
+from trainers import losses
+from trainers.engine.world import Progress, World
+from trainers.san.batches import batches
+from trainers.san.hosts.rows import Rows
+from trainers.san.losses import bidirectional_margin, hince
+from trainers.san.ranking import jensen_shannon, list_mle
+from trainers.san.readers import Headed, Prompted, load
+from trainers.san.settings import TAUGHT, Settings
+from trainers.san.student import Student
+from trainers.san.teachers import Teachers
+from trainers.san.training import fit, terms_of
+
+CORPUS = san_corpus()
+HOSTS = ("simcse", "simcse_sup", "sncse", "rankcse", "rlrd")
+SHORT = Settings(steps=4, batch_size=8, learning_rate=1e-3, readout="mean", p1=0.0, p2=0.0, rl_every=3)
+
+
+def arm(host: Any, san: Any, backbone: Path, **changes: Any) -> Settings:
+    teachers = (f"{backbone}@mean", f"{backbone}@idf") if host in TAUGHT else ()
+    negatives = "san" if san != "off" else ""
+    return replace(SHORT, host=host, san=san, negatives=negatives, teachers=teachers, **changes)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+def step(settings: Settings, backbone: Path) -> tuple[dict[str, torch.Tensor], Rows, Any, Teachers]:
+    """The terms of the first step of an arm, and what they are made of."""
+    encoder = load(settings, backbone, "fp32")
+    student = Student(encoder, settings, 0)
+    batch = batches(settings, CORPUS, encoder, 0, World())(0)
+    terms = terms_of(settings, student, CORPUS, 1, World())(student, batch)
+    rows = Rows.of(student(batch.views, batch.apart, batch.stream), batch, World())
+    return terms, rows, batch, Teachers.of(settings, CORPUS, device="cpu", tell=print)
+
+
+def test_sncse_adds_its_margins(backbone: Path):
+    settings = arm("sncse", "hince", backbone, bml_weight=0.5, tau2=0.1)
+    terms, rows, batch, _ = step(settings, backbone)
+    keep = {"keep": torch.from_numpy(batch.keep), "keep_negatives": torch.from_numpy(batch.keep_negatives)}
+    assert rows.soft is not None
+    assert rows.all_negative is not None
+    first = hince(rows.anchor, rows.second, rows.all_negative, tau=0.05, tau_negative=0.1, **keep)
+    margin = bidirectional_margin(rows.anchor, rows.second, rows.soft, alpha=0.1, beta=0.3)
+    assert {name: term.item() for name, term in terms.items()} == pytest.approx(
+        {"hince": first.item(), "bml": 0.5 * margin.item()}, rel=1e-5
+    )
+
+
+def test_rankcse_adds_its_lists(backbone: Path):
+    settings = arm("rankcse", "hince", backbone, rank_weight=0.7, san_mle=0.4, tau2=0.05, consistency_weight=2.0)
+    terms, rows, batch, teachers = step(settings, backbone)
+    assert rows.all_negative is not None
+    (a, a_aside), (b, b_aside) = teachers.cosines(0, batch), teachers.cosines(1, batch)
+    near = losses.cosines(rows.anchor, rows.second) / 0.05
+    far = losses.cosines(rows.anchor, rows.all_negative) / 0.05
+    assert a_aside is not None
+    assert b_aside is not None
+    keep = torch.from_numpy(batch.keep_negatives)
+    expected = {
+        "consistency": 2 * jensen_shannon(near, near.T),
+        "lists": 0.7 * list_mle((0.33 * a + 0.67 * b) / 0.05, near),
+        "lists_san": 0.7 * 0.4 * list_mle((0.33 * a_aside + 0.67 * b_aside) / 0.05, far, keep=keep),
+    }
+    for name, value in expected.items():
+        assert terms[name].item() == pytest.approx(value.item(), rel=1e-4), name
+    by_item = step(replace(settings, rank_normalise="items"), backbone)[0]
+    assert by_item["lists"].item() == pytest.approx(expected["lists"].item() / 8, rel=1e-4)
+    assert torch.allclose(
+        a.diagonal(), torch.ones(8), atol=1e-5
+    )  # one text, no dropout: both views are one vector
+
+
+@pytest.mark.parametrize("changes", [{"consistency": "off"}, {"consistency": "entropy"}, {"rank_loss": "listnet"}])
+def test_rankcse_in_its_other_forms(backbone: Path, changes: dict[str, Any]):
+    terms, *_ = step(arm("rankcse", "hince", backbone, **changes), backbone)
+    assert ("consistency" in terms) == (changes.get("consistency") != "off")
+    if changes.get("consistency") == "entropy":
+        assert terms["consistency"] < 0
+    assert all(torch.isfinite(term) for term in terms.values())
+
+
+def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
+    settings = arm("rlrd", "hince", backbone, rl_weight=1.0, san_mle=0.3)
+    fixed, rows, batch, teachers = step(replace(settings, rl_update="fixed"), backbone)
+    (a, _), (b, _) = teachers.cosines(0, batch), teachers.cosines(1, batch)
+    near = losses.cosines(rows.anchor, rows.second) / 0.05
+    assert fixed["lists"].item() == pytest.approx(list_mle(a / 2 + b / 2, near).item(), rel=1e-4)
+    assert "teacher_share" not in fixed
+    learnt, *_ = step(settings, backbone)
+    share = learnt["teacher_share"].item()
+    assert 0.3 < share < 0.7
+    assert learnt["lists"].item() == pytest.approx(list_mle(share * a + (1 - share) * b, near).item(), rel=1e-4)
+    assert not learnt["teacher_share"].requires_grad
+
+
+def test_supervised_hard_takes_negatives_for_the_contradictions(backbone: Path):
+    terms, rows, batch, _ = step(arm("simcse_sup", "hard", backbone), backbone)
+    assert rows.all_contradiction is None
+    assert rows.all_negative is not None
+    keep = {"keep": torch.from_numpy(batch.keep), "keep_negatives": torch.from_numpy(batch.keep_negatives)}
+    expected = hince(rows.anchor, rows.second, rows.all_negative, tau=0.05, tau_negative=0.05, **keep)
+    assert terms["hince"].item() == pytest.approx(expected.item(), rel=1e-5)
+    _, both, *_ = step(arm("simcse_sup", "hince", backbone), backbone)
+    assert both.all_contradiction is not None
+    assert both.all_negative is not None
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("san", ["off", "hince"])
+def test_every_host_learns(backbone: Path, host: str, san: str):
+    settings = arm(host, san, backbone, steps=25, learning_rate=3e-3)
+    reader, curve = fit(settings, backbone, CORPUS, 0, World())
+    first, last = (np.mean([progress.loss for progress in part]) for part in (curve[:5], curve[-5:]))
+    assert last < first
+    rows = reader.encode(CORPUS.sentences[:5])
+    assert rows.shape == (5, 32)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert isinstance(reader, {"simcse_sup": Headed, "sncse": Prompted, "rlrd": Prompted}.get(host, object))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("host", ["simcse", "rlrd"])
+def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(backbone: Path, tmp_path: Path, host: str):
+    settings = arm(host, "hince", backbone, steps=8, p1=0.1, p2=0.3)
+    whole, curve = fit(settings, backbone, CORPUS, 0, World())
+
+    def die(progress: Progress) -> None:
+        if progress.step == 6:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(settings, backbone, CORPUS, 0, World(scratch=tmp_path, checkpoint_every=4, report=die))
+    resumed, again = fit(settings, backbone, CORPUS, 0, World(scratch=tmp_path, checkpoint_every=4))
+    assert [(p.loss, p.figures) for p in again] == [(p.loss, p.figures) for p in curve]
+    assert np.array_equal(resumed.encode(["a dog"]), whole.encode(["a dog"]))
+
+
+def test_an_untrained_arm_is_read_as_its_host_is(backbone: Path):
+    plain, curve = fit(Settings(train=False, readout="mean"), backbone, CORPUS, 0, World())
+    assert curve == []
+    prompted, _ = fit(Settings(train=False, host="sncse"), backbone, CORPUS, 0, World())
+    assert isinstance(prompted, Prompted)
+    assert not np.allclose(plain.encode(["a dog"]), prompted.encode(["a dog"]), atol=1e-2)
+
+
+QUICK = ["simcse hince", "rlrd hince"]  # what all columns, lists and policies need
+ALL = [*(f"{host} {san}" for host in HOSTS for san in ("off", "hince")), "rankcse listnet"]
+
+
+def arms(backbone: Path) -> Iterator[tuple[str, Settings]]:
+    for host in HOSTS:
+        for san in ("off", "hince"):
+            yield f"{host} {san}", arm(host, san, backbone)
+    yield "rankcse listnet", arm("rankcse", "hince", backbone, rank_loss="listnet")
+
+
+def _share(rank: int, size: int, folder: Path, names: list[str]) -> None:
+    import os
+
+    os.environ["SEMRAY_CACHE"] = str(folder / "cache")
+    found = {}
+    for name, settings in arms(folder / "still"):
+        if name not in names:
+            continue
+        reader, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
+        terms = [{"loss": p.loss, **p.terms, **p.figures} for p in curve]
+        found[name] = {"terms": terms, "vectors": reader.encode(CORPUS.sentences[:6]).tolist()}
+    (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    "names", [QUICK, pytest.param([name for name in ALL if name not in QUICK], marks=pytest.mark.long)]
+)
+def test_two_workers_equal_one_with_the_doubled_micro_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+):
+    """Without dropout, whose stream is each worker's own: columns, lists and policies must be everyone's."""
+    tiny_backbone(tmp_path / "still", dropout=0.0)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    _share(0, 1, tmp_path, names)
+    together(2, _share, tmp_path, names)
+    one, *two = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("1-0", "2-0", "2-1"))
+    for worker in two:
+        assert worker.keys() == one.keys() == set(names)
+        for name, ours in worker.items():
+            for mine, alone in zip(ours["terms"], one[name]["terms"], strict=True):
+                assert mine == pytest.approx(alone, rel=1e-3, abs=1e-4), name
+            assert np.allclose(ours["vectors"], one[name]["vectors"], atol=2e-3), name

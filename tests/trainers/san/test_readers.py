@@ -1,0 +1,125 @@
+"""What a san run leaves behind can be loaded, and reads texts as it did; teachers' vectors are kept and reused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import tiny_backbone
+from tests.trainers.san.corpus import san_corpus
+from trainers.encoders.encoder import Encoder
+from trainers.engine.world import World
+from trainers.san import columns
+from trainers.san.readers import Headed, Prompted
+from trainers.san.settings import Settings
+from trainers.san.teacher_vectors import Teacher, vectors
+from trainers.san.templates import OTHER_VIEW, VIEW, in_template
+from trainers.san.training import fit
+
+CORPUS = san_corpus()
+TEXTS = ["a dog", "the cat runs in the town", "a bird"]
+SHORT = Settings(steps=2, batch_size=8, learning_rate=1e-3, readout="mean")
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+def test_the_supervised_host_keeps_its_head_in_sentence_transformers_too(backbone: Path, tmp_path: Path):
+    from sentence_transformers import SentenceTransformer
+
+    reader, _ = fit(replace(SHORT, host="simcse_sup"), backbone, CORPUS, 0, World())
+    assert isinstance(reader, Headed)
+    reader.save(tmp_path / "model")
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    rows = model.encode(TEXTS)
+    assert np.allclose(rows, reader.encode(TEXTS), atol=1e-5)
+    assert not np.allclose(rows, reader.encoder.encode(TEXTS), atol=1e-2)
+    assert reader.encode([]).shape == (0, 32)
+
+
+def test_an_unsupervised_host_drops_it(backbone: Path, tmp_path: Path):
+    from sentence_transformers import SentenceTransformer
+
+    reader, _ = fit(SHORT, backbone, CORPUS, 0, World())
+    reader.save(tmp_path / "model")
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert np.allclose(model.encode(TEXTS), reader.encode(TEXTS), atol=1e-5)
+
+
+def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tmp_path: Path):
+    """The mask's last state, from transformers' own attention over one text."""
+    from transformers import AutoModel, AutoTokenizer
+
+    reader, _ = fit(replace(SHORT, host="sncse"), backbone, CORPUS, 0, World())
+    assert isinstance(reader, Prompted)
+    reader.save(tmp_path / "model")
+    again = Prompted.load(tmp_path / "model")
+    assert np.allclose(again.encode(TEXTS), reader.encode(TEXTS), atol=1e-6)
+    assert not (tmp_path / "model" / "modules.json").exists()
+    record = json.loads((tmp_path / "model" / "semray_template.json").read_text())
+    assert record == {"template": ['This sentence : " ', ' " means {mask} .'], "readout": "mask"}
+    folder = tmp_path / "model" / "transformer"
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    encoded = tokenizer('This sentence : " a dog . " means [MASK] .', return_tensors="pt")
+    with torch.no_grad():
+        states = model(**encoded).last_hidden_state[0]
+    mask = states[encoded["input_ids"][0] == tokenizer.mask_token_id][0].numpy()
+    assert np.allclose(reader.encode(["a dog"])[0], mask / np.linalg.norm(mask), atol=1e-5)
+    assert reader.encode([]).shape == (0, 32)
+
+
+def of_teacher(name: str, template=None, tell=print) -> np.ndarray:
+    column = columns.whole(CORPUS.sentences)
+    return vectors(Teacher.of(name), column, column, template, max_length=32, device="cpu", tell=tell)
+
+
+def test_teachers_are_read_once(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    heard: list[str] = []
+    first = of_teacher(f"{backbone}@mean", tell=heard.append)
+    again = of_teacher(f"{backbone}@mean", tell=heard.append)
+    assert heard == [f"{backbone} (mean) reads 40 sentences"]
+    assert np.array_equal(first, again)
+    assert first.dtype == np.float16
+    expected = Encoder.load(backbone, readout="mean", max_length=32).encode(CORPUS.sentences[:])
+    assert np.allclose(first, expected, atol=1e-3)
+    of_teacher(f"{backbone}@cls", tell=heard.append)
+    of_teacher(f"{backbone}@cls", VIEW, tell=heard.append)
+    assert len(heard) == 3
+
+
+def test_a_teacher_reads_the_template_as_its_readout_says(
+    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    encoder = Encoder.load(backbone, readout="mean", max_length=32)
+    tokens = in_template(encoder.tokenizer, CORPUS.sentences[:], OTHER_VIEW, max_length=32)
+    masks = encoder.embed(tokens)
+    masks /= np.linalg.norm(masks, axis=1, keepdims=True)
+    assert np.allclose(of_teacher(f"{backbone}@mask", OTHER_VIEW), masks, atol=1e-3)
+    means = encoder.embed(replace(tokens, read=None))
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    assert np.allclose(of_teacher(f"{backbone}@mean", OTHER_VIEW), means, atol=1e-3)
+    assert not np.allclose(means, masks, atol=1e-2)
+
+
+def test_rare_words_count_more_in_static_embeddings(
+    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Σ log(N / n_w) E_w over the pieces of a text; [CLS] and [SEP], which every text has, weigh nothing."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    encoder = Encoder.load(backbone, max_length=32)
+    table = encoder.backbone.get_input_embeddings().weight.detach().numpy()
+    sentences = [encoder.tokenizer(text)["input_ids"] for text in CORPUS.sentences]
+    row = sum(
+        np.log(40 / sum(piece in sentence for sentence in sentences)) * table[piece] for piece in sentences[2]
+    )
+    found = of_teacher(f"{backbone}@idf", VIEW)
+    assert np.allclose(found[2], row / np.linalg.norm(row), atol=1e-3)

@@ -1,0 +1,102 @@
+"""What a san arm may set, and when two arms are one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trainers.san.settings import Settings, defining
+
+TEACHERS = ("bert@cls", "MiniLM@mean")
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("tau2", {"tau2": 0.0}),
+        ("p2", {"p2": 1.0}),
+        ("p1", {"p1": -0.1}),
+        ("batch_size", {"batch_size": 0}),
+        ("bml_weight", {"bml_weight": -1.0}),
+        ("negatives", {"san": "hince"}),
+        ("column", {"column": "random"}),
+        ("p2_of", {"san": "hince", "negatives": "san", "p2_of": "second_view"}),
+        ("p2_of", {"host": "sncse", "p2_of": "second_view"}),
+        ("teachers", {"host": "rankcse"}),
+        ("teachers", {"host": "rlrd", "teachers": ("bert@cls",)}),
+        ("teachers", {"host": "rankcse", "teachers": ("bert",)}),
+        ("teachers", {"host": "rankcse", "teachers": ("bert@best",)}),
+    ],
+)
+def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, Any]):
+    with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: "):
+        Settings(**given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"tau2": 0.3, "p2": 0.4, "own_weight": 1.0, "postprocess": "off", "teachers": TEACHERS}),
+        ({}, {"conform": "authors", "dedup_in_batch": True}),
+        ({"steps": 5}, {"steps": 5, "epochs": 3}),
+        ({"san": "hard", "negatives": "s"}, {"san": "hard", "negatives": "s", "tau2": 0.9}),
+        ({"train": False}, {"train": False, "host": "rankcse", "learning_rate": 1.0}),
+        ({"train": False, "host": "sncse"}, {"train": False, "host": "rlrd", "readout": "mean"}),
+        ({"san": "hince", "column": "soft"}, {"san": "hince", "column": "soft", "negatives": "s"}),
+        (
+            {"host": "rlrd", "teachers": TEACHERS, "rl_update": "fixed"},
+            {"host": "rlrd", "teachers": TEACHERS, "rl_update": "fixed", "rl_every": 7},
+        ),
+    ],
+)
+def test_what_an_arm_does_not_read_makes_no_other_arm(one: dict[str, Any], other: dict[str, Any]):
+    assert defining(Settings(**one)) == defining(Settings(**other))
+
+
+def test_arms_that_differ_in_what_they_read_are_others():
+    san = {"san": "hince", "negatives": "s"}
+    rank = {"host": "rankcse", "teachers": TEACHERS}
+    arms: list[dict[str, Any]] = [
+        {},
+        {"p1": 0.15},
+        {"p2_of": "second_view"},
+        {"p2_of": "second_view", "p2": 0.1},
+        {"dedup_in_batch": False},
+        {"batch_size": 96},
+        {"host": "simcse_sup"},
+        {"host": "sncse"},
+        {"host": "sncse", "bml_weight": 0.1},
+        san,
+        {**san, "tau2": 0.1},
+        {**san, "p2": 0.1},
+        {**san, "negatives": "t"},
+        {**san, "postprocess": "off"},
+        {**san, "san_pass": "fused"},
+        {**san, "column": "random"},
+        {**san, "column": "soft"},
+        {"san": "hard", "negatives": "s"},
+        rank,
+        {**rank, "consistency": "entropy"},
+        {**rank, "consistency": "off"},
+        {**rank, "conform": "authors"},
+        {**rank, "rank_loss": "listnet"},
+        {**rank, **san},
+        {**rank, **san, "san_mle": 0.4},
+        {**rank, "host": "rlrd"},
+        {**rank, "host": "rlrd", "rl_update": "reinforce"},
+        {**rank, "host": "rlrd", "rl_update": "fixed"},
+        {"train": False},
+        {"train": False, "readout": "mean"},
+        {"train": False, "host": "sncse"},
+    ]
+    assert len({json.dumps(defining(Settings(**arm)), sort_keys=True) for arm in arms}) == len(arms)
+
+
+def test_what_conform_decides():
+    paper, authors = (Settings(host="rankcse", teachers=TEACHERS, conform=way) for way in ("paper", "authors"))  # type: ignore[arg-type]
+    assert (paper.dedup, paper.consistent) == (True, "js")
+    assert (authors.dedup, authors.consistent) == (False, "entropy")
+    assert Settings(rank_loss="listnet").teacher_tau == 0.025
+    assert Settings().teacher_tau == 0.05

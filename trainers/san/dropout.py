@@ -1,0 +1,121 @@
+"""A second dropout rate for some texts of a step: aligned negatives are encoded at p2, the two views at p1.
+
+SAN's code applies p2 in the place of both rates, hidden and attention, at all four sites of a layer. Here either
+those texts pass through the body on their own while its rates are others (`at`), or all texts pass together and
+every site knows the rate of each token (`ByText`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from trainers.encoders import packing
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.tokens import Tokens
+
+
+def set_rate(body: nn.Module, rate: float) -> None:
+    """Give every dropout of a body this rate. ValueError where there is none: its rates are kept elsewhere."""
+    sites = _sites(body)
+    if not sites:
+        raise ValueError(
+            f"train.p1 = {rate:g}\n  accepted: a backbone with dropout modules, such as BERT or RoBERTa"
+        )
+    for site in sites:
+        site.p = rate
+
+
+def rate_of(body: nn.Module) -> float:
+    """The rate of a body, whose sites all have one; 0 where it has none. ValueError when they differ."""
+    rates = sorted({site.p for site in _sites(body)})
+    if len(rates) > 1:
+        raise ValueError(f"train.p1 = None\n  accepted: a rate, since those of this backbone differ: {rates}")
+    return rates[0] if rates else 0.0
+
+
+@contextmanager
+def at(body: nn.Module, rate: float) -> Iterator[None]:
+    """Every dropout of a body at this rate, for a while."""
+    before = [(site, site.p) for site in _sites(body)]
+    try:
+        for site, _ in before:
+            site.p = rate
+        yield
+    finally:
+        for site, own in before:
+            site.p = own
+
+
+def _sites(body: nn.Module) -> list[nn.Dropout]:
+    return [module for module in body.modules() if isinstance(module, nn.Dropout)]
+
+
+class _Site(nn.Dropout):
+    """A dropout whose rows have rates of their own while `table` holds them."""
+
+    def __init__(self, rate: float, table: ByText) -> None:
+        super().__init__(rate)
+        self.table = (table,)  # no submodule: the table holds no parameters
+
+    def forward(self, values: Tensor) -> Tensor:
+        rates = self.table[0].of_tokens
+        if rates is None or not self.training:
+            return dropout(values, self.p, self.training)
+        return packing.dropout_by_row(values, rates[None, :, None])  # values (1, m, H)
+
+
+class ByText:
+    """Dropout rates by text, for an encoder that runs packed.
+
+        table = ByText(encoder)
+        with table.rates(tokens, np.array([.1, .1, .2])):
+            encoder.pooled(tokens)
+
+    An encoder cuts texts, longest first, into passes; each pass takes the rates of its tokens off the table.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        if not encoder.packed:
+            known = ", ".join(sorted(packing.PACKED))
+            raise ValueError(
+                f"train.san_pass = 'fused'\n  accepted: separate, or fused with {known}, not "
+                f"{encoder.backbone.config.model_type}"
+            )
+        self.of_tokens: Tensor | None = None  # of the pass that runs, (m,)
+        self._waiting: tuple[Tensor, Tensor] | None = None  # of the tokens and of the texts still to pass
+        for parent in list(encoder.backbone.modules()):
+            for name, child in list(parent.named_children()):
+                if type(child) is nn.Dropout:
+                    setattr(parent, name, _Site(child.p, self))
+        encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
+
+    @contextmanager
+    def rates(self, tokens: Tokens, rates: np.ndarray) -> Iterator[None]:
+        """These rates (N,) for N texts while they are encoded, once."""
+        ordered, order = tokens.longest_first()
+        texts = torch.from_numpy(rates[order].astype(np.float32))
+        self._waiting = texts.repeat_interleave(torch.from_numpy(ordered.lengths)), texts
+        try:
+            yield
+        finally:
+            self._waiting = self.of_tokens = None
+
+    def _next_pass(self, body: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self._waiting is None:
+            return None
+        tokens, texts = self._waiting
+        row, areas = named["inputs_embeds"], []
+        for area in named["layout"]:
+            own, texts = texts[: len(area.mask)], texts[len(area.mask) :]
+            areas.append(replace(area, dropout=own.to(row.device)))
+        self.of_tokens = tokens[: row.shape[1]].to(row.device)
+        self._waiting = tokens[row.shape[1] :], texts
+        return given, {**named, "layout": areas}

@@ -1,0 +1,133 @@
+"""How much each of two teachers counts in a step of RLRD: bids of two policies that learn while the student does.
+
+Everything that a resumed run needs is in this module's state: policies, critics, and the steps since the last
+update.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trainers.engine.streams import numpy_stream, torch_stream
+from trainers.san.policies import (
+    Critic,
+    Policy,
+    Seen,
+    State,
+    advantages,
+    advantages_as_coded,
+    first_weight,
+    improve,
+    reinforce,
+)
+
+if TYPE_CHECKING:
+    from trainers.engine.world import World
+    from trainers.san.settings import Settings
+
+MOMENTUM = 0.9  # of the running mean of rewards that REINFORCE is measured against
+
+
+class Mixture(nn.Module):
+    """Policies and critics of two teachers, and a memory of `rl_every` steps.
+
+        w = mixture.weight(views, lists, losses, step, world)       # of the first teacher
+        mixture.learn(-loss / 2)
+
+    Their parameters take no part in the student's optimisation: they stand outside of its graph and groups.
+    """
+
+    bids: Tensor
+    chances: Tensor
+    rewards: Tensor
+    views: Tensor
+    lists: Tensor
+    losses: Tensor
+    held: Tensor
+    baseline: Tensor
+
+    def __init__(self, settings: Settings, width: int, seed: int) -> None:
+        super().__init__()
+        self.settings, self.seed = settings, seed
+        size, steps = settings.batch_size, settings.rl_every
+        self.policies, self.critics = (
+            nn.ModuleList(kind(width, size, torch_stream(seed, "init", kind.__name__, which)) for which in (1, 2))
+            for kind in (Policy, Critic)
+        )
+        self.requires_grad_(False)
+        shapes = {
+            "bids": (2,), "chances": (2,), "rewards": (), "views": (2, size, width), "lists": (2, size, size),
+            "losses": (1, 2),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            self.register_buffer(name, torch.zeros(steps, *shape))
+        self.register_buffer("held", torch.zeros((), dtype=torch.long))
+        self.register_buffer("baseline", torch.full((), torch.nan))
+
+    @torch.no_grad()
+    def weight(self, views: Tensor, lists: Tensor, losses: Tensor, step: int, world: World) -> Tensor:
+        """The first teacher's share of this step; both bids and what they rest on are remembered. -> scalar.
+
+        views (2, B, H), lists (2, B, B) of teachers 1 and 2, losses (1, 2): of the whole batch, so that every
+        worker sees the same; the first worker's bids count.
+        """
+        place = int(self.held)
+        self.views[place], self.lists[place], self.losses[place] = views, lists, losses
+        for which in (0, 1):
+            bid = self.policies[which](self._states(which, slice(place, place + 1)))
+            stream = numpy_stream(self.seed, "bid", which, step)
+            drawn = stream.beta(bid.concentration1.item(), bid.concentration0.item())
+            self.bids[place, which] = min(max(drawn, 1e-6), 1 - 1e-6)
+            self.chances[place, which] = bid.log_prob(self.bids[place, which])
+        if world.size > 1:
+            dist.broadcast(self.bids, src=0)
+        return first_weight(self.bids[place])
+
+    def learn(self, reward: Tensor) -> None:
+        """The step's reward, for both; after every `rl_every`th they are improved and the memory is empty."""
+        self.rewards[self.held] = reward
+        self.held += 1
+        if int(self.held) == self.settings.rl_every:
+            self._improve()
+            self.held.zero_()
+
+    def _states(self, which: int, steps: slice) -> State:
+        lists = self.lists[steps]
+        return State(self.views[steps], lists if which == 0 else lists.flip(1), self.losses[steps])
+
+    def _improve(self) -> None:
+        """As coded, bid and reward belong to the state of the step before, and all values are critic 1's."""
+        as_coded = self.settings.conform == "authors"
+        states, steps = (slice(0, -1), slice(1, None)) if as_coded else (slice(None), slice(None))
+        rewards, surplus = self.rewards[steps], self._above_baseline()[steps]
+        with torch.no_grad():
+            judged = [self.critics[0 if as_coded else which](self._states(which, states)) for which in (0, 1)]
+        self.requires_grad_(True)
+        with torch.enable_grad():
+            for which, values in enumerate(judged):
+                policy, critic = cast("Policy", self.policies[which]), cast("Critic", self.critics[which])
+                state, bids = self._states(which, states), self.bids[steps, which]
+                if self.settings.rl_update == "reinforce":
+                    reinforce(policy, state, bids, surplus)
+                    continue
+                advantage = (advantages_as_coded if as_coded else advantages)(rewards, values)
+                improve(
+                    policy,
+                    critic,
+                    Seen(state, bids, self.chances[steps, which], advantage, advantage + values),
+                    epochs=self.settings.rl_epochs,
+                )
+        self.requires_grad_(False)
+
+    def _above_baseline(self) -> Tensor:
+        """Each reward less the running mean of those before it. -> (T,)."""
+        found = torch.zeros_like(self.rewards)
+        for step, reward in enumerate(self.rewards):
+            mean = reward if self.baseline.isnan() else self.baseline
+            found[step] = reward - mean
+            self.baseline.copy_(MOMENTUM * mean + (1 - MOMENTUM) * reward)
+        return found

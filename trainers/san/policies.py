@@ -1,0 +1,156 @@
+"""Two policies, one a teacher, that bid for their teacher's weight; and how they learn from what came of it.
+
+Source: SAN's code of RLRD, which has none of its own. The sizes, the Beta distribution and the + 50 are the
+code's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.distributions import Beta
+
+HIDDEN, CONCENTRATION = 128, 50.0
+EDGE = 1e-5  # the critic's sigmoid stays this far from 0 and 1
+GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
+
+
+class State(NamedTuple):
+    """What a policy sees of a step; leading dimensions are allowed.
+
+    views (2, B, H): first and second views. lists (2, B, B): its own teacher's, then the other's. losses (1, 2):
+    the ListMLE of the student against teachers 1 and 2.
+    """
+
+    views: Tensor
+    lists: Tensor
+    losses: Tensor
+
+
+class First(nn.Module):
+    """The layer that policy and critic begin with: x1 W1 + x2 W2 + x3 W3 + b. State -> (..., 2, B, 128)."""
+
+    def __init__(self, width: int, batch: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.views = _uniform(width, HIDDEN, generator)
+        self.lists = _uniform(batch, HIDDEN, generator)
+        self.losses = _uniform(2, HIDDEN, generator)
+        self.bias = _uniform(1, HIDDEN, generator)
+
+    def forward(self, state: State) -> Tensor:
+        seen = state.views @ self.views + state.lists @ self.lists
+        return seen + (state.losses @ self.losses + self.bias)[..., None, :, :]
+
+
+class Policy(nn.Module):
+    """State -> the Beta distribution (...,) of a teacher's bid."""
+
+    def __init__(self, width: int, batch: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = First(width, batch, generator)
+        self.ends = _uniform(HIDDEN, 2, generator)
+
+    def forward(self, state: State) -> Beta:
+        hidden = F.relu(self.first(state))
+        ends = F.softplus(hidden @ self.ends).flatten(-3, -2).mean(-2) + CONCENTRATION  # (..., 2)
+        return Beta(ends[..., 0], ends[..., 1], validate_args=False)
+
+
+class Critic(nn.Module):
+    """State -> what reward is to be expected from there on, (...,)."""
+
+    def __init__(self, width: int, batch: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = First(width, batch, generator)
+        self.rest = nn.Sequential(
+            nn.Linear(HIDDEN, 256),
+            nn.LayerNorm(256),
+            nn.ReLU(),
+            nn.Linear(256, 128),
+            nn.LayerNorm(128),
+            nn.ReLU(),
+            nn.Linear(128, 1),
+        )
+        for layer in self.rest:
+            if isinstance(layer, nn.Linear):
+                bound = layer.in_features**-0.5
+                with torch.no_grad():
+                    layer.weight.copy_((2 * torch.rand(layer.weight.shape, generator=generator) - 1) * bound)
+                    layer.bias.zero_()
+
+    def forward(self, state: State) -> Tensor:
+        return self.rest(self.first(state).sigmoid().clamp(EDGE, 1 - EDGE))[..., 0].mean((-2, -1))
+
+
+def first_weight(bids: Tensor) -> Tensor:
+    """The first teacher's share: A_1 / (A_1 + A_2). (2,) -> scalar."""
+    return bids[0] / bids.sum()
+
+
+def advantages(rewards: Tensor, values: Tensor) -> Tensor:
+    """Generalised advantage estimates; after the last step nothing is expected. (T,), (T,) -> (T,).
+
+    δ_t = r_t + γ v_(t+1) - v_t;  A_t = δ_t + γ λ A_(t+1);  γ = .99, λ = .95
+    """
+    found, following, ahead = [], rewards.new_zeros(()), rewards.new_zeros(())
+    for reward, value in zip(rewards.flip(0), values.flip(0), strict=True):
+        following = reward + GAMMA * ahead - value + GAMMA * LAMBDA * following
+        found.append(following)
+        ahead = value
+    return torch.stack(found[::-1])
+
+
+def advantages_as_coded(rewards: Tensor, values: Tensor) -> Tensor:
+    """What the code has: Σ_{t ≤ k < T-1} γ (r_k - γ v_(k+1) v_k), a product in the place of a difference."""
+    steps = GAMMA * (rewards[:-1] - GAMMA * values[1:] * values[:-1])
+    return torch.cat([steps.flip(0).cumsum(0).flip(0), rewards.new_zeros(1)])
+
+
+def clipped_surrogate(new: Tensor, old: Tensor, advantage: Tensor) -> Tensor:
+    """PPO's loss: -mean of min(r A, clip(r, .8, 1.2) A), r = exp(new - old). (T,) log-probabilities -> scalar."""
+    ratio = (new - old).exp()
+    return -torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
+
+
+class Seen(NamedTuple):
+    """T transitions of one policy; all but the states (T,). log_chances: of the bids when they were made."""
+
+    states: State
+    bids: Tensor
+    log_chances: Tensor
+    advantage: Tensor
+    returns: Tensor
+
+
+def improve(policy: Policy, critic: Critic, seen: Seen, *, epochs: int) -> None:
+    """PPO over all transitions at once: Adam, 1e-4 for the policy and 3e-4 for the critic, both begun afresh.
+
+    The loss is the clipped surrogate and ½ (return - value)². Departure: the code keeps the critic's moments from
+    one update to the next.
+    """
+    optimizer = torch.optim.Adam(
+        [{"params": policy.parameters(), "lr": 1e-4}, {"params": critic.parameters(), "lr": 3e-4}]
+    )
+    for _ in range(epochs):
+        chances = policy(seen.states).log_prob(seen.bids)
+        missed = (seen.returns - critic(seen.states)).square().mean() / 2
+        _step(optimizer, clipped_surrogate(chances, seen.log_chances, seen.advantage) + missed)
+
+
+def reinforce(policy: Policy, states: State, bids: Tensor, surplus: Tensor) -> None:
+    """One step of -mean of (r_t - b) log π(A_t | s_t); surplus (T,) is r_t - b."""
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-4)
+    _step(optimizer, -(surplus * policy(states).log_prob(bids)).mean())
+
+
+def _step(optimizer: torch.optim.Adam, loss: Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def _uniform(rows: int, columns: int, generator: torch.Generator) -> nn.Parameter:
+    return nn.Parameter(torch.rand(rows, columns, generator=generator) - 0.5)

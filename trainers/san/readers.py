@@ -1,0 +1,143 @@
+"""What a san run leaves behind: an encoder read as its host reads it when training is over.
+
+Unsupervised hosts drop the head, the supervised one keeps it, and prompted ones read a text in SNCSE's first
+template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainers.encoders.encoder import Encoder
+from trainers.san.dropout import set_rate
+from trainers.san.settings import PROMPTED, Settings
+from trainers.san.templates import VIEW, in_template, mask_token
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from trainers.engine.world import Precision
+
+CHUNK = 1024  # texts in memory at a time
+RECORD = "semray_template.json"
+
+
+def load(settings: Settings, backbone: Path, precision: Precision) -> Encoder:
+    """The backbone with the readout of the host. ValueError where p1 finds no dropout to set."""
+    prompted = settings.host in PROMPTED
+    encoder = Encoder.load(
+        backbone,
+        readout="mean" if prompted else settings.readout,  # of a template the mask alone is read
+        max_length=settings.max_length,
+        precision=precision,
+    )
+    if prompted:
+        mask_token(encoder.tokenizer)
+    if settings.train and settings.p1 is not None:
+        set_rate(encoder.backbone, settings.p1)
+    return encoder
+
+
+def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:
+    """How texts are encoded after training; head: that of training, None for an untrained arm."""
+    if settings.host in PROMPTED:
+        return Prompted(encoder)
+    if settings.host == "simcse_sup" and head is not None:
+        return Headed(encoder, head)
+    return encoder
+
+
+@dataclass(frozen=True, eq=False)
+class Prompted:
+    """Texts in SNCSE's first template, read at its mask."""
+
+    encoder: Encoder
+
+    @property
+    def truncated(self) -> int:
+        """How many texts had to be cut so far."""
+        return self.encoder.truncated
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, without dropout. N texts -> (N, D) float32."""
+        rows = [self._rows(texts[begin : begin + CHUNK]) for begin in range(0, len(texts), CHUNK)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.encoder.width), np.float32)
+
+    def save(self, path: Path) -> None:
+        """Write a folder that `Prompted.load` reads.
+
+        No module of sentence-transformers reads a mask: the transformer lies in a folder of its own, so that
+        SentenceTransformer(path) fails and does not average all tokens of a bare text.
+        """
+        path.mkdir(parents=True, exist_ok=True)
+        self.encoder.save(path / "transformer")
+        (path / RECORD).write_text(json.dumps({"template": list(VIEW), "readout": "mask"}, indent=2) + "\n")
+
+    @staticmethod
+    def load(path: Path, **options: Any) -> Prompted:
+        """An encoder that `save` wrote. options: max_length, precision."""
+        return Prompted(Encoder.load(path / "transformer", **options))
+
+    def _rows(self, texts: Sequence[str]) -> np.ndarray:
+        encoder = self.encoder
+        tokens = in_template(encoder.tokenizer, texts, VIEW, max_length=encoder.max_length)
+        encoder.truncated += tokens.truncated
+        states = encoder.embed(tokens)
+        return states / np.linalg.norm(states, axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Headed:
+    """An encoder and the head it was trained with: tanh(W h + b)."""
+
+    encoder: Encoder
+    head: nn.Linear
+
+    @property
+    def truncated(self) -> int:
+        """How many texts had to be cut so far."""
+        return self.encoder.truncated
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, without dropout. N texts -> (N, D) float32."""
+        if not len(texts):
+            return np.zeros((0, self.encoder.width), np.float32)
+        states = self.encoder.embed(self.encoder.tokenise(texts))
+        weight, bias = (value.detach().float().cpu().numpy() for value in (self.head.weight, self.head.bias))
+        rows = np.tanh(states @ weight.T + bias)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def save(self, path: Path) -> None:
+        """Write a folder that SentenceTransformer(path) reads, the head as its Dense module."""
+        from safetensors.torch import save_file
+
+        self.encoder.save(path)
+        modules = json.loads((path / "modules.json").read_text())
+        last = modules.pop()  # rows of length 1 come after the head
+        number = len(modules)
+        (path / last["path"]).rmdir()
+        for kind in ("Dense", "Normalize"):
+            place = f"{len(modules)}_{kind}"
+            (path / place).mkdir()
+            modules.append({**last, "idx": len(modules), "name": str(len(modules)), "path": place})
+            modules[-1]["type"] = last["type"].replace("Normalize", kind)
+        width = self.head.out_features
+        config = {
+            "in_features": width, "out_features": width, "bias": True,
+            "activation_function": "torch.nn.modules.activation.Tanh",
+        }  # fmt: skip
+        (path / f"{number}_Dense" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        weights = {
+            f"linear.{name}": value.detach().cpu().contiguous() for name, value in self.head.named_parameters()
+        }
+        save_file(weights, path / f"{number}_Dense" / "model.safetensors")
+        (path / "modules.json").write_text(json.dumps(modules, indent=2) + "\n")
+
+
+Reader = Encoder | Prompted | Headed
