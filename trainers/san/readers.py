@@ -7,10 +7,10 @@ template.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,20 +22,30 @@ from trainers.san.templates import VIEW, in_template, mask_token
 if TYPE_CHECKING:
     from torch import nn
 
-    from trainers.engine.world import Precision
+    from trainers.engine.world import World
 
 CHUNK = 1024  # texts in memory at a time
-RECORD = "semray_template.json"
+RECORD = "semray_template.json"  # what `Prompted.save` adds
+TRANSFORMER = "transformer"
 
 
-def load(settings: Settings, backbone: Path, precision: Precision) -> Encoder:
-    """The backbone with the readout of the host. ValueError where p1 finds no dropout to set."""
+def opened(settings: Settings, folder: Path, world: World) -> Reader:
+    """A backbone as the host reads it before any training, or what an encoder of this family saved."""
+    if (folder / RECORD).is_file():
+        folder = folder / TRANSFORMER
+    encoder = encoder_of(settings, folder, world).to(world.device)
+    headed = settings.host == "simcse_sup" and settings.train
+    return reader_of(settings, encoder, saved_head(folder, encoder) if headed else None)
+
+
+def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
+    """A backbone with the host's readout and, for training, its dropout. ValueError where p1 finds none to set."""
     prompted = settings.host in PROMPTED
     encoder = Encoder.load(
-        backbone,
+        folder,
         readout="mean" if prompted else settings.readout,  # of a template the mask alone is read
         max_length=settings.max_length,
-        precision=precision,
+        precision=world.precision,
     )
     if prompted:
         mask_token(encoder.tokenizer)
@@ -45,7 +55,7 @@ def load(settings: Settings, backbone: Path, precision: Precision) -> Encoder:
 
 
 def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:
-    """How texts are encoded after training; head: that of training, None for an untrained arm."""
+    """How texts are encoded after training; head: that of training, None where there was none."""
     if settings.host in PROMPTED:
         return Prompted(encoder)
     if settings.host == "simcse_sup" and head is not None:
@@ -60,6 +70,11 @@ class Prompted:
     encoder: Encoder
 
     @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
+        """What it can be scored on: texts."""
+        return {"texts": self.encode}
+
+    @property
     def truncated(self) -> int:
         """How many texts had to be cut so far."""
         return self.encoder.truncated
@@ -70,19 +85,14 @@ class Prompted:
         return np.concatenate(rows) if rows else np.zeros((0, self.encoder.width), np.float32)
 
     def save(self, path: Path) -> None:
-        """Write a folder that `Prompted.load` reads.
+        """Write a folder that `opened` reads.
 
         No module of sentence-transformers reads a mask: the transformer lies in a folder of its own, so that
         SentenceTransformer(path) fails and does not average all tokens of a bare text.
         """
         path.mkdir(parents=True, exist_ok=True)
-        self.encoder.save(path / "transformer")
+        self.encoder.save(path / TRANSFORMER)
         (path / RECORD).write_text(json.dumps({"template": list(VIEW), "readout": "mask"}, indent=2) + "\n")
-
-    @staticmethod
-    def load(path: Path, **options: Any) -> Prompted:
-        """An encoder that `save` wrote. options: max_length, precision."""
-        return Prompted(Encoder.load(path / "transformer", **options))
 
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
         encoder = self.encoder
@@ -98,6 +108,11 @@ class Headed:
 
     encoder: Encoder
     head: nn.Linear
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
+        """What it can be scored on: texts."""
+        return {"texts": self.encode}
 
     @property
     def truncated(self) -> int:
@@ -138,6 +153,19 @@ class Headed:
         }
         save_file(weights, path / f"{number}_Dense" / "model.safetensors")
         (path / "modules.json").write_text(json.dumps(modules, indent=2) + "\n")
+
+
+def saved_head(folder: Path, encoder: Encoder) -> nn.Linear | None:
+    """The head that `Headed.save` wrote; None in a folder without one."""
+    from safetensors.torch import load_file
+    from torch import nn
+
+    found = list(folder.glob("*_Dense/model.safetensors"))
+    if len(found) != 1:
+        return None
+    head = nn.Linear(encoder.width, encoder.width).to(encoder.device)
+    head.load_state_dict({name.removeprefix("linear."): value for name, value in load_file(found[0]).items()})
+    return head
 
 
 Reader = Encoder | Prompted | Headed

@@ -26,10 +26,17 @@ if TYPE_CHECKING:
 Terms = Callable[["Encode", "SanBatch"], "dict[str, Tensor]"]
 
 
+def read(settings: Settings, folder: Path, world: World) -> Reader:
+    """The encoder of these settings, from a backbone's folder or from one that an encoder of this family saved."""
+    from trainers.san.readers import opened
+
+    return opened(settings, folder, world)
+
+
 def fit(
     settings: Settings, backbone: Path, corpus: SanCorpus, seed: int, world: World
 ) -> tuple[Reader, list[Progress]]:
-    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
+    """Train an encoder from this backbone.
 
     What a teacher has to say is encoded first, unless it is kept from another run. The last step's encoder is the
     result: none is chosen on development data.
@@ -39,22 +46,18 @@ def fit(
     from trainers.engine import loop
     from trainers.engine.optimisation import parameter_groups
     from trainers.san.batches import batches, steps_of
-    from trainers.san.readers import load, reader_of
+    from trainers.san.readers import encoder_of, reader_of
     from trainers.san.student import Student
 
     loop.reset_process(seed, world)
-    encoder = load(settings, backbone, world.precision)
-    if not settings.train:
-        return reader_of(settings, encoder.to(world.device), None), []
+    encoder = encoder_of(settings, backbone, world)
     student = Student(encoder, settings, seed)
-    steps = steps_of(settings, corpus)
-    batch = batches(settings, corpus, encoder, seed, world)
-    terms = terms_of(settings, student, corpus, steps, world)
     reader = reader_of(settings, encoder, student.head)
+    steps = steps_of(settings, corpus)
     curve = loop.fit(
         student,
-        terms,
-        batch,
+        terms_of(settings, student, corpus, steps, world),
+        batches(settings, corpus, encoder, seed, world),
         groups=parameter_groups(
             student,
             depth=encoder.backbone.config.num_hidden_layers,

@@ -21,11 +21,11 @@ from trainers.san.batches import batches
 from trainers.san.hosts.rows import Rows
 from trainers.san.losses import bidirectional_margin, hince
 from trainers.san.ranking import jensen_shannon, list_mle
-from trainers.san.readers import Headed, Prompted, load
+from trainers.san.readers import Headed, Prompted, encoder_of
 from trainers.san.settings import TAUGHT, Settings
 from trainers.san.student import Student
 from trainers.san.teachers import Teachers
-from trainers.san.training import fit, terms_of
+from trainers.san.training import fit, read, terms_of
 
 CORPUS = san_corpus()
 HOSTS = ("simcse", "simcse_sup", "sncse", "rankcse", "rlrd")
@@ -50,7 +50,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def step(settings: Settings, backbone: Path) -> tuple[dict[str, torch.Tensor], Rows, Any, Teachers]:
     """The terms of the first step of an arm, and what they are made of."""
-    encoder = load(settings, backbone, "fp32")
+    encoder = encoder_of(settings, backbone, World())
     student = Student(encoder, settings, 0)
     batch = batches(settings, CORPUS, encoder, 0, World())(0)
     terms = terms_of(settings, student, CORPUS, 1, World())(student, batch)
@@ -164,9 +164,8 @@ def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(backbone: Path, tmp_pa
 
 
 def test_an_untrained_arm_is_read_as_its_host_is(backbone: Path):
-    plain, curve = fit(Settings(train=False, readout="mean"), backbone, CORPUS, 0, World())
-    assert curve == []
-    prompted, _ = fit(Settings(train=False, host="sncse"), backbone, CORPUS, 0, World())
+    plain = read(Settings(train=False, readout="mean"), backbone, World())
+    prompted = read(Settings(train=False, host="sncse"), backbone, World())
     assert isinstance(prompted, Prompted)
     assert not np.allclose(plain.encode(["a dog"]), prompted.encode(["a dog"]), atol=1e-2)
 

@@ -15,7 +15,7 @@ from tests.trainers.san.corpus import san_corpus
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.san import columns
-from trainers.san.readers import Headed, Prompted
+from trainers.san.readers import Headed, Prompted, opened
 from trainers.san.settings import Settings
 from trainers.san.teacher_vectors import Teacher, vectors
 from trainers.san.templates import OTHER_VIEW, VIEW, in_template
@@ -41,6 +41,8 @@ def test_the_supervised_host_keeps_its_head_in_sentence_transformers_too(backbon
     rows = model.encode(TEXTS)
     assert np.allclose(rows, reader.encode(TEXTS), atol=1e-5)
     assert not np.allclose(rows, reader.encoder.encode(TEXTS), atol=1e-2)
+    again = opened(replace(SHORT, host="simcse_sup"), tmp_path / "model", World())
+    assert np.allclose(again.encode(TEXTS), reader.encode(TEXTS), atol=1e-6)
     assert reader.encode([]).shape == (0, 32)
 
 
@@ -51,6 +53,8 @@ def test_an_unsupervised_host_drops_it(backbone: Path, tmp_path: Path):
     reader.save(tmp_path / "model")
     model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert np.allclose(model.encode(TEXTS), reader.encode(TEXTS), atol=1e-5)
+    again = opened(SHORT, tmp_path / "model", World())
+    assert np.allclose(again.readers["texts"](TEXTS), reader.encode(TEXTS), atol=1e-6)
 
 
 def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tmp_path: Path):
@@ -60,7 +64,7 @@ def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tm
     reader, _ = fit(replace(SHORT, host="sncse"), backbone, CORPUS, 0, World())
     assert isinstance(reader, Prompted)
     reader.save(tmp_path / "model")
-    again = Prompted.load(tmp_path / "model")
+    again = opened(replace(SHORT, host="sncse"), tmp_path / "model", World())
     assert np.allclose(again.encode(TEXTS), reader.encode(TEXTS), atol=1e-6)
     assert not (tmp_path / "model" / "modules.json").exists()
     record = json.loads((tmp_path / "model" / "semray_template.json").read_text())
