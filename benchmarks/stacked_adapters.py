@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from tables import save
 from torch import Tensor, nn
 
-from corpora.difficulty.rows import Pairs, PairTask
+from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.rows import PairTask
 from trainers.difficulty.data import TaskData, task_data
 from trainers.difficulty.fit import fit_stack, train_all
 from trainers.difficulty.settings import PAIR_FORMS, Settings

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.sources import raw_splits
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError

@@ -7,19 +7,17 @@ task: what `datasets` saved to disk, or parquet, JSON-lines or CSV files named a
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from corpora.difficulty.rows import Pairs
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
 from corpora.store.errors import CorpusError
-
-VARIABLE = "SEMRAY_DATA"
+from corpora.store.places import VARIABLE, roots
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
     Raises CorpusError naming every place that was looked at and what mends it.
     """
     tried: list[str] = []
-    for root, why in _roots(path):
+    for why, root in roots(path):
         for reader in (_from_text, _from_folder):
             found = reader(task, root, test)
             if found is not None:
@@ -67,13 +65,6 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
         except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
             tried.append(f"  the hub: {HUB[task].name}: {type(error).__name__}: {str(error).splitlines()[0]}")
     raise CorpusError(f"the pair task {task!r} was not found. Looked at:\n" + "\n".join(tried) + _mend(task))
-
-
-def _roots(path: str | None) -> Iterator[tuple[Path, str]]:
-    if path is not None:
-        yield Path(path).expanduser(), "data.path"
-    if os.environ.get(VARIABLE):
-        yield Path(os.environ[VARIABLE]).expanduser(), f"${VARIABLE}"
 
 
 def _mend(task: str) -> str:

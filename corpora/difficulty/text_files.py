@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.difficulty.rows import Pairs
+from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.paws import paws_pairs
+from corpora.benchmarks.sts import LARGEST, stsb_pairs
 from corpora.store.errors import CorpusError
 
 MRPC_HELD_OUT = 500  # the published files have no validation split: the last rows of the training file
-STS_LARGEST = 5.0
 
 Splits = tuple[Pairs, Pairs, str]
 
@@ -45,7 +46,7 @@ def read_paws(root: Path, test: bool) -> Splits | None:
     if folder is None:
         return None
     evaluated = folder / ("test.tsv" if test else "dev.tsv")
-    return _paws_rows(folder / "train.tsv"), _paws_rows(evaluated), f"{folder}: train.tsv, {evaluated.name}"
+    return paws_pairs(folder / "train.tsv"), paws_pairs(evaluated), f"{folder}: train.tsv, {evaluated.name}"
 
 
 def read_paws_offline(root: Path, test: bool) -> Splits | None:
@@ -53,7 +54,7 @@ def read_paws_offline(root: Path, test: bool) -> Splits | None:
     folder = _folder(root, ("paws/final", "final", "paws", "."), "dev.tsv", beside="test.tsv")
     if folder is None:
         return None
-    return _paws_rows(folder / "dev.tsv"), _paws_rows(folder / "test.tsv"), f"{folder}: dev.tsv to train, test.tsv"
+    return paws_pairs(folder / "dev.tsv"), paws_pairs(folder / "test.tsv"), f"{folder}: dev.tsv to train, test.tsv"
 
 
 def read_qqp(root: Path, test: bool) -> Splits | None:
@@ -115,24 +116,13 @@ def _pairs(rows: list[tuple[str, str, str, float]]) -> Pairs:
 
 
 def _sts_rows(path: Path) -> Pairs:
-    # the published ids repeat, so rows are named by their source and line; 311 training rows have stray blanks
-    return _pairs([
-        (f"{f[1]}:{line}", f[5].strip(), f[6].strip(), _number(path, line, f[4], STS_LARGEST))
-        for line, f in _lines(path, 7)
-    ])  # fmt: skip
+    pairs = stsb_pairs(path)
+    return Pairs(pairs.ids, pairs.a, pairs.b, pairs.gold / LARGEST)
 
 
 def _mrpc_rows(path: Path) -> Pairs:
     return _pairs([
         (f"{f[1]}-{f[2]}", f[3], f[4], _number(path, line, f[0], 1.0)) for line, f in _lines(path, 5) if line > 1
-    ])  # fmt: skip
-
-
-def _paws_rows(path: Path) -> Pairs:
-    return _pairs([
-        (f"{path.stem}:{f[0]}", f[1], f[2], _number(path, line, f[3], 1.0))
-        for line, f in _lines(path, 4)
-        if f[3] != "label"
     ])  # fmt: skip
 
 

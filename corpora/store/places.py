@@ -11,20 +11,34 @@ from corpora.store.errors import CorpusError
 VARIABLE = "SEMRAY_DATA"
 
 
+def roots(path: str | None) -> list[tuple[str, Path]]:
+    """The folders to look in, each with what names it: data.path, then $SEMRAY_DATA."""
+    named = (("data.path", path), (f"${VARIABLE}", os.environ.get(VARIABLE)))
+    return [(origin, Path(root).expanduser()) for origin, root in named if root]
+
+
+def looked_at(names: Sequence[str], path: str | None) -> list[tuple[str, Path]]:
+    """Every place where one of `names` may lie, with what names its folder, in the order they are tried."""
+    return [(origin, root / name) for origin, root in roots(path) for name in names]
+
+
 def found(told: str, names: Sequence[str], *, path: str | None, holds: str, source: str) -> Path:
     """The first of `names` under data.path, then under $SEMRAY_DATA, that is there.
 
     told: the data in words; holds: what its files look like; source: where it is published. CorpusError names
     every place looked at and what mends it.
     """
-    named = os.environ.get(VARIABLE)
-    roots = [("data.path", path)] * bool(path) + [(f"${VARIABLE}", named)] * bool(named)
-    looked = [(origin, Path(str(root)).expanduser() / name) for origin, root in roots for name in names]
+    looked = looked_at(names, path)
     for _, place in looked:
         if place.exists():
             return place
-    places = "".join(f"\n    {origin}: {place}" for origin, place in looked)
-    raise CorpusError(
+    raise not_found(told, [f"{origin}: {place}" for origin, place in looked], holds=holds, source=source)
+
+
+def not_found(told: str, looked: Sequence[str], *, holds: str, source: str) -> CorpusError:
+    """The one message for data that is nowhere: what was looked at, where it is published, what mends it."""
+    places = "".join(f"\n    {place}" for place in looked)
+    return CorpusError(
         f"corpora: {told} not found; looked at{places or ' no place: neither data.path nor the variable is set'}\n"
         f"  to get it: {source}\n"
         f"  then: export {VARIABLE}=FOLDER with FOLDER holding {holds}"

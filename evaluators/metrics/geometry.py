@@ -18,7 +18,12 @@ METRICS = {"geometry/anisotropy": False, "geometry/effective_rank": True}
 
 
 def anisotropy(vectors: np.ndarray, generator: np.random.Generator) -> float:
-    """Mean cosine of `PAIRS` pairs of different rows, drawn with replacement. (N, D) -> scalar in [-1, 1].
+    """Mean cosine of random pairs of different rows. (N, D) -> scalar in [-1, 1]."""
+    return float(random_cosines(vectors, generator).mean())
+
+
+def random_cosines(vectors: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Cosines of `PAIRS` pairs of different rows, drawn with replacement. (N, D) -> (PAIRS,).
 
     ValueError with fewer than two rows.
     """
@@ -27,7 +32,7 @@ def anisotropy(vectors: np.ndarray, generator: np.random.Generator) -> float:
     left = generator.integers(len(vectors), size=PAIRS)
     right = generator.integers(len(vectors) - 1, size=PAIRS)
     right += right >= left  # uniform over the other rows
-    return float(aligned_cosines(vectors[left], vectors[right]).mean())
+    return aligned_cosines(vectors[left], vectors[right])
 
 
 def effective_rank(matrix: np.ndarray) -> float:
@@ -49,13 +54,18 @@ def sample(vectors: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     return vectors[np.sort(generator.choice(len(vectors), SAMPLE, replace=False))]
 
 
-def geometry_scores(vectors: np.ndarray) -> list[Score]:
+def figures(vectors: np.ndarray) -> dict[str, float]:
     """Anisotropy of these rows, and effective rank of the rows at length 1, from fixed samples. (N, D)."""
-    values = (
-        anisotropy(vectors, np.random.default_rng(SEED)),
-        effective_rank(unit(sample(vectors, np.random.default_rng(SEED)))),
-    )
+    return {
+        "anisotropy": anisotropy(vectors, np.random.default_rng(SEED)),
+        "effective_rank": effective_rank(unit(sample(vectors, np.random.default_rng(SEED)))),
+    }
+
+
+def geometry_scores(vectors: np.ndarray) -> list[Score]:
+    """The two figures as scores of a set of texts. (N, D)."""
+    values = figures(vectors)
     return [
-        Score(metric=metric, value=value, larger_is_better=better)
-        for (metric, better), value in zip(METRICS.items(), values, strict=True)
+        Score(metric=metric, value=values[metric.rpartition("/")[2]], larger_is_better=better)
+        for metric, better in METRICS.items()
     ]

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty import pairs
-from corpora.difficulty.rows import Pairs, PairTask
+from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
 from trainers.difficulty.judges import Judge, judged

@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import STANDIN
-from corpora.difficulty.rows import Pairs
 from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
 from trainers.encoders.frozen import SentenceEncoder
 

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
-from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
 from trainers.encoders.frozen import DEFINING, SentenceEncoder, quiet

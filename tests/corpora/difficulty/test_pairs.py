@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
-from corpora.difficulty.rows import Pairs, pair_sha256
+from corpora.difficulty.rows import pair_sha256
 from corpora.store.errors import CorpusError
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -133,7 +134,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "STSBenchmark"
     write_sts(folder)
     (folder / "sts-train.csv").write_text("genre\tfile\tyear\tid\t7.5\ta\tb\n")
-    with pytest.raises(CorpusError, match=r"sts-train.csv, line 1: gold '7.5'; accepted: 0 to 5"):
+    with pytest.raises(CorpusError, match=r"sts-train.csv, line 1: score '7.5'\n  accepted: a number from 0 to 5"):
         load_task("stsb", PairData(path=str(tmp_path)))
     (folder / "sts-train.csv").write_text("genre\tfile\n")
     with pytest.raises(CorpusError, match="line 1: 2 fields, expected at least 7"):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.difficulty.rows import Pairs, PairTask
+from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.rows import PairTask
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.tasks.pair_similarity import bounded_ranks, metric_names, pair_metrics, vector_ranks

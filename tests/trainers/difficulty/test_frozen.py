@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import PairData
-from corpora.difficulty.rows import Pairs, PairTask, pair_sha256
+from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.errors import CorpusError
 from evaluators.tasks.pair_similarity import pair_metrics
 from tests.tiny import WORDS, tiny_backbone

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from corpora.difficulty.rows import Pairs, PairTask
+from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.rows import PairTask
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from evaluators.tasks.pair_similarity import pair_metrics

@@ -1,0 +1,93 @@
+"""Negation: sentences beside their negation, and paraphrases that an antonym under a negation makes.
+
+    sets = negated_pairs(path="data")        # {"nan_nli": Pairs, ...}: a sentence and its negation; gold 0
+    items = semantoneg(path="data")          # an input, three candidates, the place of its paraphrase
+
+Sources: CANNOT, Anschuetz et al. 2023, with what it was built from; SemAntoNeg, Vahtola et al. 2022.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.benchmarks.pairs import Pairs
+from corpora.store.errors import CorpusError
+from corpora.store.places import found
+
+FOLDERS = ("negation_pairs", "cannot", "datasets")
+SOURCE = "https://github.com/dmlls/cannot-dataset"
+FILES = {
+    "nan_nli": ("nan_nli.tsv",),
+    "glue_diagnostic": ("glue_diagnostic.tsv",),
+    "reviews": ("sentiment_labelled_sentences.tsv",),
+    "wikifactcheck": tuple(f"wikifactcheck_english_{part}.tsv" for part in range(5)),
+}  # what the pairs are called in figures -> their files
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """candidates[paraphrase] says the same as input; the others contradict it."""
+
+    id: str
+    input: str
+    candidates: tuple[str, ...]
+    paraphrase: int
+
+
+def negated_pairs(*, path: str | None) -> Mapping[str, Pairs]:
+    """Each set's sentences (a) and their negations (b), gold 0. CorpusError when a file is absent or odd."""
+    return {
+        name: Pairs.of(row for file in files for row in _negated(_file(name, file, path)))
+        for name, files in FILES.items()
+    }
+
+
+def semantoneg(*, path: str | None) -> tuple[Contrast, ...]:
+    """SemAntoNeg in file order, one JSON object a line. CorpusError when the file is absent or odd."""
+    file = _file("SemAntoNeg", "SemAntoNeg_v1.0.json", path)
+    return tuple(
+        _contrast(line, f"corpora: {file}, line {number}")
+        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1)
+        if line.strip()
+    )
+
+
+def _file(told: str, name: str, path: str | None) -> Path:
+    return found(
+        told,
+        [f"{folder}/{name}" for folder in FOLDERS],
+        path=path,
+        holds=f"{FOLDERS[0]}/{name}",
+        source=SOURCE,
+    )
+
+
+def _negated(file: Path) -> list[tuple[str, str, str, float]]:
+    """Columns sentence and negated, tab-separated and quoted where needed."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream, delimiter="\t")
+        if reader.fieldnames is None or not {"sentence", "negated"} <= set(reader.fieldnames):
+            held = ", ".join(reader.fieldnames or ())
+            raise CorpusError(f"corpora: {file} lacks the columns sentence and negated; it has {held}")
+        rows: list[tuple[str, str, str, float]] = []
+        for row in reader:
+            if not row["sentence"] or not row["negated"]:
+                raise CorpusError(f"corpora: {file}, line {reader.line_num}: a sentence or its negation is empty")
+            rows.append((f"{file.stem}:{len(rows) + 1}", row["sentence"], row["negated"], 0.0))
+    return rows
+
+
+def _contrast(line: str, at: str) -> Contrast:
+    try:
+        item = json.loads(line)
+        label, candidates = int(item["label"]), tuple(map(str, item["sentences"]))
+        made = Contrast(str(item["idx"]), str(item["input"]), candidates, label)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorpusError(f"{at}: {error!r}\n  accepted: an object with idx, label, input and sentences") from None
+    if not 0 <= label < len(candidates):
+        raise CorpusError(f"{at}: label {label} of {len(candidates)} sentences")
+    return made

@@ -1,0 +1,79 @@
+"""Pairs of sentences with a gold value, whichever benchmark they are from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """N rows of one split. ids are unique within the split; gold (N,) float64, on the scale the reader names."""
+
+    ids: tuple[str, ...]
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    gold: np.ndarray
+
+    @staticmethod
+    def of(rows: Iterable[tuple[str, str, str, float]]) -> Pairs:
+        """Rows of id, both sentences and gold, as columns."""
+        ids, a, b, gold = tuple(zip(*rows, strict=True)) or ((), (), (), ())
+        return Pairs(ids, a, b, np.array(gold, np.float64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Sequence[int]) -> Pairs:
+        return Pairs(
+            tuple(self.ids[row] for row in rows),
+            tuple(self.a[row] for row in rows),
+            tuple(self.b[row] for row in rows),
+            self.gold[list(rows)],
+        )
+
+    def sha256(self) -> str:
+        """Hash of ids, both texts and gold, in order: the row-id hash that is logged with every result."""
+        digest = hashlib.sha256()
+        for row in zip(self.ids, self.a, self.b, self.gold.tolist(), strict=True):
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
+
+    def groups(self) -> tuple[str, ...]:
+        """Per row the group of rows it is tied to by shared sentences, named after its first row."""
+        parent: dict[str, str] = {}
+
+        def root(sentence: str) -> str:
+            while parent.setdefault(sentence, sentence) != sentence:
+                parent[sentence] = parent[parent[sentence]]
+                sentence = parent[sentence]
+            return sentence
+
+        for a, b in zip(self.a, self.b, strict=True):
+            parent[root(b)] = root(a)
+        first: dict[str, str] = {}
+        return tuple(first.setdefault(root(a), row) for a, row in zip(self.a, self.ids, strict=True))
+
+    def candidates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Retrieval pool: rows where a side-b text appears first (K,), and each row's own place in it (N,)."""
+        place: dict[str, int] = {}
+        rows: list[int] = []
+        for row, text in enumerate(self.b):
+            if text not in place:
+                place[text] = len(rows)
+                rows.append(row)
+        return np.array(rows), np.array([place[text] for text in self.b])
+
+
+def joined(parts: Iterable[Pairs]) -> Pairs:
+    """The rows of all parts, one after the other."""
+    parts = list(parts)
+    return Pairs(
+        tuple(id_ for part in parts for id_ in part.ids),
+        tuple(text for part in parts for text in part.a),
+        tuple(text for part in parts for text in part.b),
+        np.concatenate([part.gold for part in parts]) if parts else np.zeros(0),
+    )

@@ -1,0 +1,213 @@
+"""STS: pairs of sentences with a graded similarity, in the layout of SentEval or of the hub.
+
+    subsets = read("STS12", path="data")     # {"MSRpar": Pairs, "MSRvid": Pairs, ...}
+
+Texts are raw: neither tokenised nor lower-cased. Gold runs from 0 to 5, SICK's from 1 to 5.
+Sources: Agirre et al., SemEval 2012 to 2016; Cer et al. 2017 for STS-B; Marelli et al. 2014 for SICK.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.benchmarks.pairs import Pairs, joined
+from corpora.store.errors import CorpusError
+from corpora.store.hub import HubSet, hub_rows
+from corpora.store.places import lines, looked_at, not_found, tab_separated
+
+LARGEST = 5.0
+SUBSETS = {
+    "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "STS13": ("FNWN", "headlines", "OnWN"),  # the fourth, SMT, may not be passed on
+    "STS14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+Subsets = Mapping[str, Pairs]  # subset -> its pairs; gold as published
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a set lies: a folder in SentEval's layout with a reader, and the hub's copy if there is one."""
+
+    folder: str
+    file: str  # one that tells whether the folder holds the set
+    read: Callable[[Path], Subsets]
+    hub: HubSet | None
+
+
+def read(name: str, *, path: str | None) -> Subsets:
+    """The subsets of a set of `NAMES`, from data.path, $SEMRAY_DATA or the hub.
+
+    The hub's copies do not say which subset a pair is from: they come as one, named after the set. Rows without a
+    score are left out, as the shared tasks left them unscored. CorpusError when the set is nowhere, or a file odd.
+    """
+    source = _SOURCES[name]
+    above = ("senteval/", "", "downstream/")
+    names = [f"{root}{source.folder}" for root in above] + [source.folder.rpartition("/")[2]]
+    remarks = []
+    for origin, folder in looked_at(list(dict.fromkeys(names)), path):
+        if (folder / source.file).is_file():
+            return source.read(folder)
+        remarks.append(f"{origin}: {folder / source.file}")
+    rows = None
+    if source.hub is not None:
+        rows, looked = hub_rows(source.hub, path)
+        remarks += looked
+    if rows is not None and source.hub is not None:
+        return {name: _of_hub(name, source.hub, rows)}
+    how = "SentEval's download of the data" + (f", or {source.hub.command}" if source.hub else "")
+    raise not_found(name, remarks, holds=f"{source.folder}/{source.file}", source=how)
+
+
+def read_dedup(name: str, *, path: str | None) -> Subsets:
+    """The set without the pairs of STS-B train and dev: a model trained or chosen on STS-B has seen them."""
+    seen = {
+        pair_key(a, b)
+        for part in ("STS-B/train", "STS-B/dev")
+        for pairs in read(part, path=path).values()
+        for a, b in zip(pairs.a, pairs.b, strict=True)
+    }
+
+    def unseen(pairs: Pairs) -> Pairs:
+        keys = (pair_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+        return pairs.take([row for row, key in enumerate(keys) if key not in seen])
+
+    kept = {subset: unseen(pairs) for subset, pairs in read(name, path=path).items()}
+    return {subset: pairs for subset, pairs in kept.items() if len(pairs)}
+
+
+def pair_key(a: str, b: str) -> str:
+    """What a pair is called wherever it stands: a hash of its letters and digits, in whichever order."""
+    bare = sorted("".join(filter(str.isalnum, text.casefold())) for text in (a, b))
+    return hashlib.sha256("\t".join(bare).encode()).hexdigest()[:16]
+
+
+def fingerprint(subsets: Subsets) -> str:
+    """sha256 of all rows in order, whatever the layout they were read from."""
+    digest = hashlib.sha256()
+    for subset, pairs in subsets.items():
+        digest.update(repr(subset).encode())
+        for row in zip(pairs.a, pairs.b, pairs.gold.tolist(), strict=True):
+            digest.update(repr(row).encode())
+    return digest.hexdigest()
+
+
+def stsb_pairs(file: Path) -> Pairs:
+    """STS-B: genre, source, year, id, score, both sentences, on some lines licence columns. A quote is a letter.
+
+    Published ids repeat, so rows are named by their source and line; 311 training rows have stray blanks.
+    """
+    return Pairs.of(
+        (f"{fields[1]}:{number}", fields[5].strip(), fields[6].strip(), _gold(fields[4], file, number))
+        for number, fields in _rows(file, 7)
+    )
+
+
+def _one(name: str, file: str) -> Callable[[Path], Subsets]:
+    return lambda folder: {name: stsb_pairs(folder / file)}
+
+
+def _sick(*files: str) -> Callable[[Path], Subsets]:
+    """SICK, by its header: pair_ID, sentence_A, sentence_B, relatedness_score."""
+    columns = ("pair_ID", "sentence_A", "sentence_B", "relatedness_score")
+
+    def rows(file: Path) -> Iterator[tuple[str, str, str, float]]:
+        for number, row in tab_separated(file, columns):
+            id_, a, b, gold = (row[column] for column in columns)
+            yield f"{id_}", a, b, _gold(gold, file, number)
+
+    return lambda folder: {"SICK-R": joined(Pairs.of(rows(folder / file)) for file in files)}
+
+
+def _year(*subsets: str) -> Callable[[Path], Subsets]:
+    return lambda folder: {subset: _subset(folder, subset) for subset in subsets}
+
+
+def _subset(folder: Path, subset: str) -> Pairs:
+    """Two sentences a line beside one score a line; some years name the sources of both sentences after them."""
+    texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+    sentences, golds = _lines(texts), _lines(scores)
+    if len(sentences) != len(golds):
+        raise CorpusError(
+            f"corpora: {texts} has {len(sentences)} lines and {scores.name} {len(golds)}; accepted: as many"
+        )
+    rows = []
+    for number, (line, gold) in enumerate(zip(sentences, golds, strict=True), 1):
+        if not gold.strip():
+            continue
+        fields = line.split("\t")
+        if len(fields) < 2:
+            raise CorpusError(f"corpora: {texts}, line {number}: {len(fields)} field, expected two sentences")
+        rows.append((f"{subset}:{number}", fields[0], fields[1], _gold(gold, scores, number)))
+    if not rows:
+        raise CorpusError(f"corpora: {scores} scores no pair\n  accepted: a number from 0 to 5 on each line")
+    return Pairs.of(rows)
+
+
+def _lines(file: Path) -> list[str]:
+    """The lines as they stand, blank ones too, without what is blank at the end of the file."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+    for number, fields in lines(file):
+        if len(fields) < columns:
+            raise CorpusError(f"corpora: {file}, line {number}: {len(fields)} fields, expected at least {columns}")
+        yield number, fields
+
+
+def _gold(written: str, file: Path, number: int) -> float:
+    try:
+        value = float(written)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= LARGEST:
+        raise CorpusError(f"corpora: {file}, line {number}: score {written!r}\n  accepted: a number from 0 to 5")
+    return value
+
+
+def _of_hub(name: str, hub: HubSet, rows: list[dict]) -> Pairs:
+    a, b, gold = hub.columns
+    return Pairs.of(
+        (f"{name}:{number}", str(row[a]), str(row[b]), _gold(str(row[gold]), Path(hub.name), number))
+        for number, row in enumerate(rows, 1)
+    )
+
+
+def _hub(name: str, split: str = "test") -> HubSet:
+    return HubSet(f"mteb/{name}", split, ("sentence1", "sentence2", "score"))
+
+
+def _yearly(name: str, hub: str) -> Source:
+    subsets = SUBSETS[name]
+    return Source(f"STS/{name}-en-test", f"STS.input.{subsets[0]}.txt", _year(*subsets), _hub(hub))
+
+
+def _stsb(file: str, split: str) -> Source:
+    return Source("STS/STSBenchmark", file, _one("STS-B", file), _hub("stsbenchmark-sts", split))
+
+
+_SICK_TEST = "SICK_test_annotated.txt"
+_SOURCES = {
+    "STS12": _yearly("STS12", "sts12-sts"),
+    "STS13": _yearly("STS13", "sts13-sts"),
+    "STS14": _yearly("STS14", "sts14-sts"),
+    "STS15": _yearly("STS15", "sts15-sts"),
+    "STS16": _yearly("STS16", "sts16-sts"),
+    "STS-B/train": _stsb("sts-train.csv", "train"),
+    "STS-B/dev": _stsb("sts-dev.csv", "validation"),
+    "STS-B": _stsb("sts-test.csv", "test"),
+    "SICK-R": Source("SICK", _SICK_TEST, _sick(_SICK_TEST), None),  # the hub's copy joins its three files
+    "SICK-R/all": Source(
+        "SICK", _SICK_TEST, _sick("SICK_train.txt", "SICK_trial.txt", _SICK_TEST), _hub("sickr-sts")
+    ),
+}
+NAMES = tuple(_SOURCES)

@@ -1,0 +1,98 @@
+"""Data sets in the hub's form: a local folder of that form, what `datasets` has cached, and the hub itself.
+
+    rows, remarks = hub_rows(HubSet("mteb/sts12-sts", "test", ("sentence1", "sentence2", "score")), path="data")
+
+A local folder is what `datasets` saved to disk, or a copy of the hub's repository (parquet, JSON lines, CSV). Code
+that comes with a data set is never run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpora.store.errors import CorpusError
+from corpora.store.places import looked_at
+
+SECONDS = 5.0  # that the hub is given to say whether it is there
+
+
+@dataclass(frozen=True)
+class HubSet:
+    """One split of a data set on the hub, and the columns that are read of it."""
+
+    name: str
+    split: str
+    columns: tuple[str, ...]
+    config: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What fetches the data set into FOLDER where the hub can be reached."""
+        args = ", ".join(f'"{arg}"' for arg in (self.name, self.config) if arg)
+        return (
+            "python -c 'from datasets import load_dataset; "
+            f'load_dataset({args}).save_to_disk("FOLDER/{self.name.rpartition("/")[2]}")\''
+        )
+
+
+def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None, list[str]]:
+    """The rows of a split, or None where no place has it; and what was found at every place that was looked at.
+
+    CorpusError for a local folder that lacks the split or a column, or that `datasets` cannot read.
+    """
+    remarks: list[str] = []
+    for origin, folder in looked_at((hub.name, hub.name.rpartition("/")[2]), path):
+        if folder.is_dir():
+            return _rows(hub, _local(hub, folder), str(folder)), remarks
+        remarks.append(f"{origin}: {folder}")
+    try:
+        return _rows(hub, _fetched(hub), f"the hub's {hub.name}"), remarks
+    except CorpusError:
+        raise
+    except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
+        said = str(error).splitlines() or [""]
+        return None, [*remarks, f"the hub: {hub.name}: {type(error).__name__}: {said[0]}"]
+
+
+def _local(hub: HubSet, folder: Path) -> Mapping[str, Any]:
+    from datasets import load_dataset, load_from_disk
+
+    try:
+        if (folder / "dataset_dict.json").exists():
+            return load_from_disk(str(folder))
+        return load_dataset(str(folder), hub.config)
+    except Exception as error:
+        raise CorpusError(
+            f"corpora: {folder} cannot be read as a data set: {type(error).__name__}: {error}\n"
+            "  accepted: what `save_to_disk` wrote, or parquet, JSON-lines or CSV files named after their split"
+        ) from error
+
+
+def _fetched(hub: HubSet) -> Mapping[str, Any]:
+    """From the cache of `datasets` or the hub.
+
+    What is not cached is asked for once: without network `datasets` itself would try for half a minute.
+    """
+    from datasets import config, load_dataset
+    from huggingface_hub import HfApi
+
+    if not (Path(config.HF_DATASETS_CACHE) / hub.name.replace("/", "___")).exists():
+        HfApi().dataset_info(hub.name, timeout=SECONDS)
+    return load_dataset(hub.name, hub.config)
+
+
+def _rows(hub: HubSet, splits: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    if hub.split not in splits:
+        raise CorpusError(f"corpora: {where} has no split {hub.split!r}; it has {_listed(splits)}")
+    rows = splits[hub.split]
+    for column in hub.columns:
+        if column not in rows.column_names:
+            raise CorpusError(f"corpora: {where} lacks the column {column!r}; it has {_listed(rows.column_names)}")
+    return rows.select_columns(list(hub.columns)).to_list()
+
+
+def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return ", ".join(sorted(names))

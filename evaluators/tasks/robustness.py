@@ -1,0 +1,245 @@
+"""Where sentence encoders go wrong: same words with another meaning, negation, senses, a crowded space.
+
+table = tasks("data")        # {"paws": Task, "semantoneg": Task, "negation": Task, "suppression/STS12": Task, ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from hashlib import sha256
+
+import numpy as np
+
+from corpora.benchmarks import negation, paws, sts, wic
+from corpora.benchmarks.negation import Contrast
+from corpora.benchmarks.pairs import Pairs, joined
+from corpora.benchmarks.sts import Subsets
+from evaluators.metrics import alignment, geometry, suppression
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.pair_decisions import decision_scores, ranking_scores
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks.sts import SETS, pair_cosines, pair_items, pair_texts, subsets_at_hand
+from evaluators.tasks.task import Benchmark, Task
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+PairTask = Task[Subsets, str]  # subset, or split -> pairs
+
+NEGATED_AT_MOST = 600  # pairs of a set of negations, evenly spaced: the larger sets repeat themselves
+ALIKE = 4.0  # STS-B pairs above are like pairs, as in SimCSE
+
+
+def tasks(path: str | None) -> dict[str, Task]:
+    """Every robustness task by name; path: a folder to look in before $SEMRAY_DATA."""
+    named: Iterable[Task] = (
+        _paws("paws", ("test",), path),
+        _paws("dev/paws", ("dev",), path),
+        _paws_accuracy(path),
+        _semantoneg(path),
+        _negation(path),
+        _wic(path),
+        _suppression("suppression", SETS, path),
+        *(_suppression(f"suppression/{name}", (name,), path) for name in SETS),
+        _geometry(path),
+    )
+    return {task.name: task for task in named}
+
+
+def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
+    def score(parts: Subsets, encode: Encode) -> list[Score]:
+        (pairs,) = parts.values()
+        return ranking_scores(name, pair_items(pairs), pair_cosines(pairs, encode), pairs.gold)
+
+    return PairTask(
+        name=name,
+        metrics={f"{name}/auc": True, f"{name}/ap": True},
+        headline=f"{name}/auc",
+        benchmark=_splits(paws.read, splits, path),
+        texts=pair_texts,
+        score=score,
+        source="Zhang et al., NAACL 2019; PAWS-Wiki, labelled (final)",
+    )
+
+
+def _paws_accuracy(path: str | None) -> PairTask:
+    """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
+
+    def score(parts: Subsets, encode: Encode) -> list[Score]:
+        dev, test = parts["dev"], parts["test"]
+        known = (pair_cosines(dev, encode), dev.gold)
+        return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
+
+    return PairTask(
+        name="paws/accuracy",
+        metrics={"paws/accuracy": True},
+        headline="paws/accuracy",
+        benchmark=_splits(paws.read, ("dev", "test"), path),
+        texts=pair_texts,
+        score=score,
+        source="Zhang et al., NAACL 2019; the threshold is the best on dev",
+    )
+
+
+def _splits(
+    read: Callable[..., Pairs], splits: tuple[str, ...], path: str | None
+) -> Benchmark[Mapping[str, Pairs]]:
+    return subsets_at_hand(lambda: {split: read(split, path=path) for split in splits})
+
+
+def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
+    def score(contrasts: tuple[Contrast, ...], encode: Encode) -> list[Score]:
+        """accuracy: the paraphrase stands strictly above both others. auc: on a scale common to all inputs."""
+        sides = [(one.input, text) for one in contrasts for text in one.candidates]
+        cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
+        starts = np.cumsum([0, *(len(one.candidates) for one in contrasts)])
+        right, label = [], np.zeros(len(sides))
+        for one, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
+            own = start + one.paraphrase
+            label[own] = 1.0
+            right.append(cosines[own] > np.delete(cosines[start:end], one.paraphrase).max())
+        inputs = [one.input for one in contrasts]
+        ids = [f"{one.id}:{place}" for one in contrasts for place in range(len(one.candidates))]
+        groups = [one.input for one in contrasts for _ in one.candidates]
+        return [
+            score_of_items("semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)),
+            score_of_items("semantoneg/auc", "auc", ids, groups, cosines, label),
+        ]
+
+    rows = cache(partial(negation.semantoneg, path=path))
+    return Task(
+        name="semantoneg",
+        metrics={"semantoneg/accuracy": True, "semantoneg/auc": True},
+        headline="semantoneg/accuracy",
+        benchmark=Benchmark(fingerprint=lambda: sha256(repr(rows()).encode()).hexdigest(), load=rows),
+        texts=lambda contrasts: [text for one in contrasts for text in (one.input, *one.candidates)],
+        score=score,
+        source="Vahtola et al. 2022",
+    )
+
+
+def _negation(path: str | None) -> PairTask:
+    """How close an encoder puts a sentence and its negation; narrow cones do: see `geometry/STS-B`."""
+
+    def read() -> Subsets:
+        sets = negation.negated_pairs(path=path)
+        return {name: pairs.take(_evenly(len(pairs), NEGATED_AT_MOST)) for name, pairs in sets.items()}
+
+    def score(sets: Subsets, encode: Encode) -> list[Score]:
+        parts = {**{f"negation/{name}": pairs for name, pairs in sets.items()}, "negation": joined(sets.values())}
+        return [
+            score_of_items(
+                f"{place}/cosine",
+                "mean",
+                *pair_items(pairs),
+                pair_cosines(pairs, encode),
+                larger_is_better=False,
+            )
+            for place, pairs in parts.items()
+        ]
+
+    return PairTask(
+        name="negation",
+        metrics={"negation/cosine": False} | {f"negation/{name}/cosine": False for name in negation.FILES},
+        headline="negation/cosine",
+        benchmark=subsets_at_hand(read),
+        texts=pair_texts,
+        score=score,
+        source="CANNOT, Anschuetz et al. 2023",
+    )
+
+
+def _evenly(rows: int, at_most: int) -> list[int]:
+    """At most so many places, evenly spaced over 0 ... rows - 1."""
+    return np.linspace(0, rows - 1, min(rows, at_most)).round().astype(int).tolist()
+
+
+def _wic(path: str | None) -> PairTask:
+    """WiC with the vectors of whole sentences: what is left when the encoder is not told the word."""
+
+    def read() -> Subsets:
+        parts = wic.read(path=path)
+
+        def pairs(split: str) -> Pairs:
+            return Pairs.of((one.id, one.first.text, one.second.text, float(one.same)) for one in parts[split])
+
+        return {split: pairs(split) for split in ("train", "test")}
+
+    def score(parts: Subsets, encode: Encode) -> list[Score]:
+        train, test = parts["train"], parts["test"]
+        cosines, items = pair_cosines(test, encode), pair_items(test)
+        known = (pair_cosines(train, encode), train.gold)
+        auc = score_of_items("wic/sentence/auc", "auc", items.ids, items.groups, cosines, test.gold)
+        return [*decision_scores("wic/sentence", items, cosines, test.gold, known), auc]
+
+    return PairTask(
+        name="wic/sentence",
+        metrics={"wic/sentence/accuracy": True, "wic/sentence/auc": True},
+        headline="wic/sentence/accuracy",
+        benchmark=subsets_at_hand(read),
+        texts=pair_texts,
+        score=score,
+        source="Pilehvar and Camacho-Collados 2019; the threshold is the best on train",
+    )
+
+
+def _suppression(name: str, sets: Sequence[str], path: str | None) -> PairTask:
+    def read() -> Subsets:
+        parts = {of: sts.read(of, path=path) for of in sets}
+        return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
+
+    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+        pairs = joined(subsets.values())
+        overlaps = np.array([suppression.overlap(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)])
+        vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
+        return suppression.suppression_scores(
+            name,
+            pair_items(pairs),
+            pair_cosines(pairs, encode),
+            pairs.gold,
+            overlaps,
+            geometry.random_cosines(vectors, np.random.default_rng(geometry.SEED)),
+        )
+
+    return PairTask(
+        name=name,
+        metrics=suppression.metric_names(name),
+        headline=f"{name}/partial",
+        benchmark=subsets_at_hand(read),
+        texts=pair_texts,
+        score=score,
+        source="SAN, figure 4 and table 11; slices and partial correlation as documented",
+    )
+
+
+def _geometry(path: str | None) -> PairTask:
+    name = "geometry/STS-B"
+
+    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+        pairs = joined(subsets.values())
+        like = pairs.take(np.flatnonzero(pairs.gold > ALIKE).tolist())
+        vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
+        apart = alignment.squared_distances(pair_cosines(like, encode))
+        figures = {"uniformity": alignment.uniformity(vectors), **geometry.figures(vectors)}
+        return [
+            score_of_items(f"{name}/alignment", "mean", *pair_items(like), apart, larger_is_better=False),
+            *(
+                Score(metric=f"{name}/{figure}", value=value, larger_is_better=figure == "effective_rank")
+                for figure, value in figures.items()
+            ),
+        ]
+
+    return PairTask(
+        name=name,
+        metrics={
+            f"{name}/alignment": False,
+            f"{name}/uniformity": False,
+            f"{name}/anisotropy": False,
+            f"{name}/effective_rank": True,
+        },
+        headline=f"{name}/uniformity",
+        benchmark=subsets_at_hand(partial(sts.read, "STS-B", path=path)),
+        texts=pair_texts,
+        score=score,
+        source="Wang and Isola 2020, on STS-B as in SimCSE; Concept, appendix H",
+    )

@@ -1,0 +1,88 @@
+"""Semantic textual similarity: does cosine follow graded similarity? The seven sets of the papers, raw text.
+
+    table = tasks("data")          # {"sts/STS12": Task, ..., "sts/STS12/dedup": Task, ..., "dev/sts/STS-B": Task}
+
+Protocol: SentEval's "all" setting, Spearman over the concatenation of a year's subsets, as the papers report it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from corpora.benchmarks import sts
+from corpora.benchmarks.pairs import Pairs, joined
+from corpora.benchmarks.sts import SUBSETS, Subsets
+from evaluators.metrics.scores import Items, Score
+from evaluators.metrics.sts import metric_names, sts_scores
+from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks.task import Benchmark, Task
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+STSTask = Task[Subsets, str]
+
+SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+SEVEN = tuple(f"sts/{name}" for name in SETS)  # what papers average
+SEVEN_DEDUP = tuple(f"{name}/dedup" for name in SEVEN)
+
+
+def tasks(path: str | None) -> dict[str, STSTask]:
+    """Every STS task by name; path: a folder to look in before $SEMRAY_DATA.
+
+    SICK-R is SentEval's test part, SICK-R/all all three parts together, which is what MTEB calls SICK-R. A task of
+    the name `…/dedup` leaves out the pairs of STS-B train and dev.
+    """
+    whole = {f"sts/{name}": partial(sts.read, name, path=path) for name in (*SETS, "SICK-R/all")}
+    dedup = {f"sts/{name}/dedup": partial(sts.read_dedup, name, path=path) for name in SETS}
+    read = {**whole, **dedup, "dev/sts/STS-B": partial(sts.read, "STS-B/dev", path=path)}
+    return {name: _task(name, rows) for name, rows in read.items()}
+
+
+def subsets_at_hand(read: Callable[[], Subsets]) -> Benchmark[Subsets]:
+    """Pairs that are read whole, once, and named by their texts and gold."""
+    rows = cache(read)
+    return Benchmark(fingerprint=lambda: sts.fingerprint(rows()), load=rows)
+
+
+def pair_items(pairs: Pairs) -> Items:
+    """Each pair by a name of its content, tied to those that share a sentence with it.
+
+    The same pair has the same name in every task: STS-B is drawn from the yearly sets. A repetition within the
+    task adds its number.
+    """
+    seen: Counter[str] = Counter()
+    ids = []
+    for a, b in zip(pairs.a, pairs.b, strict=True):
+        key = sts.pair_key(a, b)
+        seen[key] += 1
+        ids.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
+    return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
+
+
+def pair_texts(subsets: Subsets) -> list[str]:
+    return [text for pairs in subsets.values() for side in (pairs.a, pairs.b) for text in side]
+
+
+def pair_cosines(pairs: Pairs, encode: Encode) -> np.ndarray:
+    """Cosine of both sentences of each pair, in float64. -> (N,)."""
+    return aligned_cosines(encode(pairs.a), encode(pairs.b))
+
+
+def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
+    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+        pairs = joined(subsets.values())
+        subset = np.repeat(list(subsets), [len(part) for part in subsets.values()])
+        return sts_scores(name, pair_items(pairs), subset, pair_cosines(pairs, encode), pairs.gold)
+
+    return STSTask(
+        name=name,
+        metrics=metric_names(name, SUBSETS.get(name.split("/")[1], ())),
+        headline=f"{name}/spearman",
+        benchmark=subsets_at_hand(read),
+        texts=pair_texts,
+        score=score,
+        source="Agirre et al., SemEval 2012-2016; Cer et al. 2017; Marelli et al. 2014; protocol: SentEval",
+    )

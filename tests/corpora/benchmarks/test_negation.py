@@ -1,0 +1,104 @@
+"""PAWS and the sets of negations: how they are read, and what is said of odd rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corpora.benchmarks import negation, paws
+from corpora.store.errors import CorpusError
+from tests.published import COLLECTION, needs
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("header", ["", "id\tsentence1\tsentence2\tlabel\n"])
+def test_paws_with_and_without_its_header(tmp_path: Path, header: str) -> None:
+    write(tmp_path / "paws" / "final" / "test.tsv", header + "7\t`` a ''\tb \" c\t1\n9\td\te\t0\n")
+    pairs = paws.read("test", path=str(tmp_path))
+    assert (pairs.ids, pairs.a, pairs.gold.tolist()) == (("test:7", "test:9"), ("`` a ''", "d"), [1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [("1\ta\tb", "line 1: 3 fields, expected 4"), ("1\ta\tb\t2", r"line 1: label '2'\n  accepted: 0, 1")],
+)
+def test_an_odd_row_of_paws(tmp_path: Path, row: str, said: str) -> None:
+    write(tmp_path / "paws" / "dev.tsv", row + "\n")
+    with pytest.raises(CorpusError, match=said):
+        paws.read("dev", path=str(tmp_path))
+
+
+def write_negations(root: Path, text: str) -> None:
+    for files in negation.FILES.values():
+        for file in files:
+            write(root / "negation_pairs" / file, text)
+
+
+def test_negations_are_quoted_where_needed(tmp_path: Path) -> None:
+    write_negations(tmp_path, 'sentence\tnegated\n"He said ""no"".\tThen left."\tHe did not.\n')
+    sets = negation.negated_pairs(path=str(tmp_path))
+    assert {name: len(pairs) for name, pairs in sets.items()} == {
+        "nan_nli": 1,
+        "glue_diagnostic": 1,
+        "reviews": 1,
+        "wikifactcheck": 5,
+    }
+    assert sets["nan_nli"].a == ('He said "no".\tThen left.',)
+    assert sets["wikifactcheck"].ids[-1] == "wikifactcheck_english_4:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("premise\thypothesis\na\tb\n", "lacks the columns sentence and negated; it has premise, hypothesis"),
+        ("sentence\tnegated\na\n", "line 2: a sentence or its negation is empty"),
+    ],
+)
+def test_an_odd_file_of_negations(tmp_path: Path, text: str, said: str) -> None:
+    write_negations(tmp_path, text)
+    with pytest.raises(CorpusError, match=said):
+        negation.negated_pairs(path=str(tmp_path))
+
+
+def test_semantoneg(tmp_path: Path) -> None:
+    row = {"idx": 0, "label": 2, "input": "You're not fat.", "sentences": ["not thin", "fat", "thin"]}
+    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", json.dumps(row) + "\n")
+    (one,) = negation.semantoneg(path=str(tmp_path))
+    assert one == negation.Contrast("0", "You're not fat.", ("not thin", "fat", "thin"), 2)
+    for odd, said in (("{", "accepted: an object with idx"), (json.dumps(row | {"label": 3}), "label 3 of 3")):
+        write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", odd)
+        with pytest.raises(CorpusError, match=f"line 1: .*{said}|line 1: {said}|(?s:line 1.*{said})"):
+            negation.semantoneg(path=str(tmp_path))
+
+
+@needs("negation_pairs")
+def test_the_published_sets() -> None:
+    sets = negation.negated_pairs(path=str(COLLECTION))
+    assert {name: len(pairs) for name, pairs in sets.items()} == {
+        "nan_nli": 117,
+        "glue_diagnostic": 154,
+        "reviews": 2111,
+        "wikifactcheck": 14970,
+    }
+    items = negation.semantoneg(path=str(COLLECTION))
+    assert len(items) == 3152
+    assert {one.paraphrase for one in items} == {2}
+
+
+@needs("paws/final")
+@pytest.mark.parametrize(("split", "positive"), [("dev", 3539), ("test", 3536)])
+def test_the_published_paws(split: str, positive: int) -> None:
+    pairs = paws.read(split, path=str(COLLECTION))
+    assert (len(pairs), pairs.gold.sum()) == (8000, positive)
