@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import stats
 
 from evaluators.metrics.item_metrics import score_of_items, spearman
 from evaluators.metrics.scores import Items, Score
@@ -76,6 +75,8 @@ def _slice(place: str, larger: bool, items: Items, cosines: np.ndarray, random: 
     q05, q25, q50, q75, q95 = np.quantile(cosines, (0.05, 0.25, 0.5, 0.75, 0.95))
     described = {"n": len(cosines), "median": q50, "iqr": q75 - q25, "q05": q05, "q95": q95}
     if len(cosines) > 1 and np.ptp(cosines) > 0:
+        from scipy import stats
+
         density = stats.gaussian_kde(cosines)(GRID)  # Scott's bandwidth
         described["mode"] = GRID[np.argmax(density)]
         yield Score(metric=f"{place}/sd", value=float(cosines.std(ddof=1)), larger_is_better=False)

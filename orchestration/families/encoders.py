@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.contract import Corpus, Encoder
 from orchestration.families.sources import check_backbone, check_corpus
@@ -31,9 +32,9 @@ class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
 
     fit(settings, backbone, corpus, seed, world) trains; read(settings, folder, world) opens a backbone, or a model
-    that an encoder of this family saved, without training. own_tasks: those on the family's own corpus.
-    sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what only a
-    look at corpus and backbones finds; ValueError names field, value and what is accepted.
+    that an encoder of this family saved, without training. own_tasks: those on the family's own corpus, beside the
+    field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what
+    only a look at corpus and backbones finds; ValueError names field, value and what is accepted.
     """
 
     settings: type[Any]
@@ -55,10 +56,10 @@ class EncoderFamily:
     dev_apart: bool = False
 
     def tasks(self, data: Any) -> Tasks:
-        return self.own_tasks(data)
+        return {**suite.tasks(getattr(data, "path", None)), **self.own_tasks(data)}
 
     def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
-        return {}
+        return suite.GROUPS
 
     def learns(self, settings: Any) -> bool:
         return settings.train

@@ -47,7 +47,12 @@ def test_a_year_is_read_subset_by_subset_without_what_is_unscored(tmp_path: Path
     subsets = sts.read("STS16", path=str(tmp_path))
     assert list(subsets) == list(PARTS)
     first = subsets["answer-answer"]
-    assert (first.ids, first.a, first.b, first.gold.tolist()) == (("answer-answer:1",), ("A b.",), ("B a.",), [3.0])
+    assert (first.ids, first.a, first.b, first.gold.tolist()) == (
+        ("answer-answer:1",),
+        ("A b.",),
+        ("B a.",),
+        [3.0],
+    )
     assert subsets["headlines"].a == ("“Quoted",)
 
 
@@ -144,26 +149,27 @@ def test_the_fingerprint_follows_the_rows(tmp_path: Path) -> None:
     assert sts.fingerprint(sts.read("STS-B", path=str(tmp_path))) != before
 
 
+COUNTS = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "STS14": {"deft-forum": 450, "deft-news": 300}
+    | dict.fromkeys(("headlines", "images", "OnWN", "tweet-news"), 750),
+    "STS-B": {"STS-B": 1379},
+    "STS-B/dev": {"STS-B": 1500},
+    "SICK-R": {"SICK-R": 4927},
+    "SICK-R/all": {"SICK-R": 9927},
+}
+SHARED_WITH_STSB = {"STS12": (1011, 256), "STS13": (597, 81), "STS14": (1864, 193), "SICK-R/all": (124, 24)}
+
+
 @needs("senteval/STS")
 class TestPublished:
     """Counts of the papers, and overlaps that were counted independently of this reader."""
 
-    COUNTS = {
-        "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
-        "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
-        "STS14": {"deft-forum": 450, "deft-news": 300}
-        | dict.fromkeys(("headlines", "images", "OnWN", "tweet-news"), 750),
-        "STS-B": {"STS-B": 1379},
-        "STS-B/dev": {"STS-B": 1500},
-        "SICK-R": {"SICK-R": 4927},
-        "SICK-R/all": {"SICK-R": 9927},
-    }
-    SHARED_WITH_STSB = {"STS12": (1011, 256), "STS13": (597, 81), "STS14": (1864, 193), "SICK-R/all": (124, 24)}
-
     @pytest.mark.parametrize("name", COUNTS)
     def test_pairs(self, name: str) -> None:
         subsets = sts.read(name, path=str(COLLECTION))
-        assert {subset: len(pairs) for subset, pairs in subsets.items()} == self.COUNTS[name]
+        assert {subset: len(pairs) for subset, pairs in subsets.items()} == COUNTS[name]
         assert len({id_ for pairs in subsets.values() for id_ in pairs.ids}) == sum(map(len, subsets.values()))
 
     @pytest.mark.parametrize("name", SHARED_WITH_STSB)
@@ -174,7 +180,7 @@ class TestPublished:
 
         held = set(keys(name))
         found = tuple(sum(key in held for key in keys(part)) for part in ("STS-B/train", "STS-B/dev"))
-        assert found == self.SHARED_WITH_STSB[name]
+        assert found == SHARED_WITH_STSB[name]
 
     def test_dedup_leaves_no_pair_of_train_or_dev(self) -> None:
         kept = sts.read_dedup("STS13", path=str(COLLECTION))
@@ -184,6 +190,8 @@ class TestPublished:
             for pairs in sts.read(part, path=str(COLLECTION)).values()
             for a, b in zip(pairs.a, pairs.b, strict=True)
         }
-        assert not any(frozenset(pair) in seen for part in kept.values() for pair in zip(part.a, part.b, strict=True))
+        assert not any(
+            frozenset(pair) in seen for part in kept.values() for pair in zip(part.a, part.b, strict=True)
+        )
         whole = sts.read("STS13", path=str(COLLECTION))
         assert 0 < np.sum([len(part) for part in kept.values()]) < np.sum([len(part) for part in whole.values()])

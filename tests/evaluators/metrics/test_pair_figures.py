@@ -62,7 +62,7 @@ def test_overlap(a: str, b: str, expected: float):
 
 
 def test_partial_spearman_is_the_correlation_of_residuals_of_ranks():
-    x, y, z = np.random.default_rng(0).normal(size=(3, 200)) @ np.eye(200) + np.random.default_rng(1).normal(size=200)
+    x, y, z = np.random.default_rng(0).normal(size=(3, 200)) + np.random.default_rng(1).normal(size=200)
     ranks = [stats.rankdata(column) for column in (x, y, z)]
     model = linear_model.LinearRegression()
     left, right = (rank - model.fit(ranks[2][:, None], rank).predict(ranks[2][:, None]) for rank in ranks[:2])
@@ -74,9 +74,7 @@ def test_suppression_slices_by_hand():
     """Pairs 0 and 1 are alike with little overlap, pair 2 unlike with much; 3 belongs to neither."""
     cosines, gold = np.array([0.9, 0.7, 0.5, 0.6]), np.array([4.0, 5.0, 2.0, 3.0])
     found = values(
-        suppression_scores(
-            "s", items(4), cosines, gold, np.array([0.1, 0.59, 0.6, 0.9]), np.array([-1.0, 1.0])
-        )
+        suppression_scores("s", items(4), cosines, gold, np.array([0.1, 0.59, 0.6, 0.9]), np.array([-1.0, 1.0]))
     )
     assert found["s/hi_lo/n"] == 2
     assert found["s/hi_lo/mean"] == found["s/hi_lo/standardised"] == pytest.approx(0.8)  # random: mean 0, sd 1
