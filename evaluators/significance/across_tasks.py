@@ -14,6 +14,7 @@ from scipy import special, stats
 
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import stream
+from evaluators.significance.level import ALPHA
 
 RESAMPLES = 10_000
 
@@ -136,7 +137,7 @@ def aso_violation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def aso_bound(
-    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, resamples: int = 1_000, alpha: float = 0.05
+    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, resamples: int = 1_000, alpha: float = ALPHA
 ) -> float:
     """Upper bound of the violation ratio (a "better" is often read below 0.2); arms are resampled unpaired."""
     scale = np.sqrt(len(a) * len(b) / (len(a) + len(b)))

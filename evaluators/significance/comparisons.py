@@ -26,7 +26,8 @@ class Claim:
     inside ±margin do not matter, in units of the metric. min_effect: the smallest difference worth reporting.
     scope "test_set": the claim is about these very items, so items are not sampled. matched_control and signal:
     an arm in which only the named signal is destroyed; the gain is due to it only if the treatment also beats
-    that arm. exploratory: declared after results were seen. unit: printed behind numbers.
+    that arm. group: the claims it is corrected with; "": all that name none. exploratory: declared after results
+    were seen. unit: printed behind numbers. claim is what it is called; nothing rests on that.
     """
 
     claim: str
@@ -40,6 +41,7 @@ class Claim:
     scope: Scope = "task"
     matched_control: str | None = None
     signal: str | None = None
+    group: str = ""
     exploratory: bool = False
     unit: str = ""
 
@@ -59,8 +61,27 @@ class Claim:
 
     @property
     def id(self) -> str:
-        """Names the comparison and its random streams; the same when the arms are swapped."""
-        return "/".join(part for part in (self.claim, self.backbone, self.metric) if part)
+        """What it says, whatever it is called."""
+        margins = [f"{name} {getattr(self, name)}" for name in ("margin", "min_effect") if getattr(self, name)]
+        due = [f"due to {self.signal}: {self.matched_control}"] if self.signal else []
+        parts = (f"{self.treatment} - {self.control}", self.backbone, self.metric, self.expect, *margins, *due)
+        return "/".join(part for part in (*parts, "" if self.scope == "task" else self.scope) if part)
+
+    @property
+    def scores(self) -> str:
+        """Names the scores it rests on and so its random streams; the same when the arms are swapped."""
+        arms = sorted((self.treatment, self.control))
+        return "/".join(part for part in (*arms, self.backbone, self.metric) if part)
+
+    @property
+    def nulls(self) -> int:
+        """How many of its null hypotheses can be true together.
+
+        No difference and no equivalence exclude each other, no difference implies no signal. But a treatment as
+        far above the control as the margin, and no better than the matched control, is neither equivalent nor
+        due to the signal.
+        """
+        return 2 if self.margin is not None and self.matched_control is not None else 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,8 @@ from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
 from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_view, single_run
-from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, seed_p
+from evaluators.significance.power import Noise
+from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
 
 ON_TASK, ON_TEST_SET, OVER_TASKS = "on the task", "on this test set", "over these tasks"
@@ -24,9 +25,9 @@ SEED_FRAGILE = "item-robust but seed-fragile"
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What is the same for every claim of a family."""
+    """What is the same for all claims of a group. nulls: how many of their null hypotheses can hold together."""
 
-    claims: int
+    nulls: int
     alpha: float
     sequential: Sequential | None = None
 
@@ -36,6 +37,12 @@ class ItemEvidence:
     view: ItemView
     crossed: Estimate | None  # None when neither seeds nor items vary
     alone: Estimate | None  # these very runs on other items
+
+    def noise(self, sd: float, n: int) -> Noise:
+        """What more seeds would meet. sd: of the n deltas."""
+        variance = self.view.variance
+        cell = math.sqrt(n * variance.v_both)
+        return Noise(sd=sd, item=math.sqrt(variance.lasting), cell=min(cell, sd), groups=self.view.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,7 @@ class Evidence:
     "worse", "signal"; NaN where the data allow no test. refusal: why there is no test, in words."""
 
     deltas: np.ndarray
+    flat: bool
     scope: str
     lines: dict[str, float]
     refusal: str | None = None
@@ -71,6 +79,14 @@ class Evidence:
     def sign(self) -> float:
         """Direction of the difference; for growing seeds, at the strongest evidence."""
         return float(np.sign(self.estimate.mean if self.estimate else self.deltas.mean()))
+
+    @property
+    def noise(self) -> Noise:
+        """What the test that decides found the deltas to vary by; they must not be all equal without items."""
+        spread = sd(self.deltas)
+        if self.items is None or self.estimate is not self.items.crossed:
+            return Noise(sd=spread)
+        return self.items.noise(0.0 if self.flat else spread, len(self.deltas))
 
 
 def generator_key(comparison: str, purpose: str) -> int:
@@ -92,6 +108,7 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
         raise ValueError(f"claim {claim.claim}: no scores of the matched control {claim.matched_control}")
     refused = Evidence(
         deltas=pairs.deltas,
+        flat=pairs.flat,
         scope=OVER_TASKS if pairs.tasks else ON_TEST_SET,
         lines=dict.fromkeys(_kinds(claim), math.nan),
         flags=_outliers(pairs),
@@ -156,7 +173,7 @@ def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
 def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
     if pairs.items is None:
         return None
-    view = item_view(pairs.items, pairs.sign, stream(claim.id, "items"))
+    view = item_view(pairs.items, pairs.sign, stream(claim.scores, "items"))
     v_item = view.variance.v_item
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
     return ItemEvidence(
@@ -182,7 +199,11 @@ def _tested(
     deltas = pairs.deltas
     over_seeds = None if pairs.flat else paired_t(deltas)
     seed_test, p = seed_p(
-        deltas, flat=pairs.flat, claims=rules.claims, alpha=rules.alpha, rng=lambda: stream(claim.id, "sign-flip")
+        deltas,
+        flat=pairs.flat,
+        claims=rules.nulls,
+        alpha=rules.alpha,
+        rng=lambda: stream(claim.scores, "sign-flip"),
     )
     p_seeds = None if pairs.frozen else _declared_p(claim, over_seeds, p)
     p_items = _declared_p(claim, items.alone, items.alone.p) if items and items.alone else None
@@ -286,7 +307,7 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence, alpha: float) -
     if low <= 0 <= high:
         return None
     n = len(pairs.seeds)
-    rng = stream(claim.id, "share")
+    rng = stream(claim.scores, "share")
     counts = rng.multinomial(n, np.full(n, 1 / n), size=INTERVAL_RESAMPLES)  # (B, n)
     gain, rest = pairs.deltas[:, None], pairs.matched_deltas[:, None]  # (n, 1): the same for every replicate
     if pairs.items is not None and pairs.matched_items is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluators.metrics.counted_metrics import METRICS, Metric
 from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.level import ALPHA
 
 RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles
@@ -56,7 +57,7 @@ def two_level(
     items: ItemScores,
     rng: np.random.Generator,
     resamples: int = INTERVAL_RESAMPLES,
-    alpha: float = 0.05,
+    alpha: float = ALPHA,
     workers: int | None = None,
 ) -> TwoLevel | None:
     """Seeds and items drawn with replacement, items once per replicate for all seeds and both arms.
@@ -69,7 +70,7 @@ def two_level(
 
 
 def two_level_of(
-    deltas: np.ndarray, rng: np.random.Generator, *, seed_draws: int = 1, alpha: float = 0.05
+    deltas: np.ndarray, rng: np.random.Generator, *, seed_draws: int = 1, alpha: float = ALPHA
 ) -> TwoLevel:
     """The interval from deltas (n, B) under B resamples of items, each with `seed_draws` draws of seeds."""
     n, resamples = deltas.shape

@@ -20,25 +20,26 @@ from evaluators.significance.item_bootstrap import (
     resampled_deltas,
     two_level_of,
 )
-from evaluators.significance.power import crossed_df
+from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import ROUNDING, Estimate
 
+SQUARED = (1e-140, 1e140)  # sizes whose squares, and sums of them, are ordinary numbers
 FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product-moment one
 
 
 def crossed_t(deltas: np.ndarray, v_item: float, groups: int, v_both: float = 0.0) -> Estimate:
     """Mean of (n,) deltas with seed and item variance; n >= 2 seeds, `groups` independent groups of items.
 
-    V = s²/n + V_item - V_both with Satterthwaite's degrees of freedom. Noise of a single (seed, item) cell is in
-    both of the first two terms; V_both takes it out of one (as in the variance of two-way clusters: Cameron,
-    Gelbach, Miller 2011), never below either term. ValueError when both variances are 0.
+    V = s²/n + V_item - V_both, each of the first two with a t of its own (`Estimate`). Noise of a single cell (one
+    seed, one item) is in both; V_both takes it out of one, never below either term, as in the variance of two-way
+    clusters (Cameron, Gelbach, Miller 2011). ValueError when both variances are 0.
     """
     v_seed = float(np.var(deltas, ddof=1) / len(deltas))
     if v_seed + v_item == 0:
         raise ValueError("crossed t: neither seeds nor items vary")
     variance = max(v_seed + v_item - v_both, v_seed, v_item)
-    df = crossed_df(v_seed, v_item, len(deltas), groups, variance)
-    return Estimate(float(np.mean(deltas)), float(np.sqrt(variance)), df)
+    share = v_item / (v_seed + v_item)
+    return Estimate(float(np.mean(deltas)), float(np.sqrt(variance)), len(deltas) - 1, groups - 1, share)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class ItemView:
     two_level: tuple[float, float] | None
 
 
-def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: float = 0.05) -> ItemView:
+def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: float = ALPHA) -> ItemView:
     """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
     than 5 % of them leave the metric undefined.
 
@@ -83,6 +84,7 @@ def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: flo
     metric that is better when smaller. Undefined when a class has fewer than two groups.
     """
     _check_classes(items)
+    _check_size(items)
     groups = int(items.group_index.max()) + 1
     deltas = resampled_deltas(items, rng, RESAMPLES)
     interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
@@ -128,6 +130,12 @@ def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -
     """¼ Σ_class s²(c)/M_class of (n, M) differences in correctness, averaged over seeds."""
     over_seeds = differences.mean(0)
     return sum(float(part.var(ddof=1)) / len(part) for part in (over_seeds[positive], over_seeds[~positive])) / 4
+
+
+def _check_size(items: ItemScores) -> None:
+    largest = max(float(np.max(np.abs(rows))) for rows in (items.treatment, items.control))
+    if items.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
+        raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
 
 
 def _check_classes(items: ItemScores) -> None:

@@ -1,7 +1,7 @@
-"""Which differences hold: one verdict for every declared comparison of a family.
+"""Which differences hold: one verdict for every declared comparison of a study.
 
-`judge` is the entry. It takes two passes: the p values of all claims first (evidence.py), then the family's
-correction, then words (wording.py). Bigger families need stronger evidence, so a verdict is only final when all
+`judge` is the entry. It takes two passes: the p values of all claims first (evidence.py), then their correction
+as a group, then words (wording.py). Bigger groups need stronger evidence, so a verdict is only final when all
 its members are there.
 """
 
@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance.evidence import Rules, gather
+from evaluators.significance.level import ALPHA
 from evaluators.significance.multiplicity import benjamini_hochberg, holm
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
@@ -33,24 +34,26 @@ __all__ = [
 
 
 def judge(
-    family: Sequence[tuple[Claim, PairedSeeds]], *, alpha: float = 0.05, sequential: Sequential | None = None
+    family: Sequence[tuple[Claim, PairedSeeds]], *, alpha: float = ALPHA, sequential: Sequential | None = None
 ) -> list[Verdict]:
-    """Verdicts of a declared family, in its order.
+    """Verdicts of declared claims, in their order.
 
-    Declared claims are corrected together by Holm; exploratory ones apart, by Benjamini-Hochberg. Every claim
-    counts, also one whose runs failed. sequential: seeds are added while looking; p and intervals then hold at
-    any time. ValueError when a claim's items contradict its scores.
+    The claims of each group are corrected together by Holm; exploratory ones apart, by Benjamini-Hochberg. Every
+    claim counts, also one whose runs failed. sequential: seeds are added while looking; p and intervals then
+    hold at any time. ValueError when a claim's items contradict its scores.
     """
+    together: dict[tuple[bool, str], list[int]] = {}
+    for k, (claim, _) in enumerate(family):
+        together.setdefault((claim.exploratory, "" if claim.exploratory else claim.group), []).append(k)
     verdicts: dict[int, Verdict] = {}
-    for exploratory in (False, True):
-        members = [k for k, (claim, _) in enumerate(family) if claim.exploratory == exploratory]
+    for (exploratory, _), members in together.items():
         part = [family[k] for k in members]
-        rules = Rules(claims=len(part), alpha=alpha, sequential=sequential)
+        rules = Rules(nulls=sum(claim.nulls for claim, _ in part), alpha=alpha, sequential=sequential)
         verdicts.update(zip(members, _judge_together(part, rules, exploratory), strict=True))
     return [verdicts[k] for k in range(len(family))]
 
 
-def family_digest(claims: Sequence[Claim], *, alpha: float = 0.05, sequential: Sequential | None = None) -> str:
+def family_digest(claims: Sequence[Claim], *, alpha: float = ALPHA, sequential: Sequential | None = None) -> str:
     """SHA-256 of what was declared; to be recorded before the first confirmation run."""
     declared = {
         "claims": [asdict(claim) for claim in claims],
@@ -64,8 +67,7 @@ def _judge_together(family: Sequence[tuple[Claim, PairedSeeds]], rules: Rules, e
     evidence = [gather(claim, pairs, rules) for claim, pairs in family]
     lines = [(k, line, p) for k, part in enumerate(evidence) for line, p in part.lines.items()]
     values = [p for _, _, p in lines]
-    # No two nulls of one claim can be rejected wrongly together, so a claim with several lines counts once.
-    adjusted = benjamini_hochberg(values) if exploratory else holm(values, true_at_most=len(family))
+    adjusted = benjamini_hochberg(values) if exploratory else holm(values, true_at_most=rules.nulls)
     q: list[dict[str, float]] = [{} for _ in family]
     for (k, line, _), value in zip(lines, adjusted, strict=True):
         q[k][line] = float(value)
@@ -79,6 +81,6 @@ def _judge_together(family: Sequence[tuple[Claim, PairedSeeds]], rules: Rules, e
             remarks.append(f"family incomplete: {complete} of {len(family)}")
         remark = "".join(f" ({remark})" for remark in remarks)
         fields = record(claim, pairs, part, corrected, decision, rules) | {"family_digest": digest}
-        text = sentence(claim, decision, fields, "Benjamini-Hochberg" if exploratory else "Holm") + remark
-        verdicts.append(Verdict(**fields, words=decision.words + remark, sentence=text))
+        verdict = Verdict(**fields, words=decision.words + remark, sentence="")
+        verdicts.append(replace(verdict, sentence=sentence(verdict, decision) + remark))
     return verdicts

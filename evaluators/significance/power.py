@@ -1,75 +1,124 @@
 """How many seeds a claim needs, and what a number of seeds can show.
 
-Effects are in units of the sd of the paired deltas (dz) unless said otherwise. Power is an integral over
-the law of the sample sd rather than a noncentral t, which returns NaN for large noncentrality.
+Everything is asked of the verdict's own interval: the paired t, or the crossed t where items are sampled too.
+Power is an integral over the laws of the estimated variances rather than a noncentral t, which returns NaN for
+large noncentrality. For sign-flip tests, which have no closed form, it is that of the paired t (within 2 points
+from 8 seeds on).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from scipy import optimize, special
 
+from evaluators.significance.level import ALPHA, POWER
 from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
 
-POWER = 0.80
 CAP = 200  # beyond this many more seeds the number itself is no advice
 TAIL = 1e-15
+SEED_NODES, ITEM_NODES = 400, 40  # of the two laws of a variance
 
 Aim = Literal["difference", "equivalent", "not worse"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """What a delta varies by, as standard deviations in units of the metric.
+
+    sd: of the deltas of single seeds. item: of the mean over infinitely many seeds, by the draw of the items.
+    cell: the part of sd that single (seed, item) cells make, which is in the items' variance as well. groups:
+    independent groups of items; 0: items are not sampled.
+    """
+
+    sd: float = 1.0
+    item: float = 0.0
+    cell: float = 0.0
+    groups: int = 0
+
+
 @lru_cache(maxsize=4096)
-def _relative_sd(df: float) -> tuple[np.ndarray, np.ndarray]:
-    """Quadrature of sqrt(V/df), V ~ chi² with df: 400 nodes and weights."""
+def _relative_sd(df: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrature of sqrt(V/df), V ~ chi² with df: nodes and weights."""
     low, high = np.sqrt(2 * special.gammaincinv(df / 2, [TAIL, 1 - TAIL]))
-    nodes, weights = _legendre()
-    x = low + (high - low) * (nodes + 1) / 2
+    places, weights = _legendre(nodes)
+    x = low + (high - low) * (places + 1) / 2
     log_density = (df - 1) * np.log(x) - x**2 / 2 - (df / 2 - 1) * np.log(2) - special.gammaln(df / 2)
     return x / np.sqrt(df), weights * np.exp(log_density) * (high - low) / 2
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(400)
+@lru_cache
+def _legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(nodes)
 
 
-def power_of_t(noncentrality: float, df: float, alpha: float = 0.05) -> float:
-    """Power of a two-sided t test; noncentrality = true mean / standard error."""
-    sd, weight = _relative_sd(df)
-    critical = special.stdtrit(df, 1 - alpha / 2) * sd
-    return float(weight @ (special.ndtr(noncentrality - critical) + special.ndtr(-noncentrality - critical)))
+def power(
+    n: float,
+    noise: Noise,
+    *,
+    aim: Aim = "difference",
+    effect: float = 0.0,
+    margin: float = 0.0,
+    alpha: float = ALPHA,
+) -> float:
+    """Chance that n seeds show the aim where the true difference is `effect`. n may be infinite.
+
+    Aims: a difference from 0 (two-sided), |difference| below the margin (TOST), difference above -margin.
+    """
+    scale = max(noise.sd, noise.item, abs(effect), margin)
+    v_seed, v_cell = (noise.sd / scale) ** 2 / n, (noise.cell / scale) ** 2 / n
+    v_item = (noise.item / scale) ** 2 + v_cell
+    if not noise.groups:
+        v_item = v_cell = 0.0
+    variance = max(v_seed + v_item - v_cell, v_seed, v_item)
+    effect, margin, se = effect / scale, margin / scale, math.sqrt(variance)
+    tail = alpha / 2 if aim == "difference" else alpha
+    half, weights = np.zeros((1, 1)), np.ones((1, 1))
+    for variance_of, df, nodes, axis in (
+        (v_seed, n - 1, SEED_NODES, 1),
+        (v_item, noise.groups - 1, ITEM_NODES, 0),
+    ):
+        if variance_of:
+            relative, weight = (np.expand_dims(part, axis) for part in _relative_sd(df, nodes))
+            half = half + special.stdtrit(df, tail) ** 2 * variance_of * relative**2
+            weights = weights * weight
+    half = np.sqrt(variance / (v_seed + v_item) * half) / se  # the interval's half-width, in standard errors
+    return float(np.sum(weights * _shown(aim, half, effect / se, margin / se)))
 
 
-def power_one_sided(noncentrality: float, df: float, alpha: float = 0.05) -> float:
-    """Power of a one-sided t test; for "not worse" the noncentrality is margin / standard error."""
-    sd, weight = _relative_sd(df)
-    return float(weight @ special.ndtr(noncentrality - special.stdtrit(df, 1 - alpha) * sd))
+def _shown(aim: Aim, half: np.ndarray, effect: float, margin: float) -> np.ndarray:
+    """The chance of the aim given the half-width of the interval; all in standard errors."""
+    match aim:
+        case "difference":
+            return special.ndtr(effect - half) + special.ndtr(-effect - half)
+        case "equivalent":
+            inside = special.ndtr(margin - half - effect) - special.ndtr(half - margin - effect)
+            return np.maximum(inside, 0)
+        case "not worse":
+            return special.ndtr(margin + effect - half)
 
 
-def power_equivalence(margin_in_se: float, df: float, alpha: float = 0.05) -> float:
-    """Power of TOST when the true mean is 0."""
-    sd, weight = _relative_sd(df)
-    inside = 2 * special.ndtr(margin_in_se - special.stdtrit(df, 1 - alpha) * sd) - 1
-    return float(weight @ np.maximum(inside, 0))
-
-
-def power_paired_t(n: int, dz: float, alpha: float = 0.05) -> float:
+def power_paired_t(n: int, dz: float, alpha: float = ALPHA) -> float:
     """Power of the two-sided paired t test of n deltas."""
-    return power_of_t(dz * math.sqrt(n), n - 1, alpha)
+    return power(n, Noise(), effect=dz, alpha=alpha)
 
 
-def smallest_effect(n: int, alpha: float = 0.05, power: float = POWER) -> float:
-    """Smallest dz that n deltas detect with the given power (minimum detectable effect)."""
-    upper = 1.0
-    while power_paired_t(n, upper, alpha) < power:
+def smallest_effect(n: int, alpha: float = ALPHA, power_asked: float = POWER, noise: Noise | None = None) -> float:
+    """Smallest difference that n deltas detect with the given power; in sds of the deltas without `noise`."""
+    noise = noise or Noise()
+    upper = max(noise.sd, noise.item)
+
+    def lacking(effect: float) -> float:
+        return power(n, noise, effect=effect, alpha=alpha) - power_asked
+
+    while lacking(upper) < 0:
         upper *= 2
-    return float(optimize.brentq(lambda dz: power_paired_t(n, dz, alpha) - power, 0, upper, xtol=1e-12))
+    return float(optimize.brentq(lacking, 0, upper, xtol=1e-12 * upper))
 
 
 def least_n(enough: Callable[[int], bool], *, cap: int) -> int | None:
@@ -84,40 +133,19 @@ def least_n(enough: Callable[[int], bool], *, cap: int) -> int | None:
 
 
 def seeds_required(
-    dz: float, *, aim: Aim = "difference", alpha: float = 0.05, power: float = POWER, cap: int = 10_000
+    noise: Noise,
+    *,
+    aim: Aim = "difference",
+    effect: float = 0.0,
+    margin: float = 0.0,
+    alpha: float = ALPHA,
+    power_asked: float = POWER,
+    cap: int = 10_000,
 ) -> int | None:
-    """Least number of seeds for an effect of dz, or for a margin of dz when the true difference is 0."""
-    power_at = {"difference": power_of_t, "equivalent": power_equivalence, "not worse": power_one_sided}[aim]
-    return least_n(lambda n: power_at(dz * math.sqrt(n), n - 1, alpha) >= power, cap=cap)
-
-
-def crossed_df(v_seed: float, v_item: float, n: int, groups: int, variance: float | None = None) -> float:
-    """Satterthwaite degrees of freedom of v_seed + v_item (variances of the mean over n seeds, M groups).
-
-    variance: what the two come to when they overlap; None for their sum.
-    """
-    total = v_seed + v_item if variance is None else variance
-    return total**2 / (v_seed**2 / (n - 1) + v_item**2 / (groups - 1))
-
-
-def seeds_required_crossed(
-    target: float, sd: float, v_item: float, groups: int, *, aim: Aim = "difference", alpha: float = 0.05, cap: int
-) -> int | None:
-    """Least number of seeds when the standard error also holds item variance, which seeds do not reduce.
-
-    Difference: target / se >= t_{1-alpha/2} + t_{.80}; the other aims take their exact power at a true 0.
-    """
-
-    def enough(n: int) -> bool:
-        v_seed = sd**2 / n
-        df = crossed_df(v_seed, v_item, n, groups)
-        ratio = target / math.sqrt(v_seed + v_item)
-        if aim == "difference":
-            return ratio >= special.stdtrit(df, 1 - alpha / 2) + special.stdtrit(df, POWER)
-        power_at = power_equivalence if aim == "equivalent" else power_one_sided
-        return power_at(ratio, df, alpha) >= POWER
-
-    return least_n(enough, cap=cap)
+    """Least number of seeds that show the aim with the power asked for; None: more than `cap`, or no number."""
+    return least_n(
+        lambda n: power(n, noise, aim=aim, effect=effect, margin=margin, alpha=alpha) >= power_asked, cap=cap
+    )
 
 
 def upper_sd_factor(n: int) -> float:
@@ -135,55 +163,46 @@ class MoreSeeds:
 
 
 def more_seeds(
-    n: int, target: float, sd: float, *, aim: Aim, alpha: float, v_item: float = 0.0, groups: int = 0
+    n: int, noise: Noise, *, aim: Aim, alpha: float, effect: float = 0.0, margin: float = 0.0
 ) -> MoreSeeds:
-    """How many seeds beyond n reach power .80 for `target` (in metric units; a margin for the null aims)."""
-    if v_item and (sd == 0 or target < _settled_by_infinitely_many(aim, alpha) * math.sqrt(v_item)):
+    """How many seeds beyond n reach power .80 where the true difference is `effect`."""
+
+    def shown(seeds: float) -> bool:
+        return power(seeds, noise, aim=aim, effect=effect, margin=margin, alpha=alpha) >= POWER
+
+    if noise.groups and noise.item and (noise.sd == 0 or not shown(math.inf)):
         return MoreSeeds(k=None, k_upper=None, settles=False)
 
-    def still(sd: float) -> int | None:
-        if target <= 0:
-            return None
-        cap = n + CAP
-        if v_item:
-            least = seeds_required_crossed(target, sd, v_item, groups, aim=aim, alpha=alpha, cap=cap)
-        else:
-            least = seeds_required(target / sd, aim=aim, alpha=alpha, cap=cap)
+    def still(noise: Noise) -> int | None:
+        least = seeds_required(noise, aim=aim, effect=effect, margin=margin, alpha=alpha, cap=n + CAP)
         return None if least is None else max(1, least - n)
 
-    return MoreSeeds(k=still(sd), k_upper=still(sd * upper_sd_factor(n)))
-
-
-def _settled_by_infinitely_many(aim: Aim, alpha: float) -> float:
-    """Target over item standard error below which no number of seeds reaches power .80 (2.80 at .05)."""
-    if aim == "difference":
-        return float(special.ndtri(1 - alpha / 2) + special.ndtri(POWER))
-    reach = POWER if aim == "not worse" else (1 + POWER) / 2
-    return float(special.ndtri(1 - alpha) + special.ndtri(reach))
+    return MoreSeeds(k=still(noise), k_upper=still(replace(noise, sd=noise.sd * upper_sd_factor(n))))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reachable:
-    """What n seeds can say about one claim of a family, known before any run."""
+    """What n seeds can say about one claim of a group, known before any run."""
 
     test: str
     smallest_p: float  # of that test: 0.0 where p has no floor, 1.0 where there is no test
     sign_flip_floor: float  # 2^(1-n): what equal deltas, or an exact test, could reach at best
     can_decide: bool  # smallest_p times the number of claims stays within alpha
-    smallest_effect: float | None  # at power .80 and alpha over the number of claims, in sds of the deltas
-    smallest_difference: float | None  # the same times a given sd, in units of the metric
+    smallest_effect: float | None  # at power .80 and alpha over the number of claims, in the unit of `noise`
 
 
-def reachable(n: int, claims: int = 1, *, sd: float | None = None, alpha: float = 0.05) -> Reachable:
-    """The smallest p and the smallest detectable effect of n paired seeds in a family of `claims`."""
-    test = seed_test(n, claims, alpha)
-    floor = {"none": 1.0, "paired t": 0.0}.get(test, smallest_sign_flip_p(n))
-    effect = smallest_effect(n, alpha / claims) if n >= 2 else None
+def reachable(n: int, claims: int = 1, *, noise: Noise | None = None, alpha: float = ALPHA) -> Reachable:
+    """The smallest p and the smallest detectable effect of n paired seeds in a group of `claims`.
+
+    noise: None for deltas of sd 1 without items.
+    """
+    crossed = noise is not None and noise.groups > 0 and n >= 2
+    test = "crossed t" if crossed else seed_test(n, claims, alpha)
+    floor = {"none": 1.0, "paired t": 0.0, "crossed t": 0.0}.get(test, smallest_sign_flip_p(n))
     return Reachable(
         test=test,
         smallest_p=floor,
         sign_flip_floor=smallest_sign_flip_p(n) if n else 1.0,
         can_decide=floor * claims <= alpha,
-        smallest_effect=effect,
-        smallest_difference=effect * sd if effect is not None and sd is not None else None,
+        smallest_effect=smallest_effect(n, alpha / claims, noise=noise) if n >= 2 else None,
     )

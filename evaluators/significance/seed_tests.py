@@ -7,30 +7,43 @@ and the BCa interval describe.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
+
+from evaluators.significance.level import ALPHA
 
 EXACT_FLIPS = 16  # 2^16 sign vectors are enumerated, more seeds are drawn
 DRAWN_FLIPS = 100_000
 EXACT_WILCOXON = 25
 ENUMERATED_BCA = 6  # 6^6 = 46,656 resamples
 DRAWN_BCA = 20_000
+SMALLEST_TAIL = 1e-300  # p values below it are 0
 ROUNDING = 1e-12  # relative: differences below it are floating-point noise, not data
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error and degrees of freedom, read through Student's t.
+    """A mean with its standard error, read through Student's t of the parts that the error is made of.
 
-    The paired t and the crossed t differ only in where `se` and `df` come from.
+    The seeds' part has `df` degrees of freedom. Where items are sampled too, `item_share` of the two variances'
+    sum is theirs, with `item_df`: the crossed t. Its critical value lets each part keep its own t,
+
+        c(tail)² = (1 - item_share) t²_{df}(tail) + item_share t²_{item_df}(tail)
+
+    so that a seed variance that happens to come out small cannot lend the items' degrees of freedom to the seeds,
+    which Satterthwaite's approximation does (type-I error .127 at two seeds). Without one of the parts it is
+    Student's t.
     """
 
     mean: float
     se: float
     df: float
+    item_df: float = 1.0
+    item_share: float = 0.0
 
     @property
     def t(self) -> float:
@@ -39,19 +52,19 @@ class Estimate:
     @property
     def p(self) -> float:
         """Two-sided p of a zero mean."""
-        return float(2 * special.stdtr(self.df, -abs(self.t)))
+        return min(1.0, 2 * self._beyond(abs(self.mean)))
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        half = float(special.stdtrit(self.df, 1 - alpha / 2)) * self.se
+        half = float(critical(alpha / 2, self.df, self.item_df, self.item_share)) * self.se
         return self.mean - half, self.mean + half
 
     def p_above(self, bound: float) -> float:
         """One-sided p of the null hypothesis that the mean is at most `bound`."""
-        return float(special.stdtr(self.df, -(self.mean - bound) / self.se))
+        return self._beyond(self.mean - bound)
 
     def p_below(self, bound: float) -> float:
         """One-sided p of the null hypothesis that the mean is at least `bound`."""
-        return float(special.stdtr(self.df, (self.mean - bound) / self.se))
+        return self._beyond(bound - self.mean)
 
     def p_interval_below(self, bound: float) -> float:
         """Smallest alpha at which the two-sided interval lies below `bound`."""
@@ -61,6 +74,34 @@ class Estimate:
         """Two one-sided tests (TOST): p of the null hypothesis that |mean| is at least `margin`."""
         return max(self.p_above(-margin), self.p_below(margin))
 
+    def _beyond(self, distance: float) -> float:
+        """The tail whose critical value is `distance` in standard errors; above ½ for a negative one."""
+        if distance < 0:
+            return 1.0 - self._beyond(-distance)
+        return tail_at(distance / self.se, self.df, self.item_df, self.item_share)
+
+
+def critical(tail: float, df: float, item_df: float, item_share: float | np.ndarray) -> float | np.ndarray:
+    """Standard errors that leave `tail` <= ½ beyond one side; `Estimate` gives the formula."""
+    of_seeds, of_items = -special.stdtrit(df, tail), -special.stdtrit(item_df, tail)
+    return np.hypot(np.sqrt(1 - item_share) * of_seeds, np.sqrt(item_share) * of_items)
+
+
+def tail_at(errors: float, df: float, item_df: float, item_share: float) -> float:
+    """The inverse of `critical`: the tail beyond so many standard errors >= 0."""
+    tails = [float(special.stdtr(one, -errors)) for one in (df, item_df)]
+    if item_share in (0, 1):
+        return tails[int(item_share)]
+    low, high = max(min(tails), SMALLEST_TAIL), max(tails)
+    if high <= SMALLEST_TAIL or low == high:
+        return high
+
+    def excess(log_tail: float) -> float:
+        return float(critical(math.exp(log_tail), df, item_df, item_share)) - errors
+
+    ends = math.log(low) - 1e-9, min(math.log(0.5), math.log(high) + 1e-9)
+    return low if excess(ends[0]) <= 0 else math.exp(optimize.brentq(excess, *ends, xtol=1e-14, rtol=1e-14))
+
 
 def paired_t(deltas: np.ndarray) -> Estimate:
     """Estimate of the mean of (n,) deltas, n >= 2, which must not all be equal."""
@@ -69,13 +110,19 @@ def paired_t(deltas: np.ndarray) -> Estimate:
         raise ValueError(f"paired t: {n} deltas, accepted: at least 2")
     if spread_is_rounding(deltas):
         raise ValueError("paired t: the deltas are all equal, so they have no standard error")
-    return Estimate(float(np.mean(deltas)), float(np.std(deltas, ddof=1) / np.sqrt(n)), n - 1)
+    return Estimate(float(np.mean(deltas)), float(sd(deltas) / np.sqrt(n)), n - 1)
+
+
+def sd(values: np.ndarray) -> float:
+    """Standard deviation, n - 1 in the denominator, of figures of any size: their squares need not be floats."""
+    scale = float(np.max(np.abs(values), initial=0.0))
+    return scale * float(np.std(values / scale, ddof=1)) if scale else 0.0
 
 
 def spread_is_rounding(deltas: np.ndarray, scale: float | None = None) -> bool:
     """Whether the sd of the deltas is noise of the arithmetic. `scale`: largest |score| behind them."""
     largest = np.max(np.abs(deltas)) if scale is None else scale
-    return bool(len(deltas) < 2 or np.std(deltas, ddof=1) <= ROUNDING * largest)
+    return bool(len(deltas) < 2 or sd(deltas) <= ROUNDING * largest)
 
 
 @dataclass(frozen=True)
@@ -172,7 +219,7 @@ class BCa:
     a: float
 
 
-def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float = 0.05) -> BCa | None:
+def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float = ALPHA) -> BCa | None:
     """Bias-corrected accelerated bootstrap interval of the mean: a description, not a test.
 
     All n^n resamples for n <= 6, else 20,000 of `rng`. None without spread or when every resample lies on
@@ -181,8 +228,10 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float
     n = len(deltas)
     if spread_is_rounding(deltas):
         return None
+    scale = float(np.max(np.abs(deltas)))
+    deltas = deltas / scale
     means = _resampled_means(deltas, rng)
-    slack = ROUNDING * np.max(np.abs(deltas))
+    slack = ROUNDING
     below = np.mean(means < deltas.mean() - slack) + np.mean(means <= deltas.mean() + slack)
     z0 = float(special.ndtri(below / 2))
     if not np.isfinite(z0):
@@ -191,7 +240,7 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float
     a = float(np.sum(u**3) / (6 * np.sum(u**2) ** 1.5))
     z = special.ndtri(np.array([alpha / 2, 1 - alpha / 2]))
     low, high = np.quantile(means, special.ndtr(z0 + (z0 + z) / (1 - a * (z0 + z))))
-    return BCa(float(low), float(high), z0, a)
+    return BCa(scale * float(low), scale * float(high), z0, a)
 
 
 def _resampled_means(deltas: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
@@ -208,7 +257,7 @@ def _resampled_means(deltas: np.ndarray, rng: np.random.Generator | None) -> np.
 
 def effect_dz(deltas: np.ndarray) -> float:
     """Mean over sd of the paired deltas; never comparable with a two-sample d."""
-    return float(np.mean(deltas) / np.std(deltas, ddof=1))
+    return float(np.mean(deltas) / sd(deltas))
 
 
 def hedges_factor(n: int) -> float:

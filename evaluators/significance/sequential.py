@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import ROUNDING
 
 
@@ -31,6 +32,8 @@ class Sequential:
 
 def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sd (ddof 1) of every prefix. (..., n) -> two (..., n); the sd is exactly 0 without spread."""
+    scale = np.max(np.abs(deltas), initial=0.0) or 1.0  # squares of what is left are ordinary numbers
+    deltas = deltas / scale
     mean = np.zeros(deltas.shape)
     sd = np.zeros(deltas.shape)
     centre = np.zeros(deltas.shape[:-1])
@@ -42,7 +45,7 @@ def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean[..., k] = centre
         sd[..., k] = np.sqrt(squares / max(k, 1))
     sd[sd <= ROUNDING * np.maximum.accumulate(np.abs(deltas), axis=-1)] = 0.0
-    return mean, sd
+    return scale * mean, scale * sd
 
 
 def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0) -> np.ndarray:
@@ -56,9 +59,8 @@ def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0) -> np.nda
     n = np.arange(1, deltas.shape[-1] + 1)
     r = 1 + n * tau2
     spread = sd > 0
-    t2_over_df = np.where(
-        spread, (mean - null) ** 2 * n / (np.where(spread, sd, 1.0) ** 2 * np.maximum(n - 1, 1)), 0.0
-    )
+    t = np.where(spread, (mean - null) / np.where(spread, sd, 1.0), 0.0)
+    t2_over_df = t**2 * n / np.maximum(n - 1, 1)
     log_e = (n / 2) * (np.log1p(t2_over_df) - np.log1p(t2_over_df / r)) - np.log(r) / 2
     return np.where(spread, np.exp(log_e), 1.0)
 
@@ -76,7 +78,7 @@ def smallest_anytime_p(n: int, tau2: float = 2.0) -> float:
 
 
 def confidence_sequence(
-    deltas: np.ndarray, tau2: float = 2.0, alpha: float = 0.05
+    deltas: np.ndarray, tau2: float = 2.0, alpha: float = ALPHA
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits after every seed that hold at all n at once. (n,) -> two (n,); infinite where too few seeds.
 

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluators.metrics.item_metrics import pearson
 from evaluators.significance.comparisons import Claim, PairedSeeds
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
-from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sign_test, wilcoxon
+from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 from evaluators.significance.wording import Decision, Word
 
+RULE = 2  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
-ENGINE = (
-    *(
-        "significance/comparisons",
-        "metrics/counted_metrics",
-        "significance/evidence",
-        "significance/item_bootstrap",
-        "significance/item_tests",
-        "metrics/item_metrics",
-        "significance/multiplicity",
-        "significance/power",
-    ),
-    *(f"significance/{name}" for name in ("seed_tests", "sequential", "judge", "verdict", "wording")),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +42,10 @@ class Verdict:
     declared_scope: str
     matched_control: str | None
     signal: str | None
+    group: str
     exploratory: bool
     alpha: float
-    family_size: int
+    family_size: int  # null hypotheses of the group that can be true together: what p is corrected for
     family_digest: str
 
     # the seeds
@@ -79,11 +66,13 @@ class Verdict:
     # the test
     test: str | None
     statistic: float | None
-    df: float | None
+    df: float | None  # of the seeds
     p: float | None
     p_adjusted: float | None
     tost_p: float | None
     tost_p_adjusted: float | None
+    worse_p: float | None  # where "not worse" was declared
+    worse_p_adjusted: float | None
     ci_low: float | None
     ci_high: float | None
     ci_bonferroni_low: float | None
@@ -97,7 +86,7 @@ class Verdict:
     v_item: float | None
     v_both: float | None
     v_item_method: str | None
-    df_crossed: float | None
+    df_items: int | None
     p_seeds_alone: float | None
     p_items_alone: float | None
     p_crossed: float | None
@@ -128,7 +117,6 @@ class Verdict:
     k_more: int | None
     k_more_upper: int | None
     flags: tuple[str, ...]
-    code_digest: str
     generator_seed: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,7 +147,7 @@ def record(
         "id": claim.id,
         "larger_is_better": pairs.larger_is_better,
         "alpha": rules.alpha,
-        "family_size": rules.claims,
+        "family_size": rules.nulls,
         "verdict": verdict,
         "as_expected": None if verdict == "undecided" else verdict in EXPECTED[claim.expect],
         "scope": evidence.scope,
@@ -171,8 +159,9 @@ def record(
         "p_adjusted": _number(q[primary]),
         "tost_p": _number(evidence.lines.get("equivalent")),
         "tost_p_adjusted": _number(q.get("equivalent")),
-        "code_digest": code_digest(),
-        "generator_seed": generator_key(claim.id, "items"),
+        "worse_p": _number(evidence.lines.get("worse")),
+        "worse_p_adjusted": _number(q.get("worse")),
+        "generator_seed": generator_key(claim.scores, "items"),
         **_seed_numbers(claim, pairs, evidence),
         **_test_numbers(evidence, rules),
         **_item_numbers(pairs, evidence),
@@ -190,20 +179,20 @@ def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> dict[
     spread = n >= 2 and not pairs.flat
     treatment, control = np.array(pairs.treatment), np.array(pairs.control)
     both_vary = n >= 3 and np.ptp(treatment) > 0 and np.ptp(control) > 0
-    unpaired = n * (treatment.var(ddof=1) + control.var(ddof=1)) / deltas.var(ddof=1) if spread else None
+    unpaired = n * sum((sd(arm) / sd(deltas)) ** 2 for arm in (treatment, control)) if spread else None
     return {
         "n_seeds": n,
         "per_seed": tuple(per_seed),
         "dropped": pairs.dropped,
         "delta_mean": float(deltas.mean()) if n else None,
-        "delta_sd": (float(deltas.std(ddof=1)) if spread else 0.0) if n >= 2 else None,
+        "delta_sd": (sd(deltas) if spread else 0.0) if n >= 2 else None,
         "delta_min": float(deltas.min()) if n else None,
         "delta_max": float(deltas.max()) if n else None,
         "k_agree": agree,
         "sign_agreement": agree / n if n else None,
         "effect_dz": effect_dz(deltas) if spread else None,
         "hedges_g": effect_dz(deltas) * hedges_factor(n) if spread and n >= 3 else None,
-        "correlation": float(np.corrcoef(treatment, control)[0, 1]) if both_vary else None,
+        "correlation": pearson(treatment, control) if both_vary else None,
         "unpaired_seeds": None if unpaired is None else int(np.ceil(unpaired - 1e-9)),
         "descriptive": _described(claim, deltas) if evidence.refusal is None else {},
     }
@@ -211,14 +200,14 @@ def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> dict[
 
 def _described(claim: Claim, deltas: np.ndarray) -> dict[str, float]:
     described = {"sign_p": sign_test(deltas).p, "wilcoxon_p": wilcoxon(deltas).p}
-    interval = bca(deltas, stream(claim.id, "bca")) if len(deltas) >= 10 else None
+    interval = bca(deltas, stream(claim.scores, "bca")) if len(deltas) >= 10 else None
     return described if interval is None else described | {"bca_low": interval.low, "bca_high": interval.high}
 
 
 def _test_numbers(evidence: Evidence, rules: Rules) -> dict[str, Any]:
     estimate = evidence.estimate
     low, high = estimate.interval(rules.alpha) if estimate else (None, None)
-    wide = estimate.interval(rules.alpha / rules.claims) if estimate else (None, None)
+    wide = estimate.interval(rules.alpha / rules.nulls) if estimate else (None, None)
     e_values: tuple[float, ...] = ()
     statistic = df = None
     if isinstance(estimate, Anytime):
@@ -248,11 +237,11 @@ def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
     return {
         "n_items": len(pairs.items.item_ids) if pairs.items else None,
         "n_groups": view.groups if view else None,
-        "v_seed": float(evidence.deltas.var(ddof=1) / len(evidence.deltas)) if view else None,
+        "v_seed": _number(sd(evidence.deltas) ** 2 / len(evidence.deltas)) if view else None,
         "v_item": view.variance.v_item if view else None,
         "v_both": view.variance.v_both if view else None,
         "v_item_method": view.variance.method if view else None,
-        "df_crossed": crossed.df if crossed else None,
+        "df_items": view.groups - 1 if view else None,
         "p_crossed": crossed.p if crossed else None,
         "p_seeds_alone": evidence.p_seeds_alone,
         "p_items_alone": evidence.p_items_alone,
@@ -273,13 +262,6 @@ def _signal_numbers(evidence: Evidence, q: dict[str, float]) -> dict[str, Any]:
         "share_low": share.low if share else None,
         "share_high": share.high if share else None,
     }
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of the sources that compute a verdict."""
-    here = Path(__file__).parents[1]
-    return hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in ENGINE)).hexdigest()
 
 
 def _number(value: float | None) -> float | None:

@@ -1,7 +1,8 @@
-"""From evidence and family-corrected p values to a verdict, in the words a report may print.
+"""From evidence and corrected p values to a verdict, in the words a report may print.
 
 A large p is never a null result and a small one never speaks without its seeds: "equivalent" needs a margin
-declared beforehand, everything not shown is "undecided", and an undecided claim says what would decide it.
+declared beforehand, a difference that is shown is never called undecided, and what is undecided says what would
+decide it. The p beside a verdict is the p of what the verdict says (`questions`).
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaluators.significance.comparisons import Claim, PairedSeeds
 from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
-from evaluators.significance.power import Aim, MoreSeeds, more_seeds, upper_sd_factor
+from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until
+
+if TYPE_CHECKING:
+    from evaluators.significance.verdict import Verdict
 
 Word = Literal["better", "worse", "equivalent", "not worse", "undecided"]
 AIM: dict[str, Aim] = {
@@ -25,31 +27,40 @@ AIM: dict[str, Aim] = {
     "equivalent": "equivalent",
     "not_worse": "not worse",
 }
+ASKED = {"equivalent": "TOST"}  # lines of evidence that print under another name
+OUTSIDE = "the estimate lies outside the margin: more seeds would sooner show a difference"
+AGAINST = "the sign is against the claim"
+HOPE = " if the observed effect is true"
+NO_NOISE = "equal deltas have no noise to hold against the margin (degenerate)"
+BEYOND, OPEN = ", beyond the margin", ", by more or less than the margin: open"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """words: the whole verdict. nuance: what its words add to the plain verdict."""
+    """words: the whole verdict. nuance: what they add to the plain verdict. advice: what would settle the rest."""
 
     verdict: Word
     words: str
     nuance: str = ""
+    advice: str = ""
     more: MoreSeeds | None = None
 
 
 def decide(claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    """The verdict of one claim, q being its p values corrected for the family."""
+    """The verdict of one claim, q being its p values corrected for its group."""
     if evidence.refusal:
         return Decision(verdict="undecided", words=f"undecided: {evidence.refusal}")
     if pairs.selected:
         return Decision(verdict="undecided", words="exploratory (selected on these seeds)")
     word = _word(claim, evidence, q, rules.alpha)
     if word == "undecided":
-        return _undecided(claim, pairs, evidence, q, rules)
-    nuance = _nuance(claim, evidence, word, q, rules.alpha)
+        return _undecided(claim, evidence, q, rules)
+    said = _said(claim, evidence, word, q, rules.alpha)
+    more, advice = _advice_on_margin(claim, evidence, rules) if said == OPEN else (None, "")
     words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
     plain = words.get(word, f"{word} than {claim.control}" if claim.signal else word)
-    return Decision(verdict=word, words=plain + nuance, nuance=nuance)
+    nuance = said + _fragility(evidence)
+    return Decision(verdict=word, words=plain + nuance, nuance=nuance, advice=advice, more=more)
 
 
 def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> Word:
@@ -59,86 +70,137 @@ def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float
         case "not_worse":
             return "not worse" if holds["not worse"] else "worse" if holds["worse"] else "undecided"
         case "equivalent":
-            if holds["equivalent"]:
-                return "equivalent"
-            return difference if holds["difference"] and _beyond_margin(claim, evidence, alpha) else "undecided"
+            return "equivalent" if holds["equivalent"] else difference if holds["difference"] else "undecided"
         case _:
             if holds["difference"]:
                 return difference
             return "equivalent" if holds.get("equivalent") else "undecided"
 
 
-def _beyond_margin(claim: Claim, evidence: Evidence, alpha: float) -> bool:
-    if evidence.estimate is None or claim.margin is None:
-        return False
+def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> str:
+    """Where the difference lies by the margin, and what it is due to."""
+    beyond, inside = _limits(claim, evidence, alpha)
+    if claim.expect == "equivalent":
+        if word == "equivalent":
+            return ", though not zero" if q["difference"] <= alpha else ""
+        return BEYOND if beyond else OPEN
+    if claim.expect == "not_worse" or word == "equivalent":
+        return ""
+    return (", but inside the margin" if inside else "") + _due(claim, evidence, q, alpha)
+
+
+def _limits(claim: Claim, evidence: Evidence, alpha: float) -> tuple[bool, bool]:
+    """Whether the interval lies outside of the margin, and whether it lies inside."""
+    if claim.margin is None or evidence.estimate is None:
+        return False, False
     low, high = evidence.estimate.interval(alpha)
-    return low > claim.margin or high < -claim.margin
+    return low > claim.margin or high < -claim.margin, -claim.margin < low <= high < claim.margin
 
 
-def _nuance(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> str:
-    said = ""
-    if word in ("better", "worse") and claim.expect != "not_worse":
-        if claim.margin is not None and evidence.estimate is not None:
-            low, high = evidence.estimate.interval(alpha)
-            said += ", but inside the margin" if -claim.margin < low <= high < claim.margin else ""
-        if claim.signal is not None:
-            second = evidence.against_matched
-            shown = q["signal"] <= alpha and second is not None and second.sign == evidence.sign
-            said += f", {'due' if shown else 'not shown to be due'} to {claim.signal}"
-    return said + _fragility(evidence)
+def _due(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> str:
+    if claim.signal is None:
+        return ""
+    second = evidence.against_matched
+    shown = q["signal"] <= alpha and second is not None and second.sign == evidence.sign
+    return f", {'due' if shown else 'not shown to be due'} to {claim.signal}"
 
 
 def _fragility(evidence: Evidence) -> str:
     return "".join(f"; {flag}" for flag in evidence.flags if flag in (ITEM_FRAGILE, SEED_FRAGILE))
 
 
-def _undecided(
-    claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules
-) -> Decision:
-    more, advice = _advice(claim, pairs, evidence, rules)
-    kept_back = [line for line, p in evidence.lines.items() if p <= rules.alpha < q[line] and line != "signal"]
-    family = (
-        f" (p alone is at most {rules.alpha}; the family of {rules.claims} keeps it back)" if kept_back else ""
+def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
+    more, advice = _advice(claim, evidence, rules)
+    kept_back = [ASKED.get(line, line) for line, p in evidence.lines.items() if p <= rules.alpha < q[line]]
+    others = (
+        f" ({' and '.join(kept_back)} p alone at most {rules.alpha}; the correction over {rules.nulls} claims "
+        f"keeps {'it' if len(kept_back) == 1 else 'them'} back)"
+        if kept_back
+        else ""
     )
-    words = f"undecided: {advice}{family}{_fragility(evidence)}"
+    words = f"undecided: {advice}{others}{_fragility(evidence)}"
     return Decision(verdict="undecided", words=words, more=more)
 
 
-def _advice(claim: Claim, pairs: PairedSeeds, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    n, level = len(evidence.deltas), rules.alpha / rules.claims
+def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
+    """What would decide the claim, given the difference that was observed: never more than that promises."""
+    n, observed = len(evidence.deltas), float(evidence.deltas.mean())
     if rules.sequential and n >= rules.sequential.n_max:
         return None, f"the declared maximum of {rules.sequential.n_max} seeds is reached"
     if evidence.estimate is None:
-        p = evidence.lines.get("difference")
-        if p is None or claim.expect == "equivalent":
-            return None, "equal deltas have no noise to hold against the margin (degenerate)"
-        k = max(1, math.ceil(1 - math.log2(level)) - n)
-        return MoreSeeds(k=k, k_upper=None), f"{_needs(k)} (degenerate, sign-flip {_p(p)}, n = {n})"
+        return _advice_on_equal_deltas(claim, evidence, rules)
     aim = AIM[claim.expect]
-    observed = abs(float(evidence.deltas.mean()))
-    target = claim.min_effect if aim == "difference" and claim.min_effect else claim.margin or observed
-    hope = "" if target in (claim.min_effect, claim.margin) else " if the observed effect is true"
-    sd = 0.0 if pairs.flat else float(np.std(evidence.deltas, ddof=1))
+    if aim == "difference":
+        if observed == 0 or (observed > 0) != (claim.expect == "better"):
+            return None, AGAINST if observed else "the observed difference is zero"
+        target = claim.min_effect or claim.margin or abs(observed)
+        hope = "" if claim.min_effect or claim.margin else HOPE
+        return _seeds_for(evidence, rules, hope, effect=target)
+    assert claim.margin is not None
+    room = claim.margin - (abs(observed) if aim == "equivalent" else -observed)
+    if room <= 0:
+        return None, OUTSIDE
+    return _seeds_for(
+        evidence, rules, " if the observed effect is true", aim=aim, effect=observed, margin=claim.margin
+    )
+
+
+def _advice_on_margin(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
+    """What would tell whether a difference that is shown lies inside the margin or beyond it."""
+    assert claim.margin is not None
+    observed = float(evidence.deltas.mean())
+    side = f"whether the {'gain' if observed > 0 else 'loss'} exceeds {claim.margin} is open"
+    distance = abs(observed) - claim.margin
+    if evidence.estimate is None:
+        return None, f"{side}: {NO_NOISE}"
+    if rules.sequential and len(evidence.deltas) >= rules.sequential.n_max:
+        return None, f"{side}: the declared maximum of {rules.sequential.n_max} seeds is reached"
+    hope = HOPE
+    if distance == 0:
+        return None, side
+    if distance > 0:
+        more, words = _seeds_for(evidence, rules, hope, effect=distance)
+    else:
+        more, words = _seeds_for(evidence, rules, hope, aim="equivalent", effect=observed, margin=claim.margin)
+    if not more.settles:
+        return more, f"{side}: the {evidence.noise.groups:,} items limit it, not the seeds"
+    return more, f"{side}: {words}"
+
+
+def _advice_on_equal_deltas(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
+    n, p = len(evidence.deltas), evidence.lines.get("difference")
+    if p is None or claim.expect == "equivalent":
+        return None, NO_NOISE
+    if (evidence.sign > 0) != (claim.expect == "better"):
+        return None, f"{AGAINST} (degenerate, sign-flip {_p(p)}, n = {n})"
+    k = max(1, math.ceil(1 - math.log2(rules.alpha / rules.nulls)) - n)
+    return MoreSeeds(k=k, k_upper=None), f"{_needs(k)} (degenerate, sign-flip {_p(p)}, n = {n})"
+
+
+def _seeds_for(
+    evidence: Evidence, rules: Rules, hope: str, *, aim: Aim = "difference", effect: float, margin: float = 0.0
+) -> tuple[MoreSeeds, str]:
+    """How many more seeds would show the aim at this true difference, in words."""
+    n, noise, level = len(evidence.deltas), evidence.noise, rules.alpha / rules.nulls
     if rules.sequential:
-        more = _until(n, target, sd, rules.sequential.tau2, level, rules.sequential.n_max)
+        room = {"difference": abs(effect), "equivalent": margin - abs(effect), "not worse": margin + effect}[aim]
+        more = _until(n, room, noise, rules.sequential.tau2, level, rules.sequential.n_max)
         if more.k is None:
             return more, f"the declared maximum of {rules.sequential.n_max} seeds may not settle this"
     else:
-        items = evidence.items if evidence.estimate is (evidence.items and evidence.items.crossed) else None
-        lasting, groups = (items.view.variance.lasting, items.view.groups) if items else (0.0, 0)
-        more = more_seeds(n, target, sd, aim=aim, alpha=level, v_item=lasting, groups=groups)
+        more = more_seeds(n, noise, aim=aim, alpha=level, effect=effect, margin=margin)
     if not more.settles:
         return more, "more seeds cannot settle this: the test set is too small"
     upper = "" if more.k is None else f" (up to {more.k_upper or 'more than 200'})"
     return more, _needs(more.k) + upper + hope
 
 
-def _until(n: int, target: float, sd: float, tau2: float, level: float, n_max: int) -> MoreSeeds:
+def _until(n: int, target: float, noise: Noise, tau2: float, level: float, n_max: int) -> MoreSeeds:
     def still(sd: float) -> int | None:
         stop = seeds_until(target, sd, tau2=tau2, level=level, n_max=n_max)
         return None if stop is None else max(1, stop - n)
 
-    return MoreSeeds(k=still(sd), k_upper=still(sd * upper_sd_factor(n)))
+    return MoreSeeds(k=still(noise.sd), k_upper=still(noise.sd * upper_sd_factor(n)))
 
 
 def _needs(k: int | None) -> str:
@@ -147,73 +209,96 @@ def _needs(k: int | None) -> str:
     return f"needs about {k} more seed{'s' if k > 1 else ''}"
 
 
-def sentence(claim: Claim, decision: Decision, record: Mapping[str, Any], correction: str) -> str:
-    """The verdict and its evidence on one line. record: the fields of a `Verdict`; correction: that of q."""
-    match decision.verdict:
+class Question(NamedTuple):
+    """One p of a verdict: what was asked, p, and p corrected for the group."""
+
+    asked: str
+    p: float
+    adjusted: float
+
+
+def questions(verdict: Verdict) -> list[Question]:
+    """What the verdict answers, the question that decided it first. Questions without a p are left out.
+
+    A claim of a difference is answered by the p of the difference, one of equivalence by TOST, unless a difference
+    was found; then both are told, since the margin stays open.
+    """
+    difference = ("not worse" if verdict.expect == "not_worse" else "difference", verdict.p, verdict.p_adjusted)
+    tost = ("TOST", verdict.tost_p, verdict.tost_p_adjusted)
+    signal = ("signal", verdict.signal_p, verdict.signal_p_adjusted)
+    if verdict.verdict == "equivalent":
+        found = [tost]
+    elif verdict.verdict == "undecided":
+        found = [tost] if verdict.expect == "equivalent" else [difference]
+    elif verdict.expect == "not_worse" and verdict.verdict == "worse":
+        found = [("worse", verdict.worse_p, verdict.worse_p_adjusted)]
+    else:
+        found = [difference, *([tost] if OPEN in verdict.words else [])]
+    found += [signal] if verdict.verdict in ("better", "worse") else []
+    return [Question(asked, p, q) for asked, p, q in found if p is not None and q is not None]
+
+
+def sentence(verdict: Verdict, decision: Decision) -> str:
+    """The verdict and its evidence on one line."""
+    on = f"{verdict.control} on {verdict.metric}"
+    match verdict.verdict:
         case "better" | "worse":
-            said = _pair(claim, f"is {decision.verdict} than") + decision.nuance
+            said = f"{verdict.treatment} is {verdict.verdict} than {on}{decision.nuance}"
         case "equivalent":
-            said = _pair(claim, "is equivalent to") + f" within ±{claim.margin}{decision.nuance}"
+            said = f"{verdict.treatment} is equivalent to {on} within ±{verdict.margin}{decision.nuance}"
         case "not worse":
-            said = _pair(claim, "is not worse than") + f" (margin {claim.margin}){decision.nuance}"
+            said = f"{verdict.treatment} is not worse than {on} (margin {verdict.margin}){decision.nuance}"
         case _:
-            said = f"{_pair(claim, 'against')}: {decision.words}"
-    return f"{said}: {_numbers(claim, decision, record, correction)}"
+            said = f"{verdict.treatment} against {on}: {decision.words}"
+    return f"{said}: {_numbers(verdict)}" + (f"; {decision.advice}" if decision.advice else "")
 
 
-def _pair(claim: Claim, relation: str) -> str:
-    return f"{claim.treatment} {relation} {claim.control} on {claim.metric}"
-
-
-def _numbers(claim: Claim, decision: Decision, record: Mapping[str, Any], correction: str) -> str:
-    n = record["n_seeds"]
-    if n == 0:
+def _numbers(verdict: Verdict) -> str:
+    n = verdict.n_seeds
+    if verdict.delta_mean is None:
         return "n = 0 seeds"
-    places = _decimals(record)
-    value = f"{record['delta_mean']:+.{places}f}{' ' + claim.unit if claim.unit else ''}"
+    places = _decimals(verdict)
+    value = f"{verdict.delta_mean:+.{places}f}{' ' + verdict.unit if verdict.unit else ''}"
     runs = f"n = {n} seed{'s' if n > 1 else ''}"
-    if record["test"] is None:
-        alone = record["single_run"]
+    if verdict.test is None:
+        alone = verdict.single_run
         if alone is None or alone["p"] is None:
             return f"{value}, {runs}"
-        return f"{value}, {runs}; this single run: {alone['test']}, {_p(alone['p'])}, {record['n_items']} items"
+        return f"{value}, {runs}; this single run: {alone['test']}, {_p(alone['p'])}, {verdict.n_items} items"
     return "".join(
         (
-            f"{value}{_interval(record, places)}, {_tested(claim, decision, record, correction)}, {runs}, ",
-            f"{record['k_agree']}/{n} agree",
-            "" if record["effect_dz"] is None else f", dz = {record['effect_dz']:.2f}",
-            f"; {record['scope']}",
+            f"{value}{_interval(verdict, places)}, {_tested(verdict)}, {runs}, {verdict.k_agree}/{n} agree",
+            "" if verdict.effect_dz is None else f", dz = {verdict.effect_dz:.2f}",
+            f"; {verdict.scope}",
         )
     )
 
 
-def _tested(claim: Claim, decision: Decision, record: Mapping[str, Any], correction: str) -> str:
-    about_null = decision.verdict == "equivalent" or (decision.verdict, claim.expect) == (
-        "undecided",
-        "equivalent",
-    )
-    about_null = about_null and record["tost_p"] is not None
-    p, q = (record["tost_p"], record["tost_p_adjusted"]) if about_null else (record["p"], record["p_adjusted"])
-    name = f"TOST by {record['test']}" if about_null else record["test"]
-    if p is None:
-        return str(name)
-    return f"{name}, {_p(p)} ({correction} {number_of_p(q)} of {record['family_size']})"
+def _tested(verdict: Verdict) -> str:
+    """The test, and each p it answers with, named by its question."""
+    correction = "Benjamini-Hochberg" if verdict.exploratory else "Holm"
+    told = [
+        f"{one.asked} {_p(one.p)} ({correction} {number_of_p(one.adjusted)} of {verdict.family_size})"
+        for one in questions(verdict)
+    ]
+    return ", ".join([str(verdict.test), *told])
 
 
-def _interval(record: Mapping[str, Any], places: int) -> str:
-    if record["ci_low"] is None or record["ci_high"] is None:
+def _interval(verdict: Verdict, places: int) -> str:
+    if verdict.ci_low is None or verdict.ci_high is None:
         return ""
-    level = f"{100 * (1 - record['alpha']):g} %"
-    kind = " confidence sequence" if record["e_values"] else " t interval" if "sign-flip" in record["test"] else ""
-    limits = f" [{record['ci_low']:+.{places}f}, {record['ci_high']:+.{places}f}; {level}{kind}"
-    if record["family_size"] > 1 and record["ci_bonferroni_low"] is not None:
-        limits += f"; family {record['ci_bonferroni_low']:+.{places}f}, {record['ci_bonferroni_high']:+.{places}f}"
+    level = f"{100 * (1 - verdict.alpha):g} %"
+    flips = "sign-flip" in str(verdict.test)
+    kind = " confidence sequence" if verdict.e_values else " t interval" if flips else ""
+    limits = f" [{verdict.ci_low:+.{places}f}, {verdict.ci_high:+.{places}f}; {level}{kind}"
+    if verdict.family_size > 1 and verdict.ci_bonferroni_low is not None:
+        limits += f"; all claims {verdict.ci_bonferroni_low:+.{places}f}, {verdict.ci_bonferroni_high:+.{places}f}"
     return limits + "]"
 
 
-def _decimals(record: Mapping[str, Any]) -> int:
+def _decimals(verdict: Verdict) -> int:
     """Two digits of the sd of the deltas, which is as far as their mean is known."""
-    scale = record["delta_sd"] or abs(record["delta_mean"]) or 1.0
+    scale = verdict.delta_sd or abs(verdict.delta_mean or 0.0) or 1.0
     return min(12, max(2, 1 - math.floor(math.log10(scale))))
 
 

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
@@ -19,6 +22,7 @@ from evaluators.significance.item_tests import (
     steiger,
     williams,
 )
+from evaluators.significance.seed_tests import Estimate, paired_t
 
 Y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
 A = np.array([0.9, 0.8, 0.4, 0.7, 0.5, 0.3, 0.2, 0.6, 0.1, 0.35])
@@ -42,7 +46,35 @@ def test_crossed_t_golden():
     assert t.mean == pytest.approx(0.133333333)
     assert D.mean(1).var(ddof=1) / 3 == pytest.approx(0.000311111111)
     assert v_item == pytest.approx(0.00277777778)
-    assert [t.df, t.t, t.p] == pytest.approx([4.82512331, 2.39904058, 0.0635255125], abs=1e-8)
+    assert (t.df, t.item_df, t.item_share) == pytest.approx((2, 4, 0.00277777778 / 0.00308888889))
+
+
+@pytest.mark.parametrize(
+    ("mean", "v_seed", "v_item", "v_both", "n", "groups", "half", "p"),
+    [
+        (0.0174, 9e-6, 2.34e-5, 3.05e-6, 8, 1200, 0.011277355, 0.004850425),
+        (1.2, 0.09, 0.25, 0.04, 3, 50, 1.536540807, 0.088939547),
+        (1.2, 0.25, 0.09, 0.04, 2, 400, 5.993360150, 0.245975591),
+        (0.5, 0.02, 0, 0, 5, 100, 0.392648632, 0.024110111),
+    ],
+)
+def test_crossed_interval_golden(mean, v_seed, v_item, v_both, n, groups, half, p):
+    deltas = np.resize([-1.0, 1.0], n) if n % 2 == 0 else np.append(np.resize([-1.0, 1.0], n - 1), 0.0)
+    deltas = mean + deltas * (n * v_seed / deltas.var(ddof=1)) ** 0.5
+    t = crossed_t(deltas, v_item, groups, v_both)
+    low, high = t.interval(0.05)
+    assert ((high - low) / 2, t.p) == pytest.approx((half, p), abs=1e-9)
+    assert t.interval(t.p)[0] == pytest.approx(0, abs=1e-9 * mean)  # p is the alpha at which the interval meets 0
+
+
+@given(st.floats(0, 1), st.integers(2, 30), st.integers(2, 5_000), st.floats(0, 60), st.floats(0.001, 40))
+def test_one_sided_p_is_where_the_interval_ends(share, n, groups, mean, bound):
+    t = Estimate(mean, 1.0, n - 1, groups - 1, share)
+    p = t.p_above(-bound)
+    if p > 1e-290:
+        assert t.interval(2 * p)[0] == pytest.approx(-bound, rel=1e-6)
+    assert t.p_above(bound) + t.p_below(bound) == pytest.approx(1)
+    assert t.p_equivalent(bound) == max(t.p_above(-bound), t.p_below(bound))
 
 
 def test_noise_of_single_cells_counts_once():
@@ -67,8 +99,9 @@ def test_what_items_add_to_every_seed_alike_is_not_noise_of_cells():
 
 
 def test_crossed_t_without_one_of_the_variances():
-    assert crossed_t(np.array([1.0, 2.0, 3.0]), 0.0, 50).df == pytest.approx(2)  # the paired t
-    assert crossed_t(np.array([1.0, 1.0, 1.0]), 0.1, 50).df == pytest.approx(49)
+    deltas = np.array([1.0, 2.0, 4.0])
+    assert crossed_t(deltas, 0.0, 50).p == pytest.approx(paired_t(deltas).p)
+    assert crossed_t(np.array([1.0, 1.0, 1.0]), 0.1, 50).p == pytest.approx(2 * stats.t.sf(0.1**-0.5, 49))
     with pytest.raises(ValueError, match="neither"):
         crossed_t(np.array([1.0, 1.0]), 0.0, 50)
 
@@ -109,6 +142,13 @@ def test_a_class_of_one_item_has_no_variance():
     gold = np.array([1.0, 0, 0, 0, 0])
     with pytest.raises(Undefined, match="labelled 1"):
         item_view(items_of("auc", np.ones((2, 5)), np.zeros((2, 5)), gold), 1, np.random.default_rng(0))
+
+
+def test_scores_whose_squares_are_no_numbers_have_no_variance():
+    rng = np.random.default_rng(0)
+    for scale in (1e-200, 1e200):
+        with pytest.raises(Undefined, match="squares beyond"):
+            item_view(items_of("mean", scale * rng.normal(size=(3, 9)), np.zeros((3, 9))), 1, rng)
 
 
 def test_two_level_interval_follows_the_direction_of_the_metric():

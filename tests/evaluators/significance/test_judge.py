@@ -45,6 +45,7 @@ BASE = (
     0.59,
     0.6,
 )
+DELTAS = [0.6, 0.2, 0.9, -0.1, 0.4, 0.7, 0.3, 0.5, 0.35, 0.8, 0.1, 0.45]
 EIGHT = [0.6, 0.2, 0.9, -0.1, 0.4, 0.7, 0.3, 0.5]
 
 
@@ -97,7 +98,7 @@ def with_items(
         ([0.4, 0.5, 0.3, 0.6, 0.45], {"margin": 1.0}, "better, but inside the margin", "paired t", 0.000844, (0.3112, 0.5888)),
         ([0.1, -0.2, 0.05, 0.15, -0.1], {"margin": 0.5}, "equivalent within ±0.5", "paired t", 1.0, None),
         ([0.1, -0.2, 0.05, 0.15, -0.1], {"expect": "equivalent", "margin": 0.2}, "equivalent within ±0.2", "paired t", 1.0, None),
-        ([1.2, 1.5, 0.9, 1.4, 1.1], {"expect": "equivalent", "margin": 0.5}, "better", "paired t", 0.000335, (0.9236, 1.5164)),
+        ([1.2, 1.5, 0.9, 1.4, 1.1], {"expect": "equivalent", "margin": 0.5}, "better, beyond the margin", "paired t", 0.000335, (0.9236, 1.5164)),
         (EIGHT, {}, "better", "exact sign-flip", 0.015625, (0.1772, 0.6978)),
         ([-0.3, -0.5, -0.2, -0.6, -0.4], {}, "worse", "paired t", 0.004813, (-0.5963, -0.2037)),
     ],
@@ -146,7 +147,8 @@ def test_equal_deltas_have_no_t():
     six = verdict([0.5] * 6)
     assert (six.verdict, six.p) == ("better", 0.03125)
     equal = verdict([0.5] * 6, "equivalent", margin=0.6)
-    assert (equal.verdict, equal.tost_p, equal.flags) == ("undecided", None, ("degenerate",))
+    assert (equal.words, equal.tost_p) == ("better, by more or less than the margin: open", None)
+    assert equal.sentence.endswith("equal deltas have no noise to hold against the margin (degenerate)")
     assert verdict([0.5] * 6, "not_worse", margin=0.6).words.endswith("to hold against the margin (degenerate)")
 
 
@@ -206,7 +208,8 @@ def test_selected_seeds_never_confirm():
         ("better", [0.4, -0.5, 0.3, -0.6], "undecided", None),
         ("equivalent", [0.01, -0.02, 0.015, 0.0], "equivalent", True),
         ("equivalent", [0.9, 1.0, 0.95, 0.92], "better", False),
-        ("equivalent", [0.1, 0.5, 0.3, 0.2], "undecided", None),
+        ("equivalent", [0.1, 0.5, 0.3, 0.2], "better", False),
+        ("equivalent", [0.1, -0.5, 0.3, -0.2], "undecided", None),
         ("not_worse", [0.01, -0.02, 0.015, 0.0], "not worse", True),
         ("not_worse", [0.5, 0.4, 0.45, 0.5], "not worse", True),
         ("not_worse", [-0.9, -1.0, -0.95, -0.92], "worse", False),
@@ -259,11 +262,11 @@ def test_items_widen_the_claim_to_the_task():
     v = np.array([d.var(ddof=1) / 5, over_seeds.var(ddof=1) / 400])
     assert found.v_both is not None
     variance = v.sum() - found.v_both
-    df = variance**2 / (v[0] ** 2 / 4 + v[1] ** 2 / 399)
+    half = (variance / v.sum() * (v @ stats.t.ppf(0.975, [4, 399]) ** 2)) ** 0.5
     assert found.test == "crossed t"
     assert found.scope == "on the task"
-    assert (found.v_seed, found.v_item, found.df) == pytest.approx((v[0], v[1], df))
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(d.mean()) / variance**0.5, df))
+    assert (found.v_seed, found.v_item, found.df, found.df_items) == pytest.approx((v[0], v[1], 4, 399))
+    assert (found.ci_low, found.ci_high) == pytest.approx((d.mean() - half, d.mean() + half))
     assert found.two_level_low < found.delta_mean < found.two_level_high  # type: ignore[operator]
 
 
@@ -303,7 +306,7 @@ def test_untrained_arms_can_be_compared_on_items():
     row = rng.normal(size=(1, 300))
     pairs = with_items(np.repeat(row + rng.normal(0.3, 1, size=(1, 300)), 3, 0), np.repeat(row, 3, 0))
     found = judge([(claim(), pairs)])[0]
-    assert (found.test, found.v_seed, found.df) == ("crossed t", 0.0, pytest.approx(299))
+    assert (found.test, found.v_seed, found.df_items) == ("crossed t", 0.0, 299)
     assert found.p == pytest.approx(stats.ttest_rel(pairs.items.treatment[0], pairs.items.control[0]).pvalue)  # type: ignore[union-attr]
 
 
@@ -426,7 +429,7 @@ def test_a_family_can_keep_a_claim_back():
     found = judge([(claim(), paired([0.8, 1.1, 0.6])), *weak])[0]
     assert found.verdict == "undecided"
     assert found.ci_low > 0  # type: ignore[operator]
-    assert "the family of 4 keeps it back" in found.words
+    assert "the correction over 4 claims keeps it back" in found.words
 
 
 def test_failed_claims_count_and_make_the_family_incomplete():
@@ -454,6 +457,113 @@ def test_the_declaration_has_a_digest():
     assert first == family_digest([claim(), claim(name="H2")])
     assert len({first, family_digest([claim()]), family_digest([claim(), claim(name="H2")], alpha=0.01)}) == 3
     assert judge([(claim(), paired([0.1, 0.2])), (claim(name="H2"), paired([]))])[0].family_digest == first
+
+
+def test_a_margin_and_a_matched_control_count_twice():
+    """One delta of the margin from the control, none from the matched one: neither equivalent nor due to it."""
+    both = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3], margin=2.0)
+    assert both.family_size == 2
+    assert both.p_adjusted == pytest.approx(2 * both.p)  # type: ignore[operator]
+    assert isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3]).family_size == 1
+    plain = judge([(claim(margin=0.5), paired([0.1, 0.2, 0.15])), (claim(name="H2"), paired([0.1, 0.2, 0.1]))])
+    assert [found.family_size for found in plain] == [2, 2]
+
+
+def test_groups_of_claims_are_corrected_apart():
+    weak = [(claim(name=f"W{k}", group="calibration"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
+    ranking = (claim(group="ranking"), paired([0.8, 1.1, 0.6]))
+    rest = (claim(name="R"), paired([0.8, 1.1, 0.6]))
+    found = judge([weak[0], ranking, *weak[1:], rest])
+    assert [(v.group, v.family_size) for v in found] == [
+        ("calibration", 3), ("ranking", 1), ("calibration", 3), ("calibration", 3), ("", 1),
+    ]  # fmt: skip
+    assert found[1].verdict == found[4].verdict == "better"
+    assert len({v.family_digest for v in found}) == 3
+
+
+# --- one question, one answer ----------------------------------------------------------------------------------
+
+LOSS = [-0.03, -0.005, -0.02, -0.012, -0.025, -0.01, -0.022, -0.015]  # mean -0.0174
+
+
+def test_a_shown_difference_is_never_undecided():
+    """The loss is shown, that it is within .012 is not, and whether it exceeds .012 is what is left open."""
+    pairs = paired(LOSS)
+    found = judge([(claim("equivalent", margin=0.012), pairs)])[0]
+    assert (found.verdict, found.as_expected) == ("worse", False)
+    assert found.words == "worse, by more or less than the margin: open"
+    tost = stats.ttest_1samp(LOSS, -0.012, alternative="greater").pvalue
+    assert f"difference p = 0.0078 (Holm 0.0078 of 1), TOST p = {tost:.4f} (" in found.sentence
+    assert "; whether the loss exceeds 0.012 is open: needs about " in found.sentence
+    assert found.p is not None
+    assert found.p < 0.05 < found.tost_p  # type: ignore[operator]
+    far = judge([(claim("equivalent", margin=0.005), pairs)])[0]
+    assert far.words == "worse, beyond the margin"
+    near = judge([(claim("equivalent", margin=0.03), pairs)])[0]
+    assert near.words == "equivalent within ±0.03, though not zero"
+    assert "TOST p" in near.sentence
+    assert "difference p" not in near.sentence
+
+
+def test_items_may_be_what_leaves_the_margin_open():
+    pairs = mean_items(8, 300, seed_sd=0.001, item_sd=0.1, noise=0.01, effect=-0.02)
+    found = judge([(claim("equivalent", margin=0.015), pairs)])[0]
+    assert found.words.startswith("worse, by more or less than the margin: open")
+    assert found.sentence.endswith("whether the loss exceeds 0.015 is open: the 300 items limit it, not the seeds")
+
+
+@pytest.mark.parametrize(
+    ("expect", "deltas", "declared", "advice"),
+    [
+        ("better", [-0.1, 0.05, -0.12], {}, "the sign is against the claim"),
+        ("worse", [0.1, -0.05, 0.12], {}, "the sign is against the claim"),
+        ("better", [-0.1, 0.05, -0.12], {"min_effect": 0.1}, "the sign is against the claim"),
+        ("better", [-0.1, 0.1], {}, "the observed difference is zero"),
+        ("equivalent", [0.1, -0.2, 0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
+        ("not_worse", [0.1, -0.2, -0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
+        ("not_worse", [0.3, -0.2, 0.1], {"margin": 0.05}, "needs about 28 more seeds (up to 128) if the observed effect is true"),
+    ],
+)  # fmt: skip
+def test_advice_never_promises_what_the_estimate_denies(expect, deltas, declared, advice):
+    """The last: room .05 + .0667 of sd .2517, so ((1.645 + .842) / .4636)² + 1.4 = 30.2 seeds, and 3 are there."""
+    found = verdict(deltas, expect, **declared)
+    assert found.words == f"undecided: {advice}"
+    assert (found.k_more is None) == ("more seeds (" not in advice)
+
+
+def test_a_loss_that_is_shown_is_told_with_its_own_p():
+    found = verdict([-0.9, -1.0, -0.95, -0.92], "not_worse", margin=0.2)
+    assert "worse p < 0.0001" in found.sentence.replace("p <0", "p < 0")
+    assert found.worse_p == pytest.approx(
+        2 * stats.ttest_1samp([-0.9, -1.0, -0.95, -0.92], -0.2, alternative="less").pvalue
+    )
+
+
+def test_deltas_of_any_size_are_judged():
+    for scale in (1e-200, 1e200):
+        for sequential in (None, Sequential()):
+            small, large = (
+                judge(
+                    [
+                        (
+                            claim(),
+                            PairedSeeds(
+                                seeds=tuple(range(12)),
+                                treatment=tuple(size * x for x in DELTAS),
+                                control=(0.0,) * 12,
+                            ),
+                        )
+                    ],
+                    sequential=sequential,
+                )[0]
+                for size in (1.0, scale)
+            )
+            assert (small.verdict, small.test, small.words) == (large.verdict, large.test, large.words)
+            assert large.p == pytest.approx(small.p)
+            assert large.effect_dz == pytest.approx(small.effect_dz)
+            assert large.delta_sd == pytest.approx(scale * small.delta_sd)
+            assert large.ci_low == pytest.approx(scale * small.ci_low)
+            json.dumps(large.to_dict(), allow_nan=False)
 
 
 # --- growing seeds ---------------------------------------------------------------------------------------------
@@ -539,7 +649,16 @@ def test_random_parts_ignore_global_state_and_are_equal_in_equal_comparisons():
     first = judge([(claim(), pairs)])[0]
     np.random.seed(0)  # noqa: NPY002
     assert judge([(claim(), pairs)])[0].v_item == first.v_item
-    assert judge([(claim(name="H9"), pairs)])[0].v_item != first.v_item
+    other = judge([(replace(claim(), metric="another"), pairs)])[0]
+    assert other.v_item != first.v_item
+
+
+def test_a_name_changes_nothing_but_itself():
+    rng = np.random.default_rng(5)
+    gold = rng.normal(size=60)
+    pairs = with_items(gold + rng.normal(size=(3, 60)), gold + rng.normal(size=(3, 60)), "spearman", gold)
+    named, renamed = (judge([(claim(name=name), pairs)])[0] for name in ("H1", "H9"))
+    assert replace(renamed, claim="H1", family_digest=named.family_digest) == named
 
 
 def test_unpaired_seeds_say_what_pairing_saves():

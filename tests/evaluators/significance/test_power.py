@@ -5,17 +5,18 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from evaluators.significance.power import (
-    crossed_df,
+    Noise,
     more_seeds,
-    power_equivalence,
-    power_one_sided,
+    power,
     power_paired_t,
     reachable,
     seeds_required,
-    seeds_required_crossed,
     smallest_effect,
     upper_sd_factor,
 )
+from evaluators.significance.seed_tests import critical
+
+ITEMS = Noise(sd=0.05, item=0.01, cell=0.02, groups=300)
 
 
 def test_power_golden():
@@ -45,70 +46,104 @@ def test_smallest_effects_golden():
 
 
 def test_seeds_required_golden():
-    assert [seeds_required(dz) for dz in (0.3, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4)] == [90, 34, 15, 10, 8, 6, 5, 4, 3]
-    assert seeds_required(0.01, cap=500) is None
+    found = [seeds_required(Noise(), effect=dz) for dz in (0.3, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4)]
+    assert found == [90, 34, 15, 10, 8, 6, 5, 4, 3]
+    assert seeds_required(Noise(), effect=0.01, cap=500) is None
+    assert seeds_required(Noise(), effect=0.0) is None
 
 
 def test_equivalence_power_against_simulated_figures():
-    found = [power_equivalence(2 * 3**0.5, 2), power_equivalence(2 * 5**0.5, 4), power_equivalence(10**0.5, 9)]
+    found = [power(n, Noise(), aim="equivalent", margin=margin) for n, margin in ((3, 2), (5, 2), (10, 1))]
     assert found == pytest.approx([0.558, 0.950, 0.795], abs=1e-3)
-    assert [seeds_required(margin, aim="equivalent") for margin in (1, 0.5)] == [11, 36]
+    assert [seeds_required(Noise(), aim="equivalent", margin=margin) for margin in (1, 0.5)] == [11, 36]
 
 
 def test_one_sided_power_by_simulation():
     rng = np.random.default_rng(2)
     d = rng.normal(size=(20_000, 6))
     t = (d.mean(1) + 1.0) / (d.std(1, ddof=1) / 6**0.5)
-    assert power_one_sided(6**0.5, 5) == pytest.approx(np.mean(t > 2.015), abs=0.012)
+    assert power(6, Noise(), aim="not worse", margin=1.0) == pytest.approx(np.mean(t > 2.015), abs=0.012)
 
 
 def test_upper_limit_of_the_sd():
     assert [upper_sd_factor(n) for n in (3, 5, 10)] == pytest.approx([2.12, 1.56, 1.29], abs=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("aim", "effect", "margin"),
+    [("difference", 0.09, 0.0), ("equivalent", 0.01, 0.1), ("not worse", -0.02, 0.1)],
+)
+def test_power_with_items_by_simulation(aim, effect, margin):
+    """5 seeds x 300 items: both variances are drawn, and the crossed interval is laid around the drawn mean."""
+    n, size = 5, 20_000
+    rng = np.random.default_rng(3)
+    v_seed, v_cell = ITEMS.sd**2 / n, ITEMS.cell**2 / n
+    v_item = ITEMS.item**2 + v_cell
+    mean = rng.normal(effect, (v_seed + v_item - v_cell) ** 0.5, size)
+    seen_seed, seen_item = v_seed * rng.chisquare(n - 1, size) / (n - 1), v_item * rng.chisquare(299, size) / 299
+    variance = np.maximum.reduce([seen_seed + seen_item - v_cell, seen_seed, seen_item])
+    share = seen_item / (seen_seed + seen_item)
+    half = variance**0.5 * critical(0.025 if aim == "difference" else 0.05, n - 1, 299, share)
+    shown = {
+        "difference": np.abs(mean) > half,
+        "equivalent": (mean - half > -margin) & (mean + half < margin),
+        "not worse": mean - half > -margin,
+    }[aim]
+    found = power(n, ITEMS, aim=aim, effect=effect, margin=margin)
+    assert found == pytest.approx(shown.mean(), abs=0.015)
+    assert 0.2 < found < 0.95  # the case says something
+
+
+def test_power_has_no_unit():
+    for scale in (1e-200, 1e200):
+        noise = Noise(sd=scale, item=scale / 5, cell=scale / 10, groups=80)
+        assert power(4, noise, effect=2 * scale) == pytest.approx(
+            power(4, Noise(sd=1, item=0.2, cell=0.1, groups=80), effect=2)
+        )
+
+
 def test_more_seeds_by_hand():
     """dz = .5/.6245 = .80 needs 15 seeds, 12 more than 3; the upper sd 2.117 times as large needs 57."""
-    more = more_seeds(3, 0.5, 0.6245, aim="difference", alpha=0.05)
+    more = more_seeds(3, Noise(sd=0.6245), aim="difference", effect=0.5, alpha=0.05)
     assert (more.k, more.k_upper, more.settles) == (12, 54, True)
-    assert more_seeds(3, 0.001, 1.0, aim="difference", alpha=0.05).k is None
-    assert more_seeds(50, 5.0, 1.0, aim="difference", alpha=0.05).k == 1
-    assert more_seeds(3, 0.0, 1.0, aim="difference", alpha=0.05).k is None
+    assert more_seeds(3, Noise(), aim="difference", effect=0.001, alpha=0.05).k is None
+    assert more_seeds(50, Noise(), aim="difference", effect=5.0, alpha=0.05).k == 1
+    assert more_seeds(3, Noise(), aim="difference", effect=0.0, alpha=0.05).k is None
+
+
+def test_more_seeds_at_the_observed_difference():
+    """A margin of 1 sd takes 11 seeds where the arms are equal; half a sd off centre, as many as half the margin."""
+    centred, off = (
+        more_seeds(4, Noise(), aim="equivalent", effect=effect, margin=1.0, alpha=0.05) for effect in (0.0, 0.5)
+    )
+    assert centred.k == 11 - 4
+    assert off.k is not None
+    assert off.k == (seeds_required(Noise(), aim="not worse", margin=0.5) or 0) - 4  # one side alone is near
+    assert more_seeds(4, Noise(), aim="equivalent", effect=1.1, margin=1.0, alpha=0.05).k is None
 
 
 def test_item_noise_that_seeds_cannot_remove():
-    v_item = 0.01**2
-    assert not more_seeds(5, 0.0279, 0.02, aim="difference", alpha=0.05, v_item=v_item, groups=500).settles
-    above = more_seeds(5, 0.04, 0.05, aim="difference", alpha=0.05, v_item=v_item, groups=500)
+    """2.80 standard errors of the items at .05 and .80, from the normal law; a little more from 499 df."""
+    noise = Noise(sd=0.02, item=0.01, groups=500)
+    assert not more_seeds(5, noise, aim="difference", effect=0.0279, alpha=0.05).settles
+    above = more_seeds(5, Noise(sd=0.05, item=0.01, groups=500), aim="difference", effect=0.04, alpha=0.05)
     assert above.settles
     assert above.k is not None
     assert above.k > 10
-
-
-def test_crossed_requirement_is_its_inequality():
-    from scipy.stats import t
-
-    n = seeds_required_crossed(0.05, 0.06, 1e-4, 300, cap=1000)
-    assert n is not None
-    for at, enough in ((n, True), (n - 1, False)):
-        df = crossed_df(0.06**2 / at, 1e-4, at, 300)
-        ratio = 0.05 / (0.06**2 / at + 1e-4) ** 0.5
-        assert (ratio >= t.ppf(0.975, df) + t.ppf(0.8, df)) == enough
-
-
-def test_crossed_df_limits():
-    assert crossed_df(1.0, 0.0, 5, 100) == pytest.approx(4)
-    assert crossed_df(0.0, 1.0, 5, 100) == pytest.approx(99)
 
 
 def test_reachable():
     five = reachable(5)
     assert (five.test, five.smallest_p, five.sign_flip_floor) == ("paired t", 0.0, 0.0625)
     assert five.smallest_effect == pytest.approx(1.682, abs=1e-3)
-    eight = reachable(8, sd=0.01)
+    eight = reachable(8, noise=Noise(sd=0.01))
     assert (eight.test, eight.smallest_p, eight.can_decide) == ("exact sign-flip", 0.0078125, True)
-    assert eight.smallest_difference == pytest.approx(0.01156, abs=1e-5)
+    assert eight.smallest_effect == pytest.approx(0.01156, abs=1e-5)
     assert reachable(8, 5).test == "paired t"
-    assert reachable(8, 5).smallest_effect > eight.smallest_effect  # type: ignore[operator]
+    assert reachable(8, 5).smallest_effect > reachable(8).smallest_effect  # type: ignore[operator]
+    crossed = reachable(8, noise=Noise(sd=0.01, item=0.01, groups=100))
+    assert (crossed.test, crossed.smallest_p, crossed.can_decide) == ("crossed t", 0.0, True)
+    assert crossed.smallest_effect > 2 * eight.smallest_effect  # type: ignore[operator]
     for n in (0, 1):
         assert not reachable(n).can_decide
         assert reachable(n).smallest_effect is None

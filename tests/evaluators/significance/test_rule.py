@@ -1,0 +1,83 @@
+"""The version of the rule: the same scores are judged alike, to nine digits, for as long as `RULE` stands.
+
+A change that is meant raises RULE and writes the outcomes anew:
+    PYTHONPATH=. python tests/evaluators/significance/test_rule.py
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance.judge import Claim, ItemScores, PairedSeeds, Sequential, judge
+from evaluators.significance.verdict import RULE
+
+OUTCOMES = Path(__file__).with_name("rule.json")
+
+
+def outcomes() -> list[dict[str, Any]]:
+    """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, a matched control."""
+    rng = np.random.default_rng(2)
+    gold = rng.normal(size=40)
+    arms = [gold + noise * rng.normal(size=(4, 40)) for noise in (0.8, 1.2)]
+    few = _seeds([0.8, 1.1, 0.6], control=[0.1, 0.3, 0.2])
+    family = [
+        (_claim("H1", "better"), few),
+        (_claim("H2", "better", margin=0.2), _seeds(rng.normal(0.1, 0.2, 8))),
+        (_claim("H3", "equivalent", margin=0.1), _items("mean", *[(arm > 0) == (gold > 0) for arm in arms])),
+        (_claim("H4", "better", group="ranks"), _items("spearman", *arms, gold)),
+        (_claim("H5", "not_worse", margin=0.3, group="ranks"), _items("auc", *arms, (gold > 0).astype(float))),
+        (_claim("H6", "better", margin=2.0, matched_control="C", signal="the signal"), _matched(few)),
+        (_claim("H7", "worse", exploratory=True), _seeds(rng.normal(size=12))),
+    ]
+    verdicts = [
+        *judge(family),
+        *judge([(_claim("G", "better"), _seeds(rng.normal(1, 1, 9)))], sequential=Sequential()),
+    ]
+    return [_rounded(verdict.to_dict()) for verdict in verdicts]
+
+
+def _claim(name: str, expect: str, **more: Any) -> Claim:
+    return Claim(claim=name, treatment="A", control="B", metric=f"score of {name}", expect=expect, **more)  # type: ignore[arg-type]
+
+
+def _seeds(deltas: Any, control: Any = None) -> PairedSeeds:
+    control = np.sin(np.arange(len(deltas))) if control is None else np.array(control)
+    return PairedSeeds(seeds=tuple(range(len(deltas))), treatment=tuple(control + deltas), control=tuple(control))
+
+
+def _matched(pairs: PairedSeeds) -> PairedSeeds:
+    return PairedSeeds(
+        seeds=pairs.seeds, treatment=pairs.treatment, control=pairs.control, matched_control=(0.5, 0.6, 0.4)
+    )
+
+
+def _items(kind: Any, treatment: np.ndarray, control: np.ndarray, gold: np.ndarray | None = None) -> PairedSeeds:
+    ids = tuple(map(str, range(treatment.shape[1])))
+    rows = [arm.astype(float) for arm in (treatment, control)]
+    items = ItemScores(aggregate=kind, treatment=rows[0], control=rows[1], gold=gold, item_ids=ids, group_ids=ids)
+    scores = [tuple(aggregate(kind, row, gold) for row in arm) for arm in rows]
+    return PairedSeeds(seeds=tuple(range(len(rows[0]))), treatment=scores[0], control=scores[1], items=items)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def test_the_rule_is_the_version_it_says():
+    kept = json.loads(OUTCOMES.read_text())
+    found = outcomes()
+    for was, now in zip(kept["outcomes"], found, strict=True):
+        changed = [name for name in now if was.get(name) != now[name]]
+        assert not changed, f"{now['claim']}: {changed}: the same scores are judged otherwise: raise RULE"
+    assert kept["rule"] == RULE
+
+
+if __name__ == "__main__":
+    OUTCOMES.write_text(json.dumps({"rule": RULE, "outcomes": outcomes()}, indent=1, ensure_ascii=False) + "\n")
