@@ -10,6 +10,7 @@ import numpy as np
 from evaluators.metrics.vectors import unit
 
 BLOCK = 2048  # rows whose distances to every cluster are held at once
+ROUNDING = 1e-12  # of a distance in float64
 METRICS = {
     f"space/{figure}": True for figure in ("gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos")
 }
@@ -34,7 +35,7 @@ def silhouette(vectors: np.ndarray, labels: np.ndarray) -> float:
     mean distance to a cluster is 1 - the product with its mean unit vector, so no N x N matrix is made. nan with
     fewer than two clusters. Source: Rousseeuw 1987.
     """
-    rows = unit(vectors.astype(np.float32))
+    rows = unit(vectors.astype(np.float64))  # float32 is noise where all rows lie within 1e-6 of each other
     _, label, size = np.unique(labels, return_inverse=True, return_counts=True)
     if len(size) < 2:
         return float("nan")
@@ -54,5 +55,5 @@ def _widths(cosines: np.ndarray, own: np.ndarray, size: np.ndarray) -> np.ndarra
     distances[at, own] = np.inf
     outside = distances.min(1)
     widest = np.maximum(inside, outside)
-    defined = (size[own] > 1) & (widest > 0)
+    defined = (size[own] > 1) & (widest > ROUNDING)
     return np.divide(outside - inside, widest, out=np.zeros(len(own)), where=defined)

@@ -11,6 +11,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import check_finite
 
 ROUNDING = 1e-12  # of a cosine in float64
 
@@ -33,6 +34,8 @@ def context_scores(place: str, pairs: Sequence[str], gold: np.ndarray, predicted
     pair are resampled together: they share the two words. What is the same for all (where only the lemma counts)
     has no correlation, and no score.
     """
+    check_finite(f"{place}: gold", gold)
+    check_finite(f"{place}: predicted", predicted)
     change, said = gold[:, 1] - gold[:, 0], predicted[:, 1] - predicted[:, 0]
     contexts = [f"{pair}, context {number}" for pair in pairs for number in (1, 2)]
     both = np.repeat(pairs, 2).tolist()

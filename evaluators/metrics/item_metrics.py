@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,9 +21,14 @@ def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
     _check(gold, predicted)
     if len(gold) == 0 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return float("nan")
-    a, b = gold - np.mean(gold), predicted - np.mean(predicted)
+    a, b = (_sized(column - np.mean(column)) for column in (gold, predicted))
     cosine = (a / np.linalg.norm(a)) @ (b / np.linalg.norm(b))
     return float(np.clip(cosine, -1.0, 1.0))
+
+
+def _sized(column: np.ndarray) -> np.ndarray:
+    """The column times the power of two that brings it near 1: no digit changes, and its squares are numbers."""
+    return np.ldexp(column, -math.frexp(float(np.max(np.abs(column))))[1])
 
 
 def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:

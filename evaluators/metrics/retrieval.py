@@ -8,9 +8,10 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import unit
+from evaluators.metrics.vectors import check_finite, unit
 
 CUTOFFS = (1, 5, 10, 50)
+TIED = 1e-6  # cosines this near are equal: a matrix product rounds equal ones differently, by up to some 1e-7
 _CELLS = 1 << 22  # scores held at once: 16 MB of float32
 
 
@@ -19,28 +20,33 @@ def metric_names(task: str) -> tuple[str, ...]:
     return (*(f"{task}/recall@{k}" for k in CUTOFFS), f"{task}/mrr")
 
 
-def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
+def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0) -> np.ndarray:
     """Rank of each query's best correct candidate: 1 + the wrong candidates that score at least as high.
 
-    scores (Q, C); gold: per query the columns that are correct, at least one. Returns (Q,) int64.
+    scores (Q, C); gold: per query the columns that are correct, at least one. Returns (Q,) int64. tied: how far
+    below the best a score may lie and still equal it.
     Ties count against the query, so an encoder that gives one score to everything ranks last, not first.
-    ValueError for a query without a correct candidate.
+    ValueError for a query without a correct candidate, and for a score that is not finite.
     """
+    check_finite("scores", scores)
     correct = np.zeros(scores.shape, bool)  # (Q, C)
     for row, columns in enumerate(gold):
         correct[row, list(columns)] = True
     if not correct.any(axis=1).all():
         raise ValueError(f"query {int(np.argmin(correct.any(axis=1)))} has no correct candidate")
     best = np.where(correct, scores, -np.inf).max(axis=1, keepdims=True)
-    return 1 + ((scores >= best) & ~correct).sum(axis=1)
+    return 1 + ((scores >= best - scores.dtype.type(tied)) & ~correct).sum(axis=1)
 
 
 def cosine_ranks(queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
-    """`ranks` by cosine in float32, a block of queries at a time. (Q, D), (C, D) -> (Q,) int64."""
+    """`ranks` by cosine in float32, a block of queries at a time. (Q, D), (C, D) -> (Q,) int64.
+
+    Equal directions tie, however the product rounds them.
+    """
     queries, candidates = unit(queries.astype(np.float32)), unit(candidates.astype(np.float32))
     block = max(1, _CELLS // len(candidates))
     parts = [
-        ranks(queries[start : start + block] @ candidates.T, gold[start : start + block])
+        ranks(queries[start : start + block] @ candidates.T, gold[start : start + block], TIED)
         for start in range(0, len(queries), block)
     ]
     return np.concatenate(parts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import aligned_cosines, unit
+from evaluators.metrics.vectors import aligned_cosines, check_finite, unit
 
 ROUNDING = 1e-12  # of a distance in float64
 
@@ -46,6 +46,7 @@ def change_scores(
 
     A measure that is the same for every word (where only the lemma counts) has no correlation, and no score.
     """
+    check_finite(f"{place}: gold", gold)
     measured = [
         np.array([measure(*pair) for pair in uses]) for measure in (average_pairwise_distance, prototype_distance)
     ]

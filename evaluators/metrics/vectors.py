@@ -8,11 +8,27 @@ BLOCK = 4096  # pairs whose vectors are in memory twice
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1, in the precision given. (N, D) -> (N, D). ValueError when a row is all zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)  # (N, 1)
-    if not (lengths > 0).all():
-        raise ValueError(f"row {int(np.argmin(lengths > 0))} has no direction: its length is not above 0")
+    """Rows of length 1, in the precision given. (N, D) -> (N, D).
+
+    ValueError when a row is all zeros or holds a value that is not finite.
+    """
+    check_finite("vectors", vectors)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)  # (N, 1)
+    if not ((lengths > 0) & np.isfinite(lengths)).all():  # a row of zeros, or one whose squares are no numbers
+        peaks = np.max(np.abs(vectors), axis=1, keepdims=True)
+        if not (peaks > 0).all():
+            raise ValueError(f"row {int(np.argmin(peaks > 0))} has no direction: its length is not above 0")
+        return unit(vectors / peaks)
     return vectors / lengths
+
+
+def check_finite(what: str, values: np.ndarray) -> None:
+    """ValueError that names the first value that is no finite number."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(f"{what}: {values[place]} at {', '.join(map(str, place))}; accepted: finite numbers")
 
 
 def aligned_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:

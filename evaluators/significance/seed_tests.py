@@ -115,8 +115,13 @@ def paired_t(deltas: np.ndarray) -> Estimate:
 
 def sd(values: np.ndarray) -> float:
     """Standard deviation, n - 1 in the denominator, of figures of any size: their squares need not be floats."""
-    scale = float(np.max(np.abs(values), initial=0.0))
-    return scale * float(np.std(values / scale, ddof=1)) if scale else 0.0
+    size = magnitude(values)
+    return math.ldexp(float(np.std(np.ldexp(values, -size), ddof=1)), size)
+
+
+def magnitude(values: np.ndarray) -> int:
+    """Exponent of the power of two just above the largest; divided by it, figures lie near 1 with equal digits."""
+    return math.frexp(float(np.max(np.abs(values), initial=0.0)))[1]
 
 
 def spread_is_rounding(deltas: np.ndarray, scale: float | None = None) -> bool:
@@ -228,10 +233,10 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float
     n = len(deltas)
     if spread_is_rounding(deltas):
         return None
-    scale = float(np.max(np.abs(deltas)))
-    deltas = deltas / scale
+    size = magnitude(deltas)
+    deltas = np.ldexp(deltas, -size)
     means = _resampled_means(deltas, rng)
-    slack = ROUNDING
+    slack = ROUNDING * np.max(np.abs(deltas))
     below = np.mean(means < deltas.mean() - slack) + np.mean(means <= deltas.mean() + slack)
     z0 = float(special.ndtri(below / 2))
     if not np.isfinite(z0):
@@ -240,7 +245,7 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float
     a = float(np.sum(u**3) / (6 * np.sum(u**2) ** 1.5))
     z = special.ndtri(np.array([alpha / 2, 1 - alpha / 2]))
     low, high = np.quantile(means, special.ndtr(z0 + (z0 + z) / (1 - a * (z0 + z))))
-    return BCa(scale * float(low), scale * float(high), z0, a)
+    return BCa(math.ldexp(float(low), size), math.ldexp(float(high), size), z0, a)
 
 
 def _resampled_means(deltas: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.significance.level import ALPHA
-from evaluators.significance.seed_tests import ROUNDING
+from evaluators.significance.seed_tests import ROUNDING, magnitude
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,8 @@ class Sequential:
 
 def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sd (ddof 1) of every prefix. (..., n) -> two (..., n); the sd is exactly 0 without spread."""
-    scale = np.max(np.abs(deltas), initial=0.0) or 1.0  # squares of what is left are ordinary numbers
-    deltas = deltas / scale
+    size = magnitude(deltas)
+    deltas = np.ldexp(deltas, -size)
     mean = np.zeros(deltas.shape)
     sd = np.zeros(deltas.shape)
     centre = np.zeros(deltas.shape[:-1])
@@ -45,7 +45,7 @@ def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean[..., k] = centre
         sd[..., k] = np.sqrt(squares / max(k, 1))
     sd[sd <= ROUNDING * np.maximum.accumulate(np.abs(deltas), axis=-1)] = 0.0
-    return scale * mean, scale * sd
+    return np.ldexp(mean, size), np.ldexp(sd, size)
 
 
 def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0) -> np.ndarray:

@@ -14,8 +14,9 @@ import numpy as np
 from corpora.difficulty.pairs import PairData, for_selection, load_task
 from corpora.difficulty.rows import PairTask
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items, spearman
-from evaluators.metrics.retrieval import cosine_ranks
+from evaluators.metrics.retrieval import TIED, cosine_ranks
 from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import check_finite
 from evaluators.tasks.task import Benchmark, Task
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
@@ -186,6 +187,8 @@ def bounded_ranks(score: ScorePairs, anchor: np.ndarray, reach: float, gold: np.
     """
     queries = np.arange(len(gold))
     own = score(queries, gold)  # (N,)
+    check_finite("anchor", anchor)
+    check_finite("scores of the partners", own)
     slack = reach + ROUNDING
     ranks = 1 + (anchor > (own + slack)[:, None]).sum(1)
     step = max(1, BLOCK // anchor.shape[1])
@@ -195,6 +198,8 @@ def bounded_ranks(score: ScorePairs, anchor: np.ndarray, reach: float, gold: np.
         rows += start
         others = columns != gold[rows]
         rows, columns = rows[others], columns[others]
-        beaten = score(rows, columns) >= own[rows]
+        theirs = score(rows, columns)
+        check_finite("scores", theirs)
+        beaten = theirs >= own[rows] - TIED
         ranks += np.bincount(rows[beaten], minlength=len(gold))
     return ranks

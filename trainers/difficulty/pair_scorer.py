@@ -25,6 +25,7 @@ from trainers.errors import TrainerError
 FORMAT = 1
 CONFIG, WEIGHTS = "scorer.json", "adapter.safetensors"
 BLOCK = 4096  # pairs scored at once
+LENGTH = 1e-3  # how far from 1 the length of a unit vector may be
 
 
 class ScorerError(TrainerError):
@@ -158,7 +159,17 @@ class GatedPairScorer:
         return x
 
     def score_vectors(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Similarity of each row of a with the same row of b: unit vectors (N, d), (N, d) -> (N,) float32."""
+        """Similarity of each row of a with the same row of b: unit vectors (N, d), (N, d) -> (N,) float32.
+
+        ValueError for rows that are not of length 1 (within 1e-3, as half precision leaves them): their product
+        would be no cosine.
+        """
+        for side, x in (("a", a), ("b", b)):
+            lengths = np.linalg.norm(np.float32(x), axis=1)
+            wrong = ~(np.abs(lengths - 1) <= LENGTH)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise ValueError(f"{side}: row {row} has length {lengths[row]:.4g}; accepted: rows of length 1")
         gamma, gated = torch.tensor([[self.gamma]]), torch.tensor([[float(self.gated)]])
         found = []
         with torch.no_grad():

@@ -45,3 +45,22 @@ def test_gap_is_told_from_the_two_mixed_categories():
     assert gap(distances, category) == pytest.approx(-0.3)
     assert gap(1 - distances, category) == pytest.approx(0.3)
     assert np.isnan(gap(distances[:3], category[:3]))
+
+
+def test_silhouette_of_a_collapsed_space_is_scikit_learns():
+    """At a mean cosine distance of 1e-7, products in float32 are noise; the vectors themselves still differ."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 200)
+    common, clusters = rng.normal(size=32), rng.normal(size=(4, 32))
+    rows = (common + 3e-4 * (clusters[labels] + 0.5 * rng.normal(size=(200, 32)))).astype(np.float32)
+    exact = rows.astype(np.float64)
+    unit_rows = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+    assert 2e-8 < np.mean(1 - unit_rows @ unit_rows.T) < 5e-7
+    expected = silhouette_score(exact, labels, metric="cosine")
+    assert expected > 0.3
+    assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
+
+
+def test_silhouette_of_equal_rows_is_zero():
+    rows = np.tile(np.random.default_rng(0).normal(size=33), (50, 1))
+    assert silhouette(rows, np.arange(50) % 3) == 0

@@ -45,3 +45,12 @@ def test_contexts_of_a_pair_are_one_group():
     assert list(ratings.group_ids) == [pair for pair in WORDS for _ in range(2)]
     assert ratings.values[:4] == pytest.approx([0.3, 0.62, 0.71, 0.7])
     assert ratings.gold[:4] == pytest.approx([2.88, 7.83, 7, 6.2])
+
+
+def test_figures_that_are_no_numbers_are_refused():
+    wrong = PREDICTED.copy()
+    wrong[2, 1] = np.nan
+    with pytest.raises(ValueError, match="c: predicted: nan at 2, 1"):
+        context_scores("c", WORDS, GOLD, wrong)
+    with pytest.raises(ValueError, match="c: gold: inf at 0, 0"):
+        context_scores("c", WORDS, np.where(GOLD == 2.88, np.inf, GOLD), np.zeros_like(GOLD))

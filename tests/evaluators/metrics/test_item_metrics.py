@@ -125,3 +125,12 @@ def test_the_bootstrap_computes_the_same_metrics(column):
         assert weighted(values[None], labels.astype(float))(once).item() == pytest.approx(
             expected, nan_ok=True, abs=1e-9
         )
+
+
+@pytest.mark.parametrize("exponent", [-150, -200, 150, 200])
+def test_correlation_has_no_unit(exponent):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 20)) + np.linspace(-1, 1, 20)
+    expected = scipy.stats.pearsonr(a, b).statistic
+    assert pearson(a * 10.0**exponent, b) == pytest.approx(expected)
+    assert pearson(a * 10.0**exponent, b * 10.0**exponent) == pytest.approx(expected)

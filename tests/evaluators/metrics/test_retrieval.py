@@ -64,3 +64,31 @@ def test_scores_carry_every_query():
         [1 / 3, 1 / 3, 2 / 3, 2 / 3, (1 + 1 / 6 + 1 / 60) / 3]
     )
     assert all(score.group_ids == ["x", "x", "y"] for score in scores)
+
+
+@pytest.mark.parametrize("width", [3, 7, 17, 31, 255, 384])
+@pytest.mark.parametrize("candidates", [2, 5, 33, 101])
+def test_a_constant_encoder_ranks_last_whatever_its_size(width, candidates):
+    """Equal directions, of equal or different length: a matrix product rounds them differently by their column."""
+    row = np.random.default_rng(width).normal(size=width).astype(np.float32)
+    scales = np.random.default_rng(1).uniform(0.1, 90, size=(candidates, 1)).astype(np.float32)
+    gold = [[i] for i in range(candidates)]
+    for rows in (np.tile(row, (candidates, 1)), scales * row):
+        assert cosine_ranks(rows, rows[::-1], gold).tolist() == [candidates] * candidates
+
+
+def test_scaled_copies_of_an_answer_tie_with_it():
+    rng = np.random.default_rng(0)
+    answer = rng.normal(size=(1, 65)).astype(np.float32)
+    candidates = np.concatenate([answer, 3.7 * answer, 0.013 * answer, rng.normal(size=(4, 65))])
+    assert cosine_ranks(answer + 0.01, candidates, [[0]]).tolist() == [3]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_are_refused(bad):
+    scores = SCORES.copy()
+    scores[1, 2] = bad
+    with pytest.raises(ValueError, match=r"scores: .* at 1, 2; accepted: finite numbers"):
+        ranks(scores, GOLD)
+    with pytest.raises(ValueError, match=r"vectors: .* at 0, 1"):
+        cosine_ranks(np.array([[1.0, bad]]), np.eye(2), [[0]])

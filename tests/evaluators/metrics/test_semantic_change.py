@@ -51,3 +51,11 @@ def test_scores_are_rank_correlations_over_words():
 def test_a_measure_that_is_the_same_for_every_word_has_no_score():
     point = np.array([[1.0, 0.0]])
     assert change_scores("lscd/en", ["a", "b"], [(point, point), (point, 2 * point)], np.array([0.0, 1.0])) == []
+
+
+def test_vectors_and_gold_that_are_no_numbers_are_refused():
+    uses = [(FIRST, SECOND), (SECOND, np.array([[np.nan, 1.0]]))]
+    with pytest.raises(ValueError, match="vectors: nan at 0, 0"):
+        change_scores("p", ["a", "b"], uses, np.array([0.1, 0.9]))
+    with pytest.raises(ValueError, match="p: gold: nan at 1"):
+        change_scores("p", ["a", "b"], [(FIRST, FIRST)] * 2, np.array([0.1, np.nan]))

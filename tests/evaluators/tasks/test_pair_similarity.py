@@ -88,7 +88,21 @@ def test_bounded_ranks_are_those_of_the_full_matrix(
     scores = anchor + correction
     own = scores[np.arange(queries), gold]
     ranks = bounded_ranks(lambda rows, columns: scores[rows, columns], anchor, reach, gold)
-    assert ranks.tolist() == (scores >= own[:, None]).sum(1).tolist()  # the partner itself is the 1
+    as_high = scores >= own[:, None] - 1e-6  # what float32 cannot tell apart is equal
+    assert ranks.tolist() == as_high.sum(1).tolist()  # the partner itself is the 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_rank_nobody(bad: float) -> None:
+    anchor, gold = np.zeros((2, 3)), np.array([0, 1])
+    with pytest.raises(ValueError, match=r"anchor: .* at 1, 2"):
+        bounded_ranks(
+            lambda rows, columns: np.zeros(len(rows)), np.where([[0, 0, 0], [0, 0, 1]], bad, anchor), 1.0, gold
+        )
+    with pytest.raises(ValueError, match=r"scores of the partners: .* at 0"):
+        bounded_ranks(lambda rows, columns: np.full(len(rows), bad), anchor, 1.0, gold)
+    with pytest.raises(ValueError, match="scores: "):
+        bounded_ranks(lambda rows, columns: np.where(columns == 2, bad, 0.0), anchor, 1.0, gold)
 
 
 def test_bounded_ranks_leave_most_pairs_unscored() -> None:

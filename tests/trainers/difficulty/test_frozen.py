@@ -276,6 +276,16 @@ def test_a_scorer_refuses_other_folders_and_widths(exported: tuple[Path, Any, An
         GatedPairScorer.load(exported[0], encoder=Remote()).score([("a", "b")])
 
 
+def test_a_scorer_wants_unit_rows(exported) -> None:
+    scorer = GatedPairScorer.load(exported[0])
+    x = np.eye(2, scorer.config["width"], dtype=np.float32)
+    assert scorer.score_vectors(x, np.float16(x)).shape == (2,)
+    with pytest.raises(ValueError, match="a: row 1 has length 2; accepted: rows of length 1"):
+        scorer.score_vectors(x * [[1], [2]], x)
+    with pytest.raises(ValueError, match="b: row 0 has length nan"):
+        scorer.score_vectors(x, x * np.nan)
+
+
 def test_only_pair_arms_can_be_exported(tmp_path: Path, folder: Path) -> None:
     data = prepared(task(), SentenceEncoder(folder), None)
     settings = Settings(form="complexity", steps=1, batch_size=32, m=8)
