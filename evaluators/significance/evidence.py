@@ -11,7 +11,7 @@ import numpy as np
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
-from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_view, single_run
+from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_variance, item_view, single_run
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
@@ -37,12 +37,6 @@ class ItemEvidence:
     view: ItemView
     crossed: Estimate | None  # None when neither seeds nor items vary
     alone: Estimate | None  # these very runs on other items
-
-    def noise(self, sd: float, n: int) -> Noise:
-        """What more seeds would meet. sd: of the n deltas."""
-        variance = self.view.variance
-        cell = math.sqrt(n * variance.v_both)
-        return Noise(sd=sd, item=math.sqrt(variance.lasting), cell=min(cell, sd), groups=self.view.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +80,8 @@ class Evidence:
         spread = sd(self.deltas)
         if self.items is None or self.estimate is not self.items.crossed:
             return Noise(sd=spread)
-        return self.items.noise(0.0 if self.flat else spread, len(self.deltas))
+        view = self.items.view
+        return view.variance.noise(0.0 if self.flat else spread, len(self.deltas), view.groups)
 
 
 def generator_key(comparison: str, purpose: str) -> int:
@@ -126,6 +121,18 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
         return replace(refused, refusal=str(error))
     tested = replace(_tested(refused, claim, pairs, items, rules), each_run=_each_run(pairs))
     return tested if claim.matched_control is None else _isolated(tested, claim, pairs, rules)
+
+
+def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
+    """What a claim's deltas vary by, as its verdict will see it; without items where their variance is unknown."""
+    n, spread = len(pairs.seeds), 0.0 if pairs.flat else sd(pairs.deltas)
+    if pairs.items is None or not with_items:
+        return Noise(sd=spread)
+    try:
+        variance = item_variance(pairs.items, stream(claim.scores, "items"))
+    except Undefined:
+        return Noise(sd=spread)
+    return variance.noise(spread, n, int(pairs.items.group_index.max()) + 1)
 
 
 def _kinds(claim: Claim) -> list[str]:

@@ -6,12 +6,14 @@ Items are a sample as much as seeds are. With item noise a t test over seeds alo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
+from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
@@ -21,6 +23,7 @@ from evaluators.significance.item_bootstrap import (
     two_level_of,
 )
 from evaluators.significance.level import ALPHA
+from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate
 
 SQUARED = (1e-140, 1e140)  # sizes whose squares, and sums of them, are ordinary numbers
@@ -55,6 +58,11 @@ class ItemVariance:
         """What of it no number of seeds takes away."""
         return max(0.0, self.v_item - self.v_both)
 
+    def noise(self, sd: float, n: int, groups: int) -> Noise:
+        """What more seeds would meet. sd: of the n deltas."""
+        cell = min(math.sqrt(n * self.v_both), sd)
+        return Noise(sd=sd, item=math.sqrt(self.lasting), cell=cell, groups=groups)
+
     @staticmethod
     def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:
         """From the item variance of the averaged delta and (n,) of every seed's own delta.
@@ -83,17 +91,23 @@ def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: flo
     The two-level interval reuses the resamples of items with 5 draws of seeds each; sign -1 turns it round for a
     metric that is better when smaller. Undefined when a class has fewer than two groups.
     """
-    _check_classes(items)
-    _check_size(items)
+    _check(items)
     groups = int(items.group_index.max()) + 1
     deltas = resampled_deltas(items, rng, RESAMPLES)
     interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
-    closed = closed_form_variance(items)
-    if closed is not None:
-        return ItemView(closed, groups, interval)
+    return ItemView(closed_form_variance(items) or _resampled(items, deltas), groups, interval)
+
+
+def item_variance(items: ItemScores, rng: np.random.Generator) -> ItemVariance:
+    """The variance of `item_view` alone."""
+    _check(items)
+    return closed_form_variance(items) or _resampled(items, resampled_deltas(items, rng, RESAMPLES))
+
+
+def _resampled(items: ItemScores, deltas: np.ndarray | None) -> ItemVariance:
     if deltas is None:
-        return ItemView(ItemVariance(jackknife_item_variance(items), 0.0, "jackknife"), groups, None)
-    return ItemView(resampled_variance(deltas), groups, interval)
+        return ItemVariance(jackknife_item_variance(items), 0.0, "jackknife")
+    return resampled_variance(deltas)
 
 
 def resampled_variance(deltas: np.ndarray) -> ItemVariance:
@@ -132,7 +146,8 @@ def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -
     return sum(float(part.var(ddof=1)) / len(part) for part in (over_seeds[positive], over_seeds[~positive])) / 4
 
 
-def _check_size(items: ItemScores) -> None:
+def _check(items: ItemScores) -> None:
+    _check_classes(items)
     largest = max(float(np.max(np.abs(rows))) for rows in (items.treatment, items.control))
     if items.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
         raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
@@ -212,9 +227,9 @@ def delong_variance(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[t
         raise Undefined(f"DeLong's test: {m} items labelled 1 and {n} labelled 0, accepted: at least 2 of each")
     placed_1, placed_0 = np.empty((2, m)), np.empty((2, n))
     for k, scores in enumerate((a, b)):
-        ranks = stats.rankdata(scores)
-        placed_1[k] = (ranks[positive] - stats.rankdata(scores[positive])) / n
-        placed_0[k] = 1 - (ranks[~positive] - stats.rankdata(scores[~positive])) / m
+        ranks = mid_ranks(scores)
+        placed_1[k] = (ranks[positive] - mid_ranks(scores[positive])) / n
+        placed_0[k] = 1 - (ranks[~positive] - mid_ranks(scores[~positive])) / m
     covariance = np.cov(placed_1) / m + np.cov(placed_0) / n
     alone = covariance[0, 0] + covariance[1, 1]
     variance = alone - 2 * covariance[0, 1]
@@ -224,6 +239,8 @@ def delong_variance(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[t
 
 def mcnemar(only_a: int, only_b: int) -> SingleRun:
     """Paired accuracies from the discordant counts: exact binomial below 25, else chi² with continuity."""
+    from scipy import stats  # most of a second to load, which a plan need not wait for
+
     discordant = only_a + only_b
     if discordant < 25:
         p = float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0
@@ -250,7 +267,7 @@ def single_run(items: ItemScores, row: int = 0) -> SingleRun | None:
             assert items.gold is not None
             ranks = items.aggregate == "spearman"
             columns = np.stack([a, b, items.gold])
-            r = np.corrcoef(stats.rankdata(columns, axis=1) if ranks else columns)
+            r = np.corrcoef(list(map(mid_ranks, columns)) if ranks else columns)
             if len(a) < 30:
                 return williams(r[0, 2], r[1, 2], r[0, 1], len(a))
             return steiger(r[0, 2], r[1, 2], r[0, 1], len(a), ranks=ranks)

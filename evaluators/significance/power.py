@@ -108,7 +108,9 @@ def power_paired_t(n: int, dz: float, alpha: float = ALPHA) -> float:
     return power(n, Noise(), effect=dz, alpha=alpha)
 
 
-def smallest_effect(n: int, alpha: float = ALPHA, power_asked: float = POWER, noise: Noise | None = None) -> float:
+def smallest_effect(
+    n: float, alpha: float = ALPHA, power_asked: float = POWER, noise: Noise | None = None
+) -> float:
     """Smallest difference that n deltas detect with the given power; in sds of the deltas without `noise`."""
     noise = noise or Noise()
     upper = max(noise.sd, noise.item)

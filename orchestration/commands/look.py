@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from orchestration.commands.publish import report_folder
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import metrics_of, planned
+from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.study.errors import StudyError
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
+    from orchestration.verdicts.find import Evidence, look
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = planned(study, ledger)
     if options.json:
-        reaches = reachability(plan, metrics_of(plan, ledger))
+        reaches = reachability(plan, look(Evidence(study, plan.runs, ledger)))
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
             for r in plan.runs
@@ -126,11 +127,13 @@ def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.reach import reachability
     from orchestration.plan.words import describe
+    from orchestration.verdicts.find import Evidence, look
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    return describe(plan, reachability(plan, metrics_of(plan, ledger)), ledger.failed(), lanes)
+    reaches = reachability(plan, look(Evidence(plan.study, plan.runs, ledger)))
+    return describe(plan, reaches, ledger.failed(), lanes)
 
 
 def show(options: Namespace, findings: Findings) -> None:

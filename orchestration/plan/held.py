@@ -26,10 +26,3 @@ def planned(study: Study, ledger: Ledger) -> Plan:
     plan = max(plans, key=lambda one: len(one.done))  # of equals the first: this machine's
     seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in plan.done}
     return replace(plan, facts=replace(plan.facts, seconds=seconds))
-
-
-def metrics_of(plan: Plan, ledger: Ledger) -> dict[str, dict[str, float]]:
-    """Run id -> metrics, for the runs that are done."""
-    return {
-        run.id: {name: metric.value for name, metric in ledger.record(run).metrics.items()} for run in plan.done
-    }

@@ -51,9 +51,9 @@ def describe(
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
     lines += [f"runs    {line}" for line in _placement(plan)]
-    able = [reach for reach in reaches if reach.smallest_effect is not None]
+    able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
-    lines += [f"spread  {line}" for line in _once(plan, {reach: (reach.sd_source,) for reach in able})]
+    lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
     lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
     lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
     return "\n".join(lines)
@@ -98,16 +98,20 @@ def _time_left(plan: Plan, lanes: int) -> list[str]:
 
 def _claim(plan: Plan, reach: Reach) -> str:
     """What the seeds can show for one comparison, and by which test."""
-    seeds = _count(reach.seeds, "seed")
-    shown, because = f"{reach.smallest_effect:.3g} sds of the paired deltas", [reach.test]
+    because = [reach.test]
     if reach.smallest_difference is not None:
         shown = f"{reach.smallest_difference:.2g}"
-        because.append(f"sd {reach.sd:.2g}")
-    floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
-    because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
+        because += [f"sd {reach.sd:.2g}"] if reach.sd else []
+        because += [f"{reach.items:,} items {reach.item_sd:.2g}"] if reach.items else []
+    else:
+        shown = f"{reach.smallest_effect:.3g} sds of the paired deltas"
+    if not reach.items:
+        floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
+        because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
     if reach.correlation is not None:
         because.append(f"arms correlate {reach.correlation:.2f}")
-    margin = f", the margin takes {_count(reach.seeds_for_margin, 'seed')}" if reach.seeds_for_margin else ""
+    seeds = _count(reach.seeds, "seed") if reach.seeds else "the items"
+    margin = f", {reach.on_margin}" if reach.on_margin else ""
     return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
 
 

@@ -31,7 +31,7 @@ class ClaimRow:
     metric: str
     difference: str  # "+0.102 [+0.098, +0.106]"
     agree: str  # "8/8"
-    verdict: str  # "better (p = .012)"
+    verdict: str  # "better (difference p = .012)"
     kind: Word
     remarks: tuple[str, ...]  # "exploratory", "not as expected", "1 pair incomplete"
 
@@ -57,14 +57,14 @@ def claim_rows(findings: Findings) -> list[ClaimRow]:
 
 def _claim_row(finding: Finding, several: bool) -> ClaimRow:
     verdict = finding.verdict
-    comparison, p = f"{verdict.treatment} - {verdict.control}", deciding_p(verdict)
+    comparison = f"{verdict.treatment} - {verdict.control}"
     return ClaimRow(
         claim=verdict.claim,
         comparison=f"{comparison} on {verdict.backbone}" if several else comparison,
         metric=verdict.metric,
         difference=difference(verdict),
         agree=agreement(verdict),
-        verdict=verdict.words + (f" (p {p_text(p)})" if known(p) else ""),
+        verdict=verdict.words + (f" ({answers(verdict)})" if answers(verdict) else ""),
         kind=verdict.verdict,
         remarks=remarks(verdict),
     )
@@ -85,9 +85,11 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
     return (*found, *(flag.replace("_", " ") for flag in verdict.flags if flag not in verdict.words))
 
 
-def deciding_p(verdict: Verdict) -> float | None:
-    """The family-adjusted p behind the verdict: of equivalence where that was found, else of the difference."""
-    return verdict.tost_p_adjusted if verdict.verdict == "equivalent" else verdict.p_adjusted
+def answers(verdict: Verdict) -> str:
+    """Each corrected p behind the verdict with its question, the deciding one first: "difference p = .012"."""
+    from evaluators.significance.wording import questions
+
+    return ", ".join(f"{one.asked} p {p_text(one.adjusted)}" for one in questions(verdict))
 
 
 def difference(verdict: Verdict) -> str:
@@ -201,14 +203,15 @@ def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts})
-    declared = max((verdict.family_size for verdict in verdicts if not verdict.exploratory), default=0)
+    groups = {verdict.group: verdict.family_size for verdict in verdicts if not verdict.exploratory}
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
     parts = [f"{_range(counts)} seeds, paired", ", ".join(tests)]
-    if declared > 1:
-        parts[-1] += f", Holm over {declared} declared comparisons"
+    if max(groups.values(), default=0) > 1:
+        sizes = [f"{size} of {group}" if group else str(size) for group, size in groups.items()]
+        parts[-1] += f", Holm over {' and over '.join(sizes)} declared comparisons"
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
     unpaired = sorted(verdict.unpaired_seeds for verdict in verdicts if verdict.unpaired_seeds)

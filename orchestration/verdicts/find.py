@@ -17,6 +17,7 @@ from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, 
 from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import as_plain, family
+from orchestration.plan.spread import Sample, Seen
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from orchestration.ledger.ledger import Failure, Ledger, Record
+    from orchestration.plan.spread import Look
     from orchestration.study.blocks import Comparison
     from orchestration.study.study import Study
 
@@ -160,7 +162,7 @@ def claims_of(evidence: Evidence) -> list[Claim]:
             exploratory = _seen(evidence, comparison)
         else:
             exploratory = seen.get(canonical(_declared(comparison)), True)
-        claims.append(Claim(**{**asdict(comparison), "backbone": backbone, "exploratory": exploratory}))
+        claims.append(comparison.claim_on(backbone, exploratory=exploratory))
     return claims
 
 
@@ -180,6 +182,29 @@ def _seen(evidence: Evidence, comparison: Comparison) -> bool:
     return any(
         set.intersection(*(set(evidence.finished(arm, backbone)) for arm in arms)) for backbone in backbones
     )
+
+
+def look(evidence: Evidence) -> Look:
+    """What a plan may know of its comparisons."""
+
+    def at(comparison: Comparison, backbone: str) -> Seen:
+        claim = comparison.claim_on(backbone)
+        return Seen(pairs=_paired(evidence, claim), sample=_sample(evidence, claim))
+
+    return at
+
+
+def _sample(evidence: Evidence, claim: Claim) -> Sample | None:
+    """Score and number of independent items of one finished run of the claim's arms."""
+    for arm in (claim.control, claim.treatment):
+        run_id = next(iter(evidence.finished(arm, claim.backbone).values()), None)
+        found = None if run_id is None else evidence.records[run_id].metrics.get(claim.metric)
+        if run_id is None or found is None or found.aggregate is None:
+            continue
+        groups = pc.count_distinct(evidence.item_rows(run_id, claim.metric)["group_id"]).as_py()
+        if groups >= 2:
+            return Sample(arm=arm, score=found.value, groups=groups, aggregate=found.aggregate)
+    return None
 
 
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:

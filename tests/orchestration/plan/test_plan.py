@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.judge import judge
 from orchestration.ledger.ledger import Failure
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
+from orchestration.plan.spread import Look, Sample, Seen
 from orchestration.plan.words import describe, estimate
 from orchestration.reading.read_study import read_study
 from orchestration.study.study import Study
@@ -188,7 +191,8 @@ def test_smallest_p_and_smallest_effect(load: Load, seeds: int, floor: float, ef
     assert reach.sign_flip_floor == floor
     assert reach.smallest_effect == pytest.approx(effect, abs=5e-4)
     assert reach.smallest_difference == pytest.approx(effect * 0.0084, abs=1e-5)
-    assert "SimCSE" in reach.sd_source
+    assert "SimCSE" in reach.whence[0]
+    assert "the items' part is not known" in reach.whence[1]
 
 
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
@@ -217,23 +221,102 @@ def test_two_trained_arms_double_the_variance_until_their_correlation_is_known(l
     assert reach.correlation is None
 
 
+def seen(treatment: list[float], control: list[float], items: np.ndarray | None = None) -> Look:
+    """A ledger of these pairs; items (2, n, M) of both arms where the metric keeps them."""
+    ids = () if items is None else tuple(map(str, range(items.shape[2])))
+    kept = None
+    if items is not None:
+        kept = ItemScores(aggregate="mean", treatment=items[0], control=items[1], item_ids=ids, group_ids=ids)
+    pairs = PairedSeeds(
+        seeds=tuple(range(len(treatment))), treatment=tuple(treatment), control=tuple(control), items=kept
+    )
+    return lambda comparison, backbone: Seen(pairs=pairs, sample=None)
+
+
 def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
     claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
     planned = plan(one_claim(load, "8", claim), FACTS)
     treatment, control = [0.50, 0.53, 0.51, 0.58], [0.48, 0.52, 0.47, 0.57]
-    scores = {"B1": treatment, "B1-noHN": control}
-    metrics = {
-        run.id: {"t2d/mrr": scores[run.arm][run.seed]}
-        for run in planned.runs
-        if run.arm in scores and run.seed is not None and run.seed < 4
-    }
-    (reach,) = reachability(planned, metrics)
+    (reach,) = reachability(planned, seen(treatment, control))
     deltas = np.subtract(treatment, control)
     assert reach.sd == pytest.approx(np.std(deltas, ddof=1))
     assert reach.correlation == pytest.approx(np.corrcoef(treatment, control)[0, 1])
-    assert reach.sd_source == "4 finished pairs"
-    only_two = dict(list(metrics.items())[:2])
-    assert "public" in reachability(planned, only_two)[0].sd_source
+    assert reach.whence == ("4 finished pairs",)
+    assert "public" in reachability(planned, seen(treatment[:2], control[:2]))[0].whence[0]
+    (equal,) = reachability(planned, seen([0.5, 0.5, 0.5], [0.25, 0.25, 0.25]))
+    assert (equal.sd, equal.whence) == (None, ("3 finished pairs are all equal",))
+
+
+def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
+    """The plan takes both variances from the pairs, as the verdict does, and asks the same interval."""
+    rng = np.random.default_rng(0)
+    items = rng.normal(0.5, 0.3, (2, 4, 200)) + rng.normal(0, 0.1, (2, 1, 200))
+    treatment, control = items.mean(2).tolist()
+    claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: 0.09}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    (reach,) = reachability(planned, seen(treatment, control, items))
+    (blind,) = reachability(planned, seen(treatment, control))
+    verdict = judge(
+        [(planned.study.compare[0].claim_on("small"), seen(treatment, control, items)(None, "").pairs)]
+    )[0]  # type: ignore[arg-type]
+    assert reach.item_sd == pytest.approx((verdict.v_item - verdict.v_both) ** 0.5)  # type: ignore[operator]
+    assert reach.sd == pytest.approx(verdict.delta_sd)
+    assert (reach.test, reach.items, reach.whence) == (
+        "TOST by crossed t",
+        200,
+        ("4 finished pairs, items included",),
+    )
+    assert reach.smallest_difference > 1.2 * blind.smallest_difference  # type: ignore[operator]
+    assert reach.seeds_for_margin == 4 + (verdict.k_more or 0) or verdict.verdict == "equivalent"
+    assert "200 items" in describe(planned, [reach])
+
+
+def test_a_margin_that_the_items_keep_open_is_said(load: Load) -> None:
+    rng = np.random.default_rng(0)
+    items = np.repeat(rng.uniform(0, 1, (2, 1, 60)), 3, 1) + rng.normal(0, 0.01, (2, 3, 60))
+    centred = items - items.mean(2, keepdims=True) + 0.5 + rng.normal(0, 0.001, (2, 3, 1))
+    for margin, words in ((0.02, "no number of seeds settles the margin: the 60 items limit it"),):
+        claim = (
+            f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: {margin}}}"
+        )
+        look = seen(*centred.mean(2).tolist(), centred)
+        (reach,) = reachability(plan(one_claim(load, "8", claim), FACTS), look)
+        assert (reach.seeds_for_margin, reach.on_margin) == (None, words)
+
+
+def test_a_margin_is_planned_at_the_difference_that_was_seen(load: Load) -> None:
+    claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: 0.02}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    needed = {
+        shift: reachability(planned, seen([0.5 + shift, 0.51 + shift, 0.49 + shift], [0.5, 0.5, 0.5]))[0]
+        for shift in (0.0, 0.01, 0.03)
+    }
+    assert needed[0.0].seeds_for_margin < needed[0.01].seeds_for_margin  # type: ignore[operator]
+    assert needed[0.03].seeds_for_margin is None
+    assert needed[0.03].on_margin == "the difference seen so far lies outside the margin"
+
+
+def test_an_arms_own_items_are_a_named_guess(load: Load) -> None:
+    """p(1 - p)/M: .36 · .64 / 400 = .024²."""
+    empty = PairedSeeds(seeds=(), treatment=(), control=())
+    sample = Sample(arm="B0", score=0.36, groups=400, aggregate="mean")
+    (reach,) = reachability(
+        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: Seen(pairs=empty, sample=sample)
+    )
+    assert (reach.item_sd, reach.items, reach.test) == (pytest.approx(0.024), 400, "crossed t")
+    assert reach.whence[1] == "items: p(1 - p)/M of B0 at 0.360 with 400 items, a guess"
+    correlated = Sample(arm="B0", score=0.6, groups=400, aggregate="spearman")
+    (reach,) = reachability(
+        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: Seen(pairs=empty, sample=correlated)
+    )
+    assert reach.item_sd == pytest.approx(0.64 / 20)
+
+
+def test_groups_of_claims_are_counted_apart(load: Load) -> None:
+    text = STUDY.replace("[small, large]", "[small]")
+    text += "  - {claim: R, treatment: B1, control: B0, metric: t2d/mrr, expect: better, family: ranking}\n"
+    reaches = reachability(plan(load(text), FACTS))
+    assert [(reach.claim, reach.claims) for reach in reaches] == [("H1", 2), ("H3", 2), ("R", 1)]
 
 
 def test_a_margin_needs_its_seeds(load: Load) -> None:

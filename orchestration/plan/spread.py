@@ -1,0 +1,128 @@
+"""What the deltas of a comparison vary by, as far as that is known before it is judged, and where that is from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evaluators.metrics.scores import Aggregate
+    from evaluators.significance.comparisons import PairedSeeds
+    from evaluators.significance.power import Noise
+    from orchestration.plan.plan import Plan
+    from orchestration.study.blocks import Comparison
+
+ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
+
+
+@dataclass(frozen=True)
+class Public:
+    """How far one recipe's score moves between seeds: standard deviation, in the metric's unit, and its source."""
+
+    sd: float
+    source: str
+
+
+# By family, for studies that have no finished pairs yet; an order of magnitude for any score in [0, 1].
+# Simple-SimCSE, results/bert-base-uncased.csv, column avg / 100: 50 seeds, mean .7511, sd .0084.
+PUBLIC = {
+    "concept": Public(0.0084, "public: SimCSE on BERT-base, 7 STS tasks, 50 seeds (Tsukagoshi 2022)"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One finished run of an arm on the compared metric: its score, and how many independent items made it."""
+
+    arm: str
+    score: float
+    groups: int
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the ledger holds of a comparison on one backbone. sample: None where no run of its arms kept items."""
+
+    pairs: PairedSeeds
+    sample: Sample | None
+
+
+Look = Callable[["Comparison", str], Seen]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """noise: in the metric's unit, None where nothing tells. whence: its sources in words.
+
+    observed: the mean delta, and correlation that of the arms at equal seed, of enough finished pairs.
+    """
+
+    noise: Noise | None
+    whence: tuple[str, ...]
+    observed: float | None = None
+    correlation: float | None = None
+
+
+def spread(plan: Plan, comparison: Comparison, backbone: str, look: Look | None) -> Spread:
+    """From finished pairs by the verdict's own formula; before there are some, from what comes nearest."""
+    trained = sum(plan.study.arms[arm].train for arm in (comparison.treatment, comparison.control))
+    seen = look(comparison, backbone) if look else None
+    with_items = comparison.scope == "task" and not plan.study.seeds.reserve
+    if seen and len(seen.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
+        return _of_pairs(comparison, backbone, seen.pairs, trained > 0, with_items)
+    if not trained:
+        return Spread(noise=None, whence=("neither arm is trained",))
+    public = PUBLIC.get(plan.study.family)
+    if public is None or comparison.metric.startswith("geometry/"):
+        return Spread(noise=None, whence=("no finished pairs, and no public figure for such a score",))
+    from evaluators.significance.power import Noise
+
+    both = "; two arms, taken as uncorrelated" if trained == 2 else ""
+    item, words = _guess(seen.sample if seen else None) if with_items else (0.0, ())
+    groups = seen.sample.groups if item and seen and seen.sample else 0
+    return Spread(
+        noise=Noise(sd=public.sd * math.sqrt(trained), item=item, groups=groups),
+        whence=(public.source + both, *words),
+    )
+
+
+def _of_pairs(comparison: Comparison, backbone: str, pairs: PairedSeeds, trained: bool, items: bool) -> Spread:
+    from evaluators.significance.evidence import noise_of
+
+    noise = noise_of(comparison.claim_on(backbone), pairs, with_items=items)
+    constant = len(set(pairs.treatment)) == 1 or len(set(pairs.control)) == 1
+    source = f"{len(pairs.seeds)} finished pairs" if trained else "the items of both arms, which are not trained"
+    if not noise.sd and not noise.groups:
+        return Spread(noise=None, whence=(f"{source} are all equal" if trained else "neither arm is trained",))
+    return Spread(
+        noise=noise,
+        whence=(f"{source}, items included" if noise.groups and trained else source,),
+        observed=float(pairs.deltas.mean()),
+        correlation=None if constant or len(pairs.seeds) < ENOUGH_PAIRS else _correlation(pairs),
+    )
+
+
+def _correlation(pairs: PairedSeeds) -> float:
+    import numpy as np
+
+    from evaluators.metrics.item_metrics import pearson
+
+    return pearson(np.array(pairs.treatment), np.array(pairs.control))
+
+
+def _guess(sample: Sample | None) -> tuple[float, tuple[str, ...]]:
+    """The items' part of the standard error, from one arm's score: as if arms agreed on half of what items do."""
+    unknown = "the items' part is not known before a run has finished, and comes on top"
+    if sample is None:
+        return 0.0, (unknown,)
+    if sample.aggregate in ("spearman", "pearson"):
+        variance, formula = (1 - sample.score**2) ** 2 / sample.groups, "(1 - r²)²/M"
+    elif 0 <= sample.score <= 1:
+        variance, formula = sample.score * (1 - sample.score) / sample.groups, "p(1 - p)/M"
+    else:
+        return 0.0, (unknown,)
+    said = f"items: {formula} of {sample.arm} at {sample.score:.3f} with {sample.groups:,} items, a guess"
+    return math.sqrt(variance), (said,)
