@@ -71,7 +71,8 @@ def test_terminal_table(findings: Findings) -> None:
     lines = forms.table(findings).splitlines()
     assert re.match(r"claim +comparison +metric +difference \[95 %\] +seeds agree +verdict$", lines[0])
     assert re.match(
-        r"H1 +B1 - B0 +t2d/recall@10 +\+0\.1\d\d \[\+0\.\d{3}, \+0\.\d{3}\] +8/8 +better \(difference p [<=] ", lines[1]
+        r"H1 +B1 - B0 +t2d/recall@10 +\+0\.1\d\d \[\+0\.\d{3}, \+0\.\d{3}\] +8/8 +better \(difference p [<=] ",
+        lines[1],
     )
     assert lines[3].startswith("H3b")
     assert "equivalent within ±0.03" in lines[3]
