@@ -133,7 +133,7 @@ def peer(precision: Precision, steps: int, seed: int) -> np.ndarray:
     columns = {"anchor": corpus.t2d.left[t2d], "positive": corpus.t2d.right[t2d]}
     columns |= {f"negative_{n + 1}": corpus.negatives.texts.values[first + n] for n in range(NEGATIVES)}
     pairs = {"anchor": corpus.syn.left[syn], "positive": corpus.syn.right[syn]}
-    model = SentenceTransformer(str(resolve_backbone("all-MiniLM-L6-v2")), device="cpu")
+    model = SentenceTransformer(str(resolve_backbone("all-MiniLM-L6-v2")), device="cpu", trust_remote_code=False)
     model.max_seq_length = LENGTH
     clock: Clock = []
 

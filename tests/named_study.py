@@ -67,7 +67,7 @@ def write_study(path: Path, question: str, arms: Sequence[str], claims: Sequence
 def finished(path: Path, item: str = "item") -> tuple[Study, Ledger, Findings]:
     """The study in a file, with every run in a ledger beside it. StudyError where it is none."""
     study, ledger = read_study(path), Ledger(path.parent / "ledger")
-    tasks = {task: "7" * 16 for task in study.evaluate}
+    tasks = dict.fromkeys(study.evaluate, "7" * 16)
     runs = plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32")).runs
     for run in runs:
         attempt = ledger.lease(run.id)

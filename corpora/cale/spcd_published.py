@@ -65,7 +65,7 @@ def read(source: str) -> dict[str, list[Row]]:
         if (folder / "dataset_dict.json").exists():
             splits: Mapping[str, Any] = load_from_disk(str(folder))
         else:
-            splits = load_dataset(str(folder) if folder.is_dir() else source)
+            splits = load_dataset(str(folder) if folder.is_dir() else source, trust_remote_code=False)
     except Exception as error:
         raise CorpusError(
             f"corpora: data.spcd = {source!r}: {type(error).__name__}: {str(error).splitlines()[0]}\n"

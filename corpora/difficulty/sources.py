@@ -103,14 +103,16 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
     from datasets import load_dataset
 
     kind = BUILDERS[Path(files["train"][0]).suffix]
-    return _of_hub_splits(HUB[task], load_dataset(kind, data_files=files), test, str(folder))
+    return _of_hub_splits(
+        HUB[task], load_dataset(kind, data_files=files, trust_remote_code=False), test, str(folder)
+    )
 
 
 def _from_hub(hub: HubTask, test: bool) -> tuple[Pairs, Pairs, str]:
     from datasets import load_dataset
 
     source = f"hub: {hub.name} {hub.config or ''}".strip()
-    return _of_hub_splits(hub, load_dataset(hub.name, hub.config), test, source)
+    return _of_hub_splits(hub, load_dataset(hub.name, hub.config, trust_remote_code=False), test, source)
 
 
 def _of_hub_splits(hub: HubTask, splits: Mapping[str, Any], test: bool, source: str) -> tuple[Pairs, Pairs, str]:

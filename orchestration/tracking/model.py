@@ -46,7 +46,11 @@ class TrackedEncoder:
         from sentence_transformers import SentenceTransformer
 
         self.encoder = SentenceTransformer(
-            str(folder), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
         )
 
     def predict(self, texts: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:

@@ -98,9 +98,13 @@ def _defining(path: Path) -> list[Path]:
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
     """Type and folder of each module beside the transformer that sentence-transformers would run."""
-    file = path / "modules.json"
-    listed = json.loads(file.read_text()) if file.is_file() else []
+    listed = _listed_modules(path)
     return [(module["type"].rpartition(".")[2], path / module["path"]) for module in listed if module["path"]]
+
+
+def _listed_modules(path: Path) -> list[dict[str, str]]:
+    file = path / "modules.json"
+    return json.loads(file.read_text()) if file.is_file() else []
 
 
 def prefix_of(path: Path) -> str:
@@ -130,12 +134,32 @@ def _usable(folder: Path) -> str | None:
         return "has no config.json"
     if not _files(folder, WEIGHTS):
         return "has no model.safetensors (pickled weights are never loaded)"
+    if (code := _own_code(folder)) is not None:
+        return f"asks for code of its own ({code}), which is never run"
     for kind, module in _modules(folder):
         if kind not in WITHOUT_FILES and not (module / "config.json").is_file():
             return f"has no {module.name}/config.json, which modules.json asks for"
         if kind in WITH_WEIGHTS and not _files(module, WEIGHTS):
             return f"has no {module.name}/model.safetensors (pickled weights are never loaded)"
     return None
+
+
+def _own_code(folder: Path) -> str | None:
+    """Where a folder asks for code that is not of the installed libraries; None where it does not.
+
+    A model that transformers knows by itself may name code too: that is passed over.
+    """
+    listed = [module["type"] for module in _listed_modules(folder)]
+    strange = next((kind for kind in listed if not kind.startswith("sentence_transformers.")), None)
+    if strange is not None:
+        return f"{strange} in modules.json"
+    mapped = [file for file in ("config.json", "tokenizer_config.json") if "auto_map" in _json(folder / file)]
+    if not mapped:
+        return None
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    known = _json(folder / "config.json").get("model_type") in CONFIG_MAPPING_NAMES
+    return None if known else f"auto_map in {mapped[0]}"
 
 
 def _checked(folder: Path, where: str) -> tuple[Path | None, str]:

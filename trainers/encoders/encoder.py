@@ -206,16 +206,22 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
 
     packing.register()
     with quiet():
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         architecture: Any = MODEL_MAPPING[type(config)]
         accepted = inspect.signature(architecture).parameters
         extra: dict[str, Any] = {"add_pooling_layer": False} if "add_pooling_layer" in accepted else {}
         if config.model_type in packing.PACKED:
             extra["attn_implementation"] = packing.ATTENTION
         backbone = AutoModel.from_pretrained(
-            path, config=config, local_files_only=True, use_safetensors=True, dtype=torch.float32, **extra
+            path,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            **extra,
         )
-        return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True)
+        return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 
 
 def _layers(out: Any, every: bool) -> Sequence[Tensor]:
