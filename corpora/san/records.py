@@ -35,15 +35,15 @@ class AlignedSet:
 
     last: of the last iteration. earlier: of the nearest earlier iteration without a flag of `semray`, "" where
     there is none. flags (N,) uint16: bits of FLAGS about `last`. kept (N,) float32: share of the sentence's words
-    that `last` keeps. masked (N, iterations) int16: tokens masked in each iteration. generator: who filled the
-    masks, in words; a stand-in says that it is one. id: names everything that can change the set.
+    that `last` keeps. masked: of each iteration, how many tokens were masked, (N,) int16. generator: who
+    filled the masks, in words; a stand-in says that it is one. id: names everything that can change a row.
     """
 
     last: Texts
     earlier: Texts
     flags: np.ndarray
     kept: np.ndarray
-    masked: np.ndarray
+    masked: tuple[np.ndarray, ...]
     generator: str
     id: str
 

@@ -47,6 +47,28 @@ def read(texts: Mapping[str, bytes]) -> Iterator[Sentence]:
         yield from _sentences(name, content)
 
 
+def tagged_words(texts: Mapping[str, bytes]) -> Iterator[list[tuple[str, str]]]:
+    """(token, Penn tag) of each sentence's words, annotated or not, and of its marks, whose tag is ".".
+
+    Left out are expressions of several words, and words whose tag is that of an expression they stand in (`ot=`).
+    Of a word that kept two tags (`VB|NN`) the first counts.
+    """
+    for content in texts.values():
+        text = content.decode("latin-1")
+        unescape = html.unescape if text.startswith("<?xml") else str
+        sentence: list[tuple[str, str]] = []
+        for kind, written, token in _ELEMENT.findall(text):
+            attributes = _attributes(written)
+            if kind == "s" and sentence:
+                yield sentence
+                sentence = []
+            elif kind == "punc":
+                sentence.append((unescape(token), "."))
+            elif "pos" in attributes and "ot" not in attributes and "_" not in token:
+                sentence.append((unescape(token), attributes["pos"].partition("|")[0]))
+        yield sentence
+
+
 def _sentences(name: str, content: bytes) -> Iterator[Sentence]:
     text = content.decode("latin-1")
     unescape = html.unescape if text.startswith("<?xml") or 'snum="' in text else str

@@ -22,7 +22,7 @@ def corpus(*rows: tuple[str, str, str, int]) -> SanCorpus:
         earlier=texts(*earlier),
         flags=np.array(flags, np.uint16),
         kept=np.ones(len(rows), np.float32),
-        masked=np.ones((len(rows), 2), np.int16),
+        masked=(np.ones(len(rows), np.int16),),
         generator="none",
         id="0",
     )

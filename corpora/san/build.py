@@ -1,0 +1,102 @@
+"""Making a set of aligned negatives from what a study asks: its sentences, the counts that fill masks, its name.
+
+Everything is named by what it is made of, and kept in the cache under that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpora.san.cloze import Cloze, count
+from corpora.san.data import SanData
+from corpora.san.importance import read_scores
+from corpora.san.mask_predict import Recipe
+from corpora.san.sentences import Sentences, digest, read, wordnet_texts
+from corpora.san.sources import Lexicon, lexicon_fingerprint, negator_name
+from corpora.sources import wordnet_files
+from corpora.sources.texts import keyed
+from corpora.store.cache import entry, key_of
+from corpora.store.errors import CorpusError
+
+# Part of every name: raise it whenever the same sources and settings would give other rows or files.
+BUILDER = 1
+CLOZE = "the sentences and of WordNet's glosses"
+
+
+class Names(NamedTuple):
+    """What a set is made of, by name: the sentences, the lexicon that tags them, the counts that fill masks."""
+
+    selection: str
+    lexicon: str
+    cloze: str
+
+
+def names_of(data: SanData) -> Names:
+    """Reads the sources and builds nothing."""
+    selection = selection_key(data)
+    wordnet = wordnet_files.locate(data.wordnet).digests()
+    tags = lexicon_fingerprint(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor)
+    counts = {"builder": BUILDER, "sentences": selection, "wordnet": wordnet, "lexicon": tags}
+    return Names(selection, tags, key_of(counts))
+
+
+def selection_key(data: SanData) -> str:
+    """Names the sentences, without choosing them."""
+    found = digest(data.sentences, path=data.path, wordnet_at=data.wordnet, semcor_at=data.semcor)
+    chosen = {"least": data.least_words, "most": data.most_words, "sample": data.sample}
+    return key_of({"builder": BUILDER, "sentences": found, "chosen": chosen})
+
+
+def selected(data: SanData) -> Sentences:
+    """The sentences of the lengths asked for; of a sample, those with the smallest hash, in the corpus's order."""
+    every = read(data.sentences, path=data.path, wordnet_at=data.wordnet, semcor_at=data.semcor)
+    lengths = np.array([len(text.split()) for text in every.texts])
+    most = lengths.max(initial=0) if data.most_words is None else data.most_words
+    rows = np.flatnonzero((lengths >= data.least_words) & (lengths <= most))
+    if not len(rows):
+        raise CorpusError(
+            f"corpora: {data.sentences} has no sentence of data.least_words = {data.least_words} to "
+            f"data.most_words = {data.most_words} words\n  accepted: lengths that leave some"
+        )
+    if data.sample is not None and data.sample < len(rows):
+        order = np.array([keyed("sentence", every.texts[row]) for row in rows], np.uint64)
+        rows = np.sort(rows[np.argsort(order, kind="stable")[: data.sample]])
+    texts, entailed, contradicted = (
+        column and [column[row] for row in rows.tolist()]
+        for column in (every.texts, every.entailed, every.contradicted)
+    )
+    return Sentences(texts or [], entailed, contradicted)
+
+
+def cloze(name: str, texts: Sequence[str], found: Lexicon) -> Cloze:
+    """Counts of the sentences and of WordNet's texts, from the cache; counted when they are not there."""
+
+    def build(folder: Path) -> None:
+        counted = dict.fromkeys([*texts, *wordnet_texts(found.wordnet)])
+        Cloze.of(count(counted, source=CLOZE), found.resolve).save(folder)
+
+    return Cloze.load(entry("san-cloze", name, build)[0], found.resolve, CLOZE)
+
+
+def manifest_of(names: Names, recipe: Recipe, *, generator: str, key: str) -> dict[str, Any]:
+    """All that can change a row of a set. generator: its name in words; key: names what it fills with."""
+    settings = asdict(recipe) | {"importance": read_scores(recipe.importance)}
+    return {
+        "builder": BUILDER,
+        "corpus": names.selection,
+        "generator": generator,
+        "generator_key": key,
+        "lexicon": names.lexicon,
+        "negator": negator_name(recipe),
+        "recipe": settings,
+    }
+
+
+def cloze_manifest(names: Names, recipe: Recipe) -> dict[str, Any]:
+    """The manifest of a set whose masks are filled by counts."""
+    return manifest_of(names, recipe, generator=Cloze.named(CLOZE), key=names.cloze)

@@ -1,0 +1,96 @@
+"""The san family's corpus: its fingerprint, and loading it from the cache.
+
+    corpus = load(SanData(sentences="wordnet", sample=4800, most_words=24))
+    corpus.negatives("san", rule="semray").take([0])
+
+Sets by the count-based generator are made here, once, in seconds to minutes. Those of a masked language model are
+made before by `semray san-generate`, and named by their folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from corpora.san.build import Names, cloze, cloze_manifest, names_of, selected
+from corpora.san.data import SanData
+from corpora.san.generate import rows
+from corpora.san.mask_predict import Recipe
+from corpora.san.records import SanCorpus
+from corpora.san.shards import SHARD, read, read_manifest, set_id
+from corpora.san.sources import Lexicon, lexicon, rewriter
+from corpora.san.tables import SetFile, read_sentences, read_set, write_sentences, write_set
+from corpora.store.cache import entry, key_of
+from corpora.store.errors import CorpusError
+from corpora.store.records import Texts
+
+
+def fingerprint(data: SanData) -> str:
+    """Names the corpus: sha256 of what the sources hold and the settings. Reads the sources and builds nothing."""
+    return _fingerprint(data, names_of(data))
+
+
+def load(data: SanData) -> SanCorpus:
+    """The corpus, from the cache; built first when it is not there. CorpusError when a source is at fault."""
+    names = names_of(data)
+    place, _ = entry("san-sentences", names.selection, lambda folder: write_sentences(folder, selected(data)))
+    sentences = read_sentences(place)
+    found = cache(lambda: lexicon(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor))
+    sets = {
+        name: _made(names, given, sentences.texts, found)
+        if isinstance(given, Recipe)
+        else _given(name, _folder(given), names.selection)
+        for name, given in data.negatives.items()
+    }
+    negators = {one.negator for one in sets.values()}
+    if len(negators) > 1:
+        raise CorpusError(
+            f"corpora: data.negatives: sets were negated differently: {'; '.join(sorted(negators))}\n"
+            "  accepted: sets of one negator, so that arms differ in their aligned negatives alone"
+        )
+    first = next(iter(sets.values()))
+    return SanCorpus(
+        sentences=sentences.texts,
+        soft=first.soft,
+        negator=first.negator,
+        sets={name: one.aligned for name, one in sets.items()},
+        entailed=sentences.entailed,
+        contradicted=sentences.contradicted,
+        fingerprint=_fingerprint(data, names),
+    )
+
+
+def _fingerprint(data: SanData, names: Names) -> str:
+    sets = {
+        name: set_id(cloze_manifest(names, given) if isinstance(given, Recipe) else read_manifest(_folder(given)))
+        for name, given in data.negatives.items()
+    }
+    return key_of({"sentences": names.selection, "sets": sets})
+
+
+def _made(names: Names, recipe: Recipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
+    """The set of a recipe by counts, made when the cache lacks it. found: the lexicon, read when first needed."""
+    manifest = cloze_manifest(names, recipe)
+
+    def build(folder: Path) -> None:
+        using = rewriter(cloze(names.cloze, texts, found()), recipe, found())
+        shards = range(0, len(texts), SHARD)
+        write_set(folder, manifest, (rows(using, texts[first : first + SHARD], first) for first in shards))
+
+    return read_set(entry("san-set", set_id(manifest), build)[0])
+
+
+def _given(name: str, folder: Path, selection: str) -> SetFile:
+    """The set of a folder, mapped from the cache. CorpusError when it was made from other sentences."""
+    manifest = read_manifest(folder)
+    if manifest["corpus"] != selection:
+        raise CorpusError(
+            f"corpora: data.negatives: {name}: {folder} was made from other sentences than `data:` selects\n"
+            "  accepted: a set made with the same sentences, lengths and sample"
+        )
+    return read_set(entry("san-set", set_id(manifest), lambda draft: write_set(draft, manifest, read(folder)))[0])
+
+
+def _folder(given: str) -> Path:
+    return Path(given).expanduser()

@@ -1,0 +1,50 @@
+"""What a san study may ask of its corpus: the `data:` block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from corpora.san.mask_predict import Recipe
+
+LexiconSource = Literal["auto", "spacy"]
+SETS = "names, each with a recipe {law, scale, iterations, seed, …} or the folder of a `semray san-generate`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SanData:
+    """The `data:` block of a san study. ValueError names a field whose value is not accepted.
+
+    sentences: one of sentences.NAMES, or a file of one's own. negatives: sets of aligned negatives by the name
+    that arms give: a recipe for the count-based generator, or the folder of a set that was made before. All sets
+    negate alike, so that arms differ in their aligned negatives alone. least_words, most_words: sentences of other
+    lengths are left out. sample: so many of them, chosen by their text. lexicon: what tags the vocabulary. path: a
+    folder to look in first for wiki1m, nli and snli. wordnet, semcor: where these are kept; None looks where they
+    usually are.
+    """
+
+    sentences: str = "wordnet"
+    negatives: Annotated[Mapping[str, Recipe | str], SETS] = field(default_factory=lambda: {"san": Recipe()})
+    least_words: int = 1
+    most_words: int | None = None
+    sample: int | None = None
+    lexicon: LexiconSource = "auto"
+    path: str | None = None
+    wordnet: str | None = None
+    semcor: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("least_words", "most_words", "sample"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: accepted: a whole number of 1 or more")
+        if self.most_words is not None and self.most_words < self.least_words:
+            raise ValueError(f"most_words: accepted: at least least_words, {self.least_words}")
+        if not self.negatives:
+            raise ValueError(f"negatives: accepted: {SETS}")
+        recipes = [given for given in self.negatives.values() if isinstance(given, Recipe)]
+        if len({recipe.negator for recipe in recipes}) > 1:
+            raise ValueError(
+                "negatives: accepted: recipes with one `negator`, so that arms differ in negatives alone"
+            )

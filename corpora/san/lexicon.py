@@ -1,0 +1,169 @@
+"""One part of speech per vocabulary entry, from closed lists, SemCor's counts, WordNet and endings.
+
+    tags = tags_of(tokenizer.tokens, initial, resolver(wordnet=..., counts=...))
+
+Static tagging of the SAN paper (appendix A), which ran a tagger on isolated entries. Departure: the steps below,
+of which the first that knows a word decides. A tagger may take the place of the last three.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from corpora.san.closed_classes import POS_OF
+from corpora.san.importance import CODE
+from corpora.sources.wordnet import Wordnet
+from corpora.store.errors import CorpusError
+
+Resolve = Callable[[str], str]  # a lower-case word -> its Universal POS
+
+_NUMBER = re.compile(r"[+-]?\d[\d.,/:%-]*(?:st|nd|rd|th|'?s)?")
+_SUFFIXES = {"ly": "ADV", "ing": "VERB", "ed": "VERB"} | dict.fromkeys(("ous", "ful", "ive", "able"), "ADJ")
+_WORDNET_POS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
+SENSE_WEIGHT, IDENTITY_WEIGHT = 0.1, 0.05
+SEEN_ENOUGH = 2  # times a word must stand in SemCor for its counts to decide
+_PENN = {
+    **dict.fromkeys(("NN", "NNS"), "NOUN"),
+    **dict.fromkeys(("NNP", "NNPS", "NP", "NPS"), "PROPN"),
+    **dict.fromkeys(("JJ", "JJR", "JJS"), "ADJ"),
+    **dict.fromkeys(("RB", "RBR", "RBS", "WRB"), "ADV"),
+    **dict.fromkeys(("PRP", "PRP$", "PP", "PP$", "WP", "WP$", "EX"), "PRON"),
+    **dict.fromkeys(("DT", "PDT", "WDT"), "DET"),
+    **{
+        "MD": "AUX",
+        "IN": "ADP",
+        "RP": "ADP",
+        "TO": "PART",
+        "POS": "PART",
+        "CC": "CCONJ",
+        "CD": "NUM",
+        "UH": "INTJ",
+    },
+    **{".": "PUNCT", "SYM": "SYM", "FW": "X", "LS": "X"},
+}
+
+
+def universal(penn: str, word: str) -> str:
+    """The Universal POS of a Penn tag on a lower-case word.
+
+    Whether a verb is an auxiliary and whether `not` is a particle the closed lists decide.
+    """
+    if penn.startswith("RB") and POS_OF.get(word) == "PART":
+        return "PART"
+    if penn.startswith("VB") or penn == "MD":
+        return "AUX" if POS_OF.get(word) == "AUX" else "VERB"
+    if penn in ("IN", "WRB") and (word == "that" or POS_OF.get(word) == "SCONJ"):
+        return "SCONJ"
+    return _PENN.get(penn, "X")
+
+
+def counts_of(tagged: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
+    """How often each lower-case word stands with each Universal POS, from (word, Penn tag)."""
+    counts: dict[str, Counter[str]] = {}
+    for word, penn in tagged:
+        low = word.lower()
+        counts.setdefault(low, Counter())[universal(penn, low)] += 1
+    return counts
+
+
+def resolver(*, wordnet: Wordnet | None = None, counts: Mapping[str, Counter[str]] | None = None) -> Resolve:
+    """What tags a word: lists, form, SemCor's counts, WordNet, ending; the first that knows it.
+
+    Without counts or WordNet their step is passed over.
+    """
+
+    @lru_cache(maxsize=1 << 20)
+    def resolve(word: str) -> str:
+        seen = (counts or {}).get(word, Counter())
+        if (known := by_list_or_form(word)) is not None:
+            return known
+        if seen.total() >= SEEN_ENOUGH:
+            return max(seen, key=lambda pos: (seen[pos], -CODE[pos]))
+        return (by_wordnet(word, wordnet) if wordnet else None) or by_ending(word)
+
+    return resolve
+
+
+def by_list_or_form(word: str) -> str | None:
+    """Closed classes; digits NUM; marks alone PUNCT, symbols alone SYM; else None."""
+    if word in POS_OF:
+        return POS_OF[word]
+    if _NUMBER.fullmatch(word):
+        return "NUM"
+    classes = {unicodedata.category(letter)[0] for letter in word}
+    return {"P": "PUNCT", "S": "SYM"}.get(classes.pop()) if len(classes) == 1 else None
+
+
+def by_wordnet(word: str, wordnet: Wordnet) -> str | None:
+    """The part of speech whose lemma of this word is tagged most, None where WordNet lacks it.
+
+    NOUN becomes PROPN when every synset spells the lemma with a capital.
+    """
+    best, weight = None, 0.0
+    for pos in _WORDNET_POS:
+        for lemma in wordnet.bases(word, pos)[:1]:
+            senses = len(wordnet.senses[lemma, pos])
+            here = wordnet.counts.get((lemma, pos), 0) + SENSE_WEIGHT * senses + IDENTITY_WEIGHT * (lemma == word)
+            if here > weight:
+                best, weight = (pos, lemma), here
+    if best is None:
+        return None
+    return "PROPN" if best[0] == "n" and _is_name(best[1], wordnet) else _WORDNET_POS[best[0]]
+
+
+def _is_name(lemma: str, wordnet: Wordnet) -> bool:
+    spellings = (
+        spelling
+        for synset in wordnet.senses[lemma, "n"]
+        for spelling in wordnet.synsets[synset].lemmas
+        if spelling.lower() == lemma
+    )
+    return all(spelling[:1].isupper() for spelling in spellings)
+
+
+def by_ending(word: str) -> str:
+    for ending, pos in _SUFFIXES.items():
+        if word.endswith(ending) and len(word) > len(ending):
+            return pos
+    return "PROPN" if word.isascii() and word.isalpha() and len(word) > 2 else "X"
+
+
+def tags_of(words: Sequence[str], resolve: Resolve, *, initial: Sequence[bool] | None = None) -> np.ndarray:
+    """The code of POS of each vocabulary entry, (V,) uint8.
+
+    words: entries without the mark of their kind (`##`, `Ġ`). initial: whether an entry begins a word; one that
+    does not is X, as is `[unused…]`; other entries in brackets of `[…]` or `<…>` are SPECIAL.
+    """
+    starts = [True] * len(words) if initial is None else initial
+    return np.array(
+        [CODE[_entry(word, resolve) if start else "X"] for word, start in zip(words, starts, strict=True)],
+        np.uint8,
+    )
+
+
+def _entry(word: str, resolve: Resolve) -> str:
+    if len(word) > 2 and word[0] + word[-1] in ("[]", "<>"):
+        return "X" if word.startswith("[unused") else "SPECIAL"
+    return resolve(word.lower())
+
+
+def read_table(path: str | Path, size: int) -> np.ndarray:
+    """Tags of a vocabulary of `size` entries, as the SAN authors write them. CorpusError when broken."""
+    file = Path(path).expanduser()
+    try:
+        lines = file.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"corpora: lexicon {file} cannot be read: {error}") from error
+    if len(lines) != size:
+        raise CorpusError(f"corpora: lexicon {file} has {len(lines)} tags, expected {size}, one for each entry")
+    for number, tag in enumerate(lines, 1):
+        if tag not in CODE:
+            raise CorpusError(f"corpora: lexicon {file}, line {number}: {tag!r}\n  accepted: {', '.join(CODE)}")
+    return np.array([CODE[tag] for tag in lines], np.uint8)

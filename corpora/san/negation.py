@@ -1,0 +1,109 @@
+"""Soft negatives: a sentence negated, its wording otherwise kept (SNCSE, section 3.2, and its released code).
+
+Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departure from
+SNCSE's code, which looks for `not` alone: `n't` is removed likewise, so that "didn't" does not become "did not
+n't".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from corpora.san.closed_classes import DO, HAVE
+from corpora.san.lexicon import Resolve
+from corpora.san.surface import cased
+from corpora.san.words import spans
+from corpora.sources.spacy_model import load
+from corpora.sources.wordnet import Wordnet
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+NOT = frozenset(("not", "n't", "n’t"))
+WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
+TAKES_NOT = frozenset(
+    ("am", "is", "was", "were", "are", "could", "can", "will", "would", "shall", "should", "may")
+)
+TAKES_NOT |= {"might", "must"}
+SUPPORT = {"VBP": "do not", "VBZ": "does not", "VBD": "did not"}
+
+
+def by_parse(texts: Iterable[str]) -> Iterator[str]:
+    """Each sentence negated at its first auxiliary or its main verb, its tokens joined by blanks."""
+    nlp, _ = load()
+    return map(negated_parse, nlp.pipe(texts))
+
+
+def negated_parse(document: Doc) -> str:
+    words = [word.text for word in document]
+    denied = next((place for place, word in enumerate(words) if word in NOT), None)
+    if denied is not None:
+        words[denied - 1 : denied] = [WHOLE.get(word, word) for word in words[denied - 1 : denied]]
+        return " ".join(words[:denied] + words[denied + 1 :])
+    for word in document:
+        if word.dep_ in ("aux", "auxpass", "ROOT"):
+            changed = f"{word.text} not" if word.dep_ != "ROOT" else _root(word)
+            if changed is None:
+                break
+            return " ".join((*words[: word.i], changed, *words[word.i + 1 :]))
+    return f"Not {' '.join(words)}" if words else ""
+
+
+def _root(word: Token) -> str | None:
+    if word.text in TAKES_NOT:
+        return f"{word.text} not"
+    return f"{SUPPORT[word.tag_]} {word.lemma_}" if word.tag_ in SUPPORT else None
+
+
+def by_rule(texts: Sequence[str], resolve: Resolve, wordnet: Wordnet) -> Iterator[str]:
+    """Each sentence negated by lists and WordNet's forms, its own spacing kept."""
+    return (negated_rule(text, resolve, wordnet) for text in texts)
+
+
+def negated_rule(text: str, resolve: Resolve, wordnet: Wordnet) -> str:
+    """Without `not` where it has one; else `not` after its first auxiliary, or do-support for its first verb.
+
+    A form of have or do is an auxiliary where a verb follows. A verb after `to`, a determiner or an adjective is
+    passed over, as is one in -ing. A sentence with neither gets `Not` before it.
+    """
+    places = list(spans(text))
+    words = [text[a:b].lower() for a, b in places]
+    tags = [resolve(word) for word in words]
+    for at, word in enumerate(words):
+        if word in NOT:
+            return _without(text, places, at)
+    for at, word in enumerate(words):
+        if tags[at] == "AUX" and (word not in HAVE | DO or _verb_follows(tags, at)):
+            return f"{text[: places[at][1]]} not{text[places[at][1] :]}"
+    for at, word in enumerate(words):
+        before = at and (words[at - 1] == "to" or tags[at - 1] in ("DET", "ADJ"))
+        if tags[at] == "VERB" and not before and (support := _supported(word, wordnet)):
+            start, end = places[at]
+            return text[:start] + cased(support, like=text[start:end]) + text[end:]
+    return f"Not {text}" if text.strip() else ""
+
+
+def _without(text: str, places: Sequence[tuple[int, int]], at: int) -> str:
+    start, end = places[at]
+    head = text[:start]
+    if text[start:end].lower() != "not" and at:
+        before = text[places[at - 1][0] : start]
+        head = text[: places[at - 1][0]] + cased(WHOLE.get(before.lower(), before), like=before)
+        return head + text[end:]
+    return (head.rstrip() + text[end:]).lstrip()
+
+
+def _verb_follows(tags: Sequence[str], at: int) -> bool:
+    following = next((tag for tag in tags[at + 1 :] if tag not in ("ADV", "PRON")), "")
+    return following in ("VERB", "AUX")
+
+
+def _supported(word: str, wordnet: Wordnet) -> str | None:
+    lemma = next(iter(wordnet.bases(word, "v")), word)
+    if word == lemma:
+        return f"do not {lemma}"
+    if word.endswith("ing"):
+        return None
+    past = word.endswith("ed") or word in wordnet.exceptions["v"]
+    return f"{'did' if past else 'does' if word.endswith('s') else 'do'} not {lemma}"

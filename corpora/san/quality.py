@@ -1,0 +1,75 @@
+"""What is wrong with an aligned negative, and how much of its sentence it keeps.
+
+The rule `semray` raises the first seven flags of records.FLAGS, the rule `authors` the last.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+from corpora.san.records import BIT
+
+WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+_LETTER = re.compile(r"[a-z]")
+_PUNCTUATION = frozenset(string.punctuation)
+_UNKNOWN = ("[unk]", "<unk>")
+DETACHED = 0.15  # a negative that keeps less of its sentence is another sentence
+LEAST_VARIETY, LONG_ENOUGH = 0.5, 6  # distinct words by words, judged from so many words on
+AUTHORS_LENGTH, AUTHORS_SHARE = 50, 0.3
+
+
+def words_of(text: str) -> list[str]:
+    """W(text): lower-cased runs of letters and digits, with an apostrophe and its tail."""
+    return WORD.findall(text.lower())
+
+
+def kept(words: Sequence[str], rewritten: Sequence[str]) -> float:
+    """Share of a sentence's words that its negative keeps, as multisets; 1 where the sentence has none."""
+    if not words:
+        return 1.0
+    return sum((Counter(words) & Counter(rewritten)).values()) / len(words)
+
+
+def overlaps(first: str, second: str) -> tuple[float, float]:
+    """Jaccard index and Dice coefficient of two sentences' sets of words; 1 where both have none."""
+    a, b = set(words_of(first)), set(words_of(second))
+    if not a | b:
+        return 1.0, 1.0
+    return len(a & b) / len(a | b), 2 * len(a & b) / (len(a) + len(b))
+
+
+def flags_of(sentence: str, negative: str) -> tuple[int, float]:
+    """The flags of a negative, as bits of records.FLAGS, and the share of the sentence's words it keeps."""
+    x, y = words_of(sentence), words_of(negative)
+    lettered = sum(bool(_LETTER.search(word)) for word in y)
+    marks = sum(letter in _PUNCTUATION for letter in negative)
+    share = kept(x, y)
+    raised = {
+        "empty": not negative.strip(),
+        "punct": marks >= max(1, lettered),
+        "short": lettered < max(2, len(x) / 2),
+        "identical": x == y,
+        "detached": share < DETACHED,
+        "repeat": _repeats(y),
+        "unk": any(mark in negative.lower() for mark in _UNKNOWN),
+        "authors": _fails_authors(negative),
+    }
+    return sum(BIT[name] for name, is_raised in raised.items() if is_raised), share
+
+
+def _repeats(words: Sequence[str]) -> bool:
+    thrice = any(a == b == c for a, b, c in zip(words, words[1:], words[2:], strict=False))
+    return thrice or (len(words) >= LONG_ENOUGH and len(set(words)) / len(words) < LEAST_VARIETY)
+
+
+def _fails_authors(negative: str) -> bool:
+    """The released code's only test: a short text fails when marks make up much of its marks and blanks."""
+    if not negative.strip():
+        return True
+    if len(negative) > AUTHORS_LENGTH:
+        return False
+    marks, blanks = sum(letter in _PUNCTUATION for letter in negative), negative.count(" ")
+    return marks + blanks > 0 and marks / (marks + blanks) >= AUTHORS_SHARE

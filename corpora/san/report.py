@@ -1,0 +1,93 @@
+"""What a set of aligned negatives is like: how much of the sentences it keeps, what is wrong with it, samples.
+
+Read the kept ratio first: a weak generator with rare masks copies, with frequent ones it writes word salad. The
+paper's four pairs (table 1) keep .44 of the words on average.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.san.quality import overlaps
+from corpora.san.records import BIT, FAILS, FLAGS
+
+EXPECTED = (0.30, 0.75)  # mean kept ratio
+SAMPLES = 8
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """Of N sentences. kept: mean share of words kept; deciles: its nine; jaccard: mean overlap of sets of words.
+
+    masked: mean share of tokens masked, by iteration. flags: share of rows, by flag; low_quality: of rows with any
+    flag of `semray`. samples:
+    (sentence, negative), the same for the same set. warning: "" or what to look into.
+    """
+
+    sentences: int
+    kept: float
+    deciles: tuple[float, ...]
+    jaccard: float
+    masked: tuple[float, ...]
+    flags: dict[str, float]
+    low_quality: float
+    samples: tuple[tuple[str, str], ...]
+    warning: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def report(tables: Iterable[pa.Table]) -> SetReport:
+    """Read the rows of a set (generate.SCHEMA) once."""
+    kept, flags, jaccard, drawn, tokens = [], [], [], [], []
+    samples: list[tuple[bytes, str, str]] = []
+    for table in tables:
+        kept.append(table["kept"].to_numpy())
+        flags.append(table["flags"].to_numpy())
+        drawn.append(np.array(table["n_masked"].to_pylist(), float).sum(0))
+        tokens.append(table["n_tokens"].to_numpy().sum())
+        pairs = list(zip(table["text"].to_pylist(), table["san"].to_pylist(), strict=True))
+        jaccard.append(np.array([overlaps(text, negative)[0] for text, negative in pairs]))
+        keyed = ((hashlib.sha1(text.encode(), usedforsecurity=False).digest(), text, made) for text, made in pairs)
+        samples = sorted({*samples, *keyed})[:SAMPLES]
+    share, bits = np.concatenate(kept), np.concatenate(flags)
+    mean = float(share.mean())
+    low, high = EXPECTED
+    warning = ""
+    if not low <= mean <= high:
+        far = (
+            "nearly copies: a smaller scale masks more" if mean > high else "word salad: a larger scale masks less"
+        )
+        warning = f"{mean:.2f} of the words are kept, outside {low:.2f} to {high:.2f}; {far}"
+    return SetReport(
+        sentences=len(share),
+        kept=mean,
+        deciles=tuple(np.quantile(share, np.arange(1, 10) / 10).round(4).tolist()),
+        jaccard=float(np.concatenate(jaccard).mean()),
+        masked=tuple((np.sum(drawn, 0) / max(int(np.sum(tokens)), 1)).round(4).tolist()),
+        flags={name: float((bits & BIT[name] > 0).mean()) for name in FLAGS},
+        low_quality=float((bits & FAILS["semray"] > 0).mean()),
+        samples=tuple((text, made) for _, text, made in samples),
+        warning=warning,
+    )
+
+
+def shown(of: SetReport) -> str:
+    """The report as lines for the terminal."""
+    deciles = " ".join(f"{value:.2f}" for value in of.deciles)
+    flags = "  ".join(f"{name} {100 * share:.1f}%" for name, share in of.flags.items() if share)
+    lines = [
+        f"{of.sentences:,} sentences   kept {of.kept:.3f} of the words (Jaccard {of.jaccard:.3f})",
+        f"deciles of kept {deciles}",
+        f"masked by iteration {' '.join(f'{100 * share:.0f}%' for share in of.masked)}",
+        f"low quality {100 * of.low_quality:.1f}%   ({flags or 'no flag'})",
+        *(f"  {text}\n    → {made}" for text, made in of.samples),
+    ]
+    return "\n".join([*lines, f"look: {of.warning}"] if of.warning else lines)

@@ -1,0 +1,83 @@
+"""The lexicon that tags and negates, from what is at hand: closed lists, WordNet, SemCor, or spaCy's model.
+
+found = lexicon("auto", wordnet_at=None, semcor_at=None)
+found.resolve("boats")                      # "NOUN"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from corpora.san import negation
+from corpora.san.data import LexiconSource
+from corpora.san.generate import Rewriter
+from corpora.san.lexicon import Resolve, counts_of, resolver
+from corpora.san.mask_predict import Generator, Recipe
+from corpora.san.tagging import by_isolated_word, tagged
+from corpora.sources import semcor, semcor_files, spacy_model, wordnet, wordnet_files
+from corpora.sources.wordnet import Wordnet
+from corpora.store.cache import key_of
+from corpora.store.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """name: the steps it takes, in words. fingerprint: names what it reads."""
+
+    resolve: Resolve
+    wordnet: Wordnet
+    name: str
+    fingerprint: str
+
+
+def lexicon(source: LexiconSource, *, wordnet_at: str | None = None, semcor_at: str | None = None) -> Lexicon:
+    """auto: WordNet, and SemCor's counts where SemCor is at hand. spacy: its model in place of both."""
+    read = wordnet.read(wordnet_files.locate(wordnet_at))
+    fingerprint = lexicon_fingerprint(source, wordnet_at=wordnet_at, semcor_at=semcor_at)
+    if source == "spacy":
+        return Lexicon(by_isolated_word(), read, f"closed lists, {spacy_model.load()[1]}", fingerprint)
+    files = _semcor(semcor_at)
+    if files is None:
+        return Lexicon(resolver(wordnet=read), read, "closed lists, WordNet", fingerprint)
+    counts = counts_of(token for sentence in semcor.tagged_words(files.texts) for token in sentence)
+    return Lexicon(resolver(wordnet=read, counts=counts), read, "closed lists, SemCor, WordNet", fingerprint)
+
+
+def lexicon_fingerprint(source: LexiconSource, *, wordnet_at: str | None, semcor_at: str | None) -> str:
+    """Names what `lexicon` would read, cheaply."""
+    content: dict[str, Any] = {"wordnet": wordnet_files.locate(wordnet_at).digests()}
+    if source == "spacy":
+        content["spacy"] = spacy_model.load()[1]
+    elif (files := _semcor(semcor_at)) is not None:
+        content["semcor"] = files.digests()
+    return key_of(content)
+
+
+def rewriter(generator: Generator, recipe: Recipe, found: Lexicon) -> Rewriter:
+    """The generator with the tagger and the negator that the recipe asks for."""
+    negate: Callable[[Sequence[str]], Iterable[str]] = negation.by_parse
+    if recipe.negator == "rule":
+        negate = partial(negation.by_rule, resolve=found.resolve, wordnet=found.wordnet)
+    return Rewriter(
+        generator=generator, recipe=recipe, negate=negate, tag=tagged if recipe.tagging == "dynamic" else None
+    )
+
+
+def negator_name(recipe: Recipe) -> str:
+    """Who writes the soft negatives, in words."""
+    if recipe.negator == "parse":
+        return f"dependency parse by {spacy_model.load()[1]}"
+    return "rule by closed lists and WordNet (a stand-in for a dependency parse)"
+
+
+def _semcor(path: str | None) -> semcor_files.SemcorFiles | None:
+    """SemCor where it is at hand; a place that was named has to hold it."""
+    try:
+        return semcor_files.locate(path)
+    except CorpusError:
+        if path is not None:
+            raise
+        return None

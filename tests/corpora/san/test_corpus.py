@@ -1,0 +1,168 @@
+"""Sentences from their sources, and the corpus a study asks for: built once, named by what it is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpora.san import shards
+from corpora.san.build import cloze, cloze_manifest, names_of, selected
+from corpora.san.corpus import fingerprint, load
+from corpora.san.data import SanData
+from corpora.san.generate import rows
+from corpora.san.mask_predict import Recipe
+from corpora.san.records import NONE
+from corpora.san.report import report, shown
+from corpora.san.sentences import digest, read
+from corpora.san.sources import lexicon, rewriter
+from corpora.store.errors import CorpusError
+
+LINES = [
+    f"the {kind} boat was {deed} in the harbour ." for kind in ("old", "new") for deed in ("sold", "built", "seen")
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(["", *LINES, "  ", "one two"]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def data(file: str, small_folder: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    return lambda **given: SanData(**{"sentences": file, "wordnet": str(small_folder), "most_words": 12} | given)
+
+
+def test_a_file_of_lines(file):
+    assert read(file).texts == [*LINES, "one two"]
+    assert read(file).entailed is None
+
+
+def test_triplets(tmp_path):
+    (tmp_path / "t.csv").write_text('sent0,sent1,hard_neg\n"a, b",c,d\ne,f,\n')
+    found = read(str(tmp_path / "t.csv"))
+    assert (found.texts, found.entailed, found.contradicted) == (["a, b"], ["c"], ["d"])
+    (tmp_path / "t.csv").write_text("sent0,sent1\na,b\n")
+    with pytest.raises(CorpusError, match="lacks the column 'hard_neg'"):
+        read(str(tmp_path / "t.csv"))
+
+
+def test_snli(tmp_path):
+    """Of each premise the k-th entailed with the k-th contradicted hypothesis."""
+    rows = [
+        ("p", "e1", "entailment"),
+        ("p", "n", "neutral"),
+        ("p", "c1", "contradiction"),
+        ("p", "c2", "contradiction"),
+    ]
+    rows += [("q", "c", "contradiction"), ("p", "e2", "entailment")]
+    (tmp_path / "snli").mkdir()
+    for name, column in zip(("s1", "s2", "labels"), zip(*rows, strict=True), strict=True):
+        (tmp_path / "snli" / f"{name}.dev").write_text("\n".join(column) + "\n")
+    found = read("snli_dev", path=str(tmp_path))
+    assert found.texts == ["p", "p"]
+    assert (found.entailed, found.contradicted) == (["e1", "e2"], ["c1", "c2"])
+    assert digest("snli_dev", path=str(tmp_path)) == digest("snli_dev", path=str(tmp_path))
+
+
+def test_a_name_stands_for_no_other(tmp_path, monkeypatch):
+    """The sample is not the million lines."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    (tmp_path / "wiki1m_sample").mkdir()
+    (tmp_path / "wiki1m_sample" / "wiki1m_for_simcse.txt").write_text("one line\n")
+    assert read("wiki1m_sample", path=str(tmp_path)).texts == ["one line"]
+    with pytest.raises(CorpusError, match=r"wiki1m not found(.|\n)*the hub:"):
+        read("wiki1m", path=str(tmp_path))
+    with pytest.raises(CorpusError, match="no such file\n  accepted: wordnet, semcor, wiki1m"):
+        read("wiki")
+
+
+def test_wordnet_sentences(small_folder):
+    texts = read("wordnet", wordnet_at=str(small_folder)).texts
+    assert texts
+    assert all(len(text.split()) >= 4 for text in texts)
+
+
+def test_selection(data):
+    assert selected(data()).texts == [*LINES, "one two"]
+    assert selected(data(least_words=3)).texts == LINES
+    few, more = (selected(data(least_words=3, sample=size)).texts for size in (2, 4))
+    assert len(few) == 2
+    assert set(few) < set(more) < set(LINES)
+    with pytest.raises(CorpusError, match=r"no sentence of data\.least_words = 50"):
+        selected(data(least_words=50, most_words=None))
+
+
+def test_loading(data):
+    asked = data(negatives={"san": Recipe(scale=10.0), "other": Recipe(scale=10.0, seed=1)})
+    named = fingerprint(asked)
+    corpus = load(asked)
+    assert corpus.fingerprint == named
+    assert list(corpus.sentences) == [*LINES, "one two"]
+    assert len(corpus.soft) == len(corpus) == 7
+    assert corpus.soft[0] == "the old boat was not sold in the harbour ."
+    assert "stand-in" in corpus.sets["san"].generator
+    assert "stand-in" in corpus.negator
+    assert list(corpus.sets["san"].last) != list(corpus.sets["other"].last)
+    assert corpus.sets["san"].id != corpus.sets["other"].id
+    negatives = corpus.negatives("san", rule="semray")
+    assert all(negatives.take(range(7))[row] for row in range(7) if negatives.source[row] != NONE)
+    assert list(load(asked).sets["san"].last) == list(corpus.sets["san"].last)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sample": 3},
+        {"least_words": 3},
+        {"negatives": {"san": Recipe(scale=30.0)}},
+        {"negatives": {"san": Recipe(law="uniform")}},
+        {"negatives": {"dull": Recipe()}},
+    ],
+)
+def test_what_changes_the_fingerprint(data, other):
+    assert fingerprint(data(**other)) != fingerprint(data())
+
+
+def test_a_set_made_before(data, tmp_path):
+    """The folder of a set gives the rows that the cache would build, and only for the same sentences."""
+    asked, recipe = data(), Recipe()
+    found = lexicon("auto", wordnet_at=asked.wordnet)
+    names, texts = names_of(asked), selected(asked).texts
+    folder = tmp_path / "set"
+    shards.begin(folder, cloze_manifest(names, recipe), texts)
+    using = rewriter(cloze(names.cloze, texts, found), recipe, found)
+    shards.write_shard(folder, 0, rows(using, texts))
+    given = data(negatives={"san": str(folder)})
+    assert list(load(given).sets["san"].last) == list(load(asked).sets["san"].last)
+    assert fingerprint(given) == fingerprint(asked)  # what it holds counts, not who made it
+    with pytest.raises(CorpusError, match="made from other sentences"):
+        load(data(negatives={"san": str(folder)}, least_words=3))
+    said = report(shards.read(folder))
+    assert said.sentences == 7
+    assert 0 <= said.kept <= 1
+    assert "kept" in shown(said)
+
+
+def test_a_mask_token_in_a_negative_is_refused(data, tmp_path):
+    (tmp_path / "bad.txt").write_text("the [MASK] was sold in the harbour\n")
+    with pytest.raises(CorpusError, match=r"row 0 of the set holds \[MASK\]"):
+        load(data(sentences=str(tmp_path / "bad.txt")))
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"sample": 0}, "sample"),
+        ({"least_words": 5, "most_words": 4}, "most_words"),
+        ({"negatives": {}}, "negatives"),
+        ({"negatives": {"a": Recipe(), "b": Recipe(negator="parse")}}, "negatives"),
+    ],
+)
+def test_a_block_that_cannot_be(given, field):
+    with pytest.raises(ValueError, match=f"^{field}: accepted"):
+        SanData(**given)
