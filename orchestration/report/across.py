@@ -6,6 +6,7 @@ A description beside the verdicts. No verdict rests on it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from orchestration.report.tables import places_for
@@ -26,7 +27,8 @@ class Compared(NamedTuple):
     backbone: str
 
 
-def summaries(findings: Findings) -> dict[Compared, Summary]:
+@lru_cache(maxsize=2)  # resampled once for all forms of a report
+def summaries(findings: Findings) -> Mapping[Compared, Summary]:
     """Each compared pair of arms over the headlines of the study's tasks that are better when larger.
 
     A pair without two such tasks or without two complete seeds is left out.
@@ -60,7 +62,7 @@ def _by_seed(values: Mapping[int | None, float]) -> dict[int, float] | float:
 
 def across(findings: Findings) -> tuple[Sequence[Sequence[str]], str]:
     """The rows below `ACROSS_HEAD`, and a caption: which tasks, what the columns are, that they decide nothing."""
-    found = findings.across_tasks
+    found = summaries(findings)
     several = len(findings.backbones) > 1
     rows = [
         (

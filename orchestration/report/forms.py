@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.report.across import ACROSS_HEAD, Compared, across
+from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
 from orchestration.report.markup import marked_down, tex
 from orchestration.report.tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
 from orchestration.study.names import printable
@@ -74,7 +74,7 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
 
     across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
     """
-    together = {compared: asdict(one) for compared, one in findings.across_tasks.items()}
+    together = {compared: asdict(one) for compared, one in summaries(findings).items()}
     return [
         {
             **finding.verdict.to_dict(),
@@ -105,16 +105,18 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
 
     links: run id -> where MLflow shows the run. Files of an earlier report are replaced one by one, each whole.
     """
+    from orchestration.report import plots
     from orchestration.report.html import html
 
     folder.mkdir(parents=True, exist_ok=True)
+    drawn = plots.every(findings)
     texts = {
         "report.md": markdown(findings),
         "report.tex": latex(findings),
         "report.json": report_json(findings),
-        "report.html": html(findings, findings.pictures, links),
+        "report.html": html(findings, drawn, links),
     }
-    pictures = {f"{name}.png": picture.png for name, picture in findings.pictures.items()}
+    pictures = {f"{name}.png": picture.png for name, picture in drawn.items()}
     for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
         part = folder / f".{name}.part"
         part.write_bytes(content)

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +36,7 @@ COLOURS = {
 }
 MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
-# One part of a distribution each, told apart by dashes too: same concept solid, other concepts broken.
+# One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
 ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
 STYLE: dict[str, Any] = {
@@ -69,7 +70,8 @@ class Picture(NamedTuple):
     png: bytes
 
 
-def every(findings: Findings) -> dict[str, Picture]:
+@lru_cache(maxsize=2)  # drawn once for the report's files, its page and the tracking server
+def every(findings: Findings) -> Mapping[str, Picture]:
     """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
     drawn = {"forest": forest(findings)} if findings.findings else {}
     for finding in findings.findings:

@@ -190,7 +190,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
             "scope", "as_expected", "exploratory", "family_digest")  # fmt: skip
     pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=(finding,))))}
     if verdict.per_seed:
-        pictures["seeds.png"] = findings.pictures[f"seeds-{anchor(verdict)}"].png
+        pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
     items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.items]
     arms = (verdict.control, verdict.treatment)
@@ -219,10 +219,9 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
 
 
 def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
-    page = html(findings, findings.pictures, links)
-    overview = {
-        f"{name}.png": findings.pictures[name].png for name in ("forest", "curves") if name in findings.pictures
-    }
+    drawn = plots.every(findings)
+    page = html(findings, drawn, links)
+    overview = {f"{name}.png": drawn[name].png for name in ("forest", "curves") if name in drawn}
     states = {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")}
     words = [finding.verdict.verdict for finding in findings.findings]
     note = markdown(findings)

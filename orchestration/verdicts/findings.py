@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from evaluators.significance.across_tasks import Summary
     from evaluators.significance.judge import Verdict
-    from orchestration.report.across import Compared
-    from orchestration.report.plots import Picture
 
 Status = Literal["finished", "failed", "missing"]
 
@@ -92,9 +88,9 @@ class Distribution:
     means: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """A study and what came of it.
+    """A study and what came of it. Told apart by identity: what takes long to make of one can be kept for it.
 
     revision is the digest of the study as resolved, declared that of its comparisons as first declared.
     metrics maps every metric the study yields to whether larger is better, in the order tables show them;
@@ -125,20 +121,6 @@ class Findings:
     @property
     def backbones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.backbone for row in self.runs))
-
-    @cached_property
-    def across_tasks(self) -> Mapping[Compared, Summary]:
-        """What each compared pair of arms comes to over all tasks: resampled once for all forms of the report."""
-        from orchestration.report.across import summaries
-
-        return summaries(self)
-
-    @cached_property
-    def pictures(self) -> Mapping[str, Picture]:
-        """Every plot by name: drawn once for the report's files, its page and the tracking server."""
-        from orchestration.report import plots
-
-        return plots.every(self)
 
     @property
     def has_curves(self) -> bool:
