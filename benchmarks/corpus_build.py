@@ -10,7 +10,8 @@ from __future__ import annotations
 from builds import measure
 
 LOAD = """
-from corpora.concept.corpus import ConceptData, fingerprint, load
+from corpora.concept.corpus import fingerprint, load
+from corpora.concept.data import ConceptData
 answer = {"fingerprint": fingerprint, "load": load}[sys.argv[1]](ConceptData())
 """
 ROWS = """

@@ -15,7 +15,8 @@ from corpora.sources.semcor_files import locate
 from corpora.store.errors import CorpusError
 
 LOAD = """
-from corpora.cale.corpus import CaleData, fingerprint, load
+from corpora.cale.corpus import fingerprint, load
+from corpora.cale.data import CaleData
 data = CaleData(semcor=sys.argv[2] if len(sys.argv) > 2 else None)
 answer = {"fingerprint": fingerprint, "load": load}[sys.argv[1]](data)
 """

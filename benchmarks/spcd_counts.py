@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tables import save
 
-from corpora.cale.corpus import CaleData
+from corpora.cale.data import CaleData
 from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
 from corpora.cale.spcd import tagged
 from corpora.cale.spcd_pairs import pairs_of

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tables import save
 
-from corpora.concept.corpus import ConceptData, load
+from corpora.concept.corpus import load
+from corpora.concept.data import ConceptData
 from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.backbones import resolve_backbone

@@ -18,7 +18,7 @@ from corpora.sources.wordnet import Wordnet
 from corpora.sources.wu_palmer import WuPalmer
 
 if TYPE_CHECKING:
-    from corpora.cale.corpus import CaleData
+    from corpora.cale.data import CaleData
 
 
 def from_semcor(data: CaleData, files: SemcorFiles, lexicon: Wordnet) -> Spcd:

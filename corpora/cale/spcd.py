@@ -21,7 +21,7 @@ from corpora.sources.texts import keyed_sha256
 from corpora.sources.wordnet import Synset, Wordnet
 
 if TYPE_CHECKING:
-    from corpora.cale.corpus import CaleData
+    from corpora.cale.data import CaleData
 
 # The fields of the data block that decide which rows there are.
 RULES = (

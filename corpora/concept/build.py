@@ -20,7 +20,7 @@ from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.records import KINDS, RULES, EvalSplit, Negatives, PairRows, Ragged, StressRow
 
 if TYPE_CHECKING:
-    from corpora.concept.corpus import ConceptData
+    from corpora.concept.data import ConceptData
 
 
 class Numbers:

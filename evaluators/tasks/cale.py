@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from corpora.benchmarks import cosimlex, dwug, wic
 from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
-from corpora.cale.corpus import CaleData, fingerprint_of_test, load
+from corpora.cale.corpus import fingerprint_of_test, load
+from corpora.cale.data import CaleData
 from corpora.cale.records import POS, CaleCorpus, Pairs
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics import concept_differentiation, concept_space, contextual_similarity, semantic_change

@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from corpora.concept.corpus import ConceptData, fingerprint, load
+from corpora.concept.corpus import fingerprint, load
+from corpora.concept.data import ConceptData
 from corpora.store.cache import key_of
 from corpora.store.records import EvalSplit, reverse_gold
 from evaluators.metrics import geometry, retrieval, stress

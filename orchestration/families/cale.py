@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpora.cale.corpus import SIZES, CaleData, fingerprint, former_fingerprint, load
+from corpora.cale.corpus import fingerprint, former_fingerprint, load
+from corpora.cale.data import SIZES, CaleData
 from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import OCCURRENCES, tasks
 from orchestration.families.encoders import EncoderFamily

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpora.concept.corpus import ConceptData, fingerprint, fingerprint_of_all, load
+from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
+from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import tasks
 from orchestration.families.encoders import EncoderFamily
 from search_spaces.concept import SPACE

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from corpora.cale.corpus import CaleData
+from corpora.cale.data import CaleData
 from corpora.cale.records import Tagged
 from corpora.cale.spcd import tagged
 from corpora.concept.build import build_concept
-from corpora.concept.corpus import ConceptData
+from corpora.concept.data import ConceptData
 from corpora.concept.masking import masker
 from corpora.concept.tables import BuiltCorpus
 from corpora.sources.semcor import read as read_semcor

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.cale.corpus import CaleData, fingerprint, load, sample
+from corpora.cale.corpus import fingerprint, load, sample
+from corpora.cale.data import CaleData
 from corpora.cale.records import POS, SPLITS, CaleCorpus, Occurrences, Pairs, Tagged
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
@@ -95,7 +96,7 @@ def test_another_process_builds_the_same(data: CaleData, corpus: CaleCorpus, tmp
     """Another cache, another hash seed of Python, another order of the archive's files."""
     packed = write_archive(tmp_path / "other.tar.gz", dict(reversed(tagfiles().items())))
     code = (
-        "import json, sys; from corpora.cale.corpus import CaleData, load; "
+        "import json, sys; from corpora.cale.corpus import load; from corpora.cale.data import CaleData; "
         "c = load(CaleData(**json.loads(sys.argv[1]))); print(json.dumps([c.fingerprint, dict(c.digests)]))"
     )
     settings = {name: getattr(data, name) for name in ("wordnet", "min_len", "val", "test", "threshold_pairs")}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.cale.corpus import CaleData
+from corpora.cale.data import CaleData
 from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
 from corpora.cale.spcd import Reserved, concept_of, synset_id, tagged
 from corpora.cale.spcd_pairs import digests_of, pairs_of

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from corpora.concept.build import build_concept
-from corpora.concept.corpus import ConceptData, fingerprint, load
+from corpora.concept.corpus import fingerprint, load
+from corpora.concept.data import ConceptData
 from corpora.concept.tables import BuiltCorpus, write_corpus
 from corpora.sources.texts import norm
 from corpora.sources.wordnet import Wordnet, read

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from corpora.concept.build import training_rows
-from corpora.concept.corpus import ConceptData
+from corpora.concept.data import ConceptData
 from corpora.concept.masking import irregular_of, masker, pattern_of
 from corpora.concept.splits import Splits, split_of
 from corpora.concept.tables import BuiltCorpus

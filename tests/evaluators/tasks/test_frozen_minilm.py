@@ -6,7 +6,8 @@ Ranking agrees to rounding. Stress tests agree within the luck of the draw: repl
 
 import pytest
 
-from corpora.concept.corpus import ConceptData, load
+from corpora.concept.corpus import load
+from corpora.concept.data import ConceptData
 from corpora.sources.wordnet_files import locate
 from corpora.store.errors import CorpusError
 from evaluators.tasks.concept import TASKS

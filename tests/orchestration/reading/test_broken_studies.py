@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.concept.corpus import ConceptData, load
+from corpora.concept.corpus import load
+from corpora.concept.data import ConceptData
 from corpora.sources.wordnet_files import DEBIAN
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main

@@ -1,0 +1,71 @@
+"""What a cale study may ask of its corpus: the `data:` block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from corpora.store.errors import CorpusError
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaleData:
+    """The `data:` block of a cale study. CorpusError names a field whose value is not accepted.
+
+    semcor, wordnet: folder or archive; None looks where they are usually kept. spcd: the published pairs instead,
+    by hub name or folder; the rules of the build are then left unused. path: a folder to look in first for the
+    sets that tasks are measured on (dwug_<language>, cosimlex, wic, …).
+    seed: of splits and partners, never that of a training run. length_unit, min_len, max_len: length of a sentence
+    in annotated words or in tokens. multi_sense: a word with several senses counts with its first, or is dropped.
+    min_count: occurrences a lemma must have with one part of speech. val, test: share of lemmas, and of concepts,
+    held out. partner_pool: val and test anchors may take partners from train (one_sided) or not (strict).
+    train_pairs, val_pairs, test_pairs: a fixed sample of so many pairs; None for all. threshold_pairs: how many
+    train pairs help choose the decision threshold; None for all.
+    """
+
+    semcor: str | None = None
+    wordnet: str | None = None
+    spcd: str | None = None
+    path: str | None = None
+    seed: int = 42
+    length_unit: Literal["annotated", "tokens"] = "annotated"
+    min_len: int = 10
+    max_len: int = 100
+    multi_sense: Literal["first", "drop"] = "first"
+    min_count: int = 10
+    partner_pool: Literal["one_sided", "strict"] = "one_sided"
+    val: float = 0.05
+    test: float = 0.10
+    train_pairs: int | None = None
+    val_pairs: int | None = None
+    test_pairs: int | None = None
+    threshold_pairs: int | None = 20_000
+
+    def __post_init__(self) -> None:
+        for name, accepted in CHOICES.items():
+            value = getattr(self, name)
+            if value not in accepted:
+                raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
+        for name in ("min_len", "max_len", "min_count", *SIZES):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number of 1 or more")
+        if self.min_len > self.max_len:
+            raise CorpusError(f"data.min_len = {self.min_len!r}\n  accepted: at most max_len, {self.max_len}")
+        for name in ("val", "test"):
+            if not 0 < getattr(self, name) < 1 - (self.val if name == "test" else 0):
+                raise CorpusError(
+                    f"data.{name} = {getattr(self, name)!r}\n  accepted: shares that leave some to train"
+                )
+
+
+SIZES = ("train_pairs", "val_pairs", "test_pairs", "threshold_pairs")
+CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "length_unit": ("annotated", "tokens"),
+        "multi_sense": ("first", "drop"),
+        "partner_pool": ("one_sided", "strict"),
+    }
+)
