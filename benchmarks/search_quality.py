@@ -33,7 +33,7 @@ from tables import RESULTS, save
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.requests import Report
-from orchestration.search.standings import Board, objective_name
+from orchestration.search.standings import Standings, objective_name
 from orchestration.search.trials import Selection, Trial, selections
 from orchestration.search.tune import suggesting
 
@@ -119,7 +119,7 @@ def row_of(point: Mapping[str, Any]) -> int:
     return ROWS[tuple(point[name] for name in GRID)]
 
 
-class ReplayedBoard(Board):
+class ReplayedBoard(Standings):
     """The board of a search, whose runs are looked up in the table."""
 
     def __init__(self, selection: Selection, replay: Replay, budget: int) -> None:

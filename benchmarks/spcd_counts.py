@@ -16,7 +16,7 @@ import numpy as np
 from tables import save
 
 from corpora.cale.data import CaleData
-from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
+from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import tagged
 from corpora.cale.spcd_pairs import pairs_of
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
@@ -77,7 +77,7 @@ def _sizes(rows: Sequence[Tagged]) -> dict[str, Any]:
     }
 
 
-def _split(pairs: Pairs) -> dict[str, Any]:
+def _split(pairs: OccurrencePairs) -> dict[str, Any]:
     counts = np.bincount(pairs.category, minlength=len(CATEGORIES)).tolist()
     baseline = one_lemma_one_concept(*counts)
     return (
@@ -88,7 +88,7 @@ def _split(pairs: Pairs) -> dict[str, Any]:
     )
 
 
-def _seen(rows: Sequence[Tagged], test: Pairs) -> dict[str, float]:
+def _seen(rows: Sequence[Tagged], test: OccurrencePairs) -> dict[str, float]:
     train = [row for row in rows if row.split == "train"]
     lemmas, concepts = {row.occurrence.lemma for row in train}, {row.concept for row in train}
     anchors = [rows[place] for place in np.unique(test.anchor)]

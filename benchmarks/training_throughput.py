@@ -76,7 +76,7 @@ def main() -> None:
 @cache
 def full_rows() -> ConceptCorpus:
     """The corpus with the definitions that have at least two hard negatives, so that every step is 96 texts."""
-    from corpora.store.records import Negatives, PairRows, Ragged
+    from corpora.store.records import PairRows, Ragged, RuleNegatives
 
     corpus = load(ConceptData())
     offsets = corpus.negatives.texts.offsets
@@ -89,7 +89,7 @@ def full_rows() -> ConceptCorpus:
     )
     texts = Ragged.of([corpus.negatives.texts[row].tolist() for row in kept])
     unknown = np.zeros(len(texts.values), np.uint8)
-    return replace(corpus, t2d=t2d, negatives=Negatives(texts, unknown, unknown))
+    return replace(corpus, t2d=t2d, negatives=RuleNegatives(texts, unknown, unknown))
 
 
 def ours(precision: Precision, steps: int, seed: int) -> np.ndarray:

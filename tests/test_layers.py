@@ -125,7 +125,7 @@ def test_the_loader_that_mlflow_stored_stays_importable() -> None:
     from orchestration.tracking import model
 
     assert tracked_model._load_pyfunc is model._load_pyfunc
-    assert model.LOADER == tracked_model.__name__
+    assert tracked_model.__name__ == model.LOADER
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,11 @@ def test_the_loader_that_mlflow_stored_stays_importable() -> None:
         ("orchestration.study.x", "def f():\n    from orchestration.plan import plan", {"plan"}),
         ("orchestration.verdicts.x", "from orchestration.report.plots import every", {"report"}),
         ("orchestration.plan.x", "from orchestration.ledger.ledger import Ledger", set()),
-        ("orchestration.__main__", "from orchestration.commands import cli\nimport orchestration.plan.plan", {"plan"}),
+        (
+            "orchestration.__main__",
+            "from orchestration.commands import cli\nimport orchestration.plan.plan",
+            {"plan"},
+        ),
     ],
 )
 def test_the_check_finds_what_it_should(module: str, source: str, wrong: set[str]) -> None:

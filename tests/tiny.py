@@ -119,7 +119,7 @@ def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:
     import numpy as np
     import pyarrow as pa
 
-    from corpora.store.records import ConceptCorpus, Negatives, PairRows, Ragged, Texts
+    from corpora.store.records import ConceptCorpus, PairRows, Ragged, RuleNegatives, Texts
 
     rng = np.random.default_rng(seed)
     names, definitions = [], []
@@ -139,7 +139,7 @@ def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:
         texts=Texts(pa.array(texts)),
         syn=PairRows("syn", 2 * place, 2 * place + 1, ids),
         t2d=PairRows("t2d", 2 * place, 2 * concepts + place, ids),
-        negatives=Negatives(negatives, none, none),
+        negatives=RuleNegatives(negatives, none, none),
         splits={},
         fingerprint=f"tiny-{concepts}-{seed}",
         digests={},

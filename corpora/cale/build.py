@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.cale import spcd_published
-from corpora.cale.records import Occurrences, Pairs, Tagged
+from corpora.cale.records import OccurrencePairs, Occurrences, Tagged
 from corpora.cale.spcd import rules_of, synset_id, tagged
 from corpora.cale.spcd_pairs import digests_of, pairs_of
 from corpora.cale.tables import Spcd
@@ -33,7 +33,9 @@ def from_published(published: Mapping[str, Iterable[spcd_published.Row]], lexico
     return _spcd(*spcd_published.spcd_of(published, lexicon), lexicon, {"pairs": "as published"})
 
 
-def _spcd(rows: Sequence[Tagged], pairs: Mapping[str, Pairs], lexicon: Wordnet, rules: Mapping[str, Any]) -> Spcd:
+def _spcd(
+    rows: Sequence[Tagged], pairs: Mapping[str, OccurrencePairs], lexicon: Wordnet, rules: Mapping[str, Any]
+) -> Spcd:
     similarity = WuPalmer(lexicon)
     synsets = [synset_id(row.concept) for row in rows]
     test = zip(pairs["test"].anchor.tolist(), pairs["test"].partner.tolist(), strict=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from corpora.cale import spcd_published
 from corpora.cale.build import from_published, from_semcor
 from corpora.cale.data import SIZES, CaleData
-from corpora.cale.records import CATEGORIES, CaleCorpus, Occurrences, Pairs
+from corpora.cale.records import CATEGORIES, CaleCorpus, OccurrencePairs, Occurrences
 from corpora.cale.spcd import rules_of
 from corpora.cale.tables import Spcd, read_spcd, write_spcd
 from corpora.sources import semcor_files, wordnet_files
@@ -71,7 +71,7 @@ def load(data: CaleData) -> CaleCorpus:
     )
 
 
-def sample(occurrences: Occurrences, pairs: Pairs, size: int | None) -> np.ndarray:
+def sample(occurrences: Occurrences, pairs: OccurrencePairs, size: int | None) -> np.ndarray:
     """Rows of `size` pairs, ascending: those with the smallest hash of ids and category; None for all.
 
     The same pairs whatever the run's seed, and a smaller sample is part of a larger one.

@@ -116,7 +116,7 @@ def _coded(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class OccurrencePairs:
     """N ordered pairs of one split, sorted by anchor, category and partner.
 
     anchor, partner (N,) int32 index the corpus's occurrences; category (N,) uint8 indexes CATEGORIES.
@@ -139,8 +139,8 @@ class Pairs:
         """(N,) bool: both occurrences are of one lemma."""
         return self.category % 2 == 0
 
-    def take(self, rows: Sequence[int] | np.ndarray) -> Pairs:
-        return Pairs(self.anchor[rows], self.partner[rows], self.category[rows])
+    def take(self, rows: Sequence[int] | np.ndarray) -> OccurrencePairs:
+        return OccurrencePairs(self.anchor[rows], self.partner[rows], self.category[rows])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,7 +153,7 @@ class CaleCorpus:
     """
 
     occurrences: Occurrences
-    pairs: Mapping[str, Pairs]
+    pairs: Mapping[str, OccurrencePairs]
     wu_palmer: np.ndarray
     threshold: np.ndarray
     fingerprint: str

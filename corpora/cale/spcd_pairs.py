@@ -14,13 +14,13 @@ from typing import Literal
 
 import numpy as np
 
-from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
+from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Tagged
 from corpora.sources.texts import keyed_sha256
 
 
 def pairs_of(
     rows: Sequence[Tagged], *, seed: int, partner_pool: Literal["one_sided", "strict"]
-) -> dict[str, Pairs]:
+) -> dict[str, OccurrencePairs]:
     """The pairs of each split, as places in `rows`, which are sorted by id.
 
     Train anchors take partners from train; val and test anchors from their own split and, if one_sided, train.
@@ -32,7 +32,7 @@ def pairs_of(
         anchors = [place for place, row in enumerate(rows) if row.split == split]
         chosen = [pair for anchor in anchors for pair in pool.partners(anchor, seed)]
         anchor, partner, category = np.array(chosen, np.int32).reshape(-1, 3).T
-        pairs[split] = Pairs(anchor.copy(), partner.copy(), category.astype(np.uint8))
+        pairs[split] = OccurrencePairs(anchor.copy(), partner.copy(), category.astype(np.uint8))
     return pairs
 
 
@@ -85,7 +85,7 @@ def _names(row: Tagged) -> tuple[str, str]:
     return row.occurrence.lemma, row.concept
 
 
-def digests_of(rows: Sequence[Tagged], pairs: Mapping[str, Pairs]) -> dict[str, str]:
+def digests_of(rows: Sequence[Tagged], pairs: Mapping[str, OccurrencePairs]) -> dict[str, str]:
     """sha256 over sorted lines: `id TAB lemma TAB concept` and, per split, `anchor TAB partner TAB category`."""
     lines = {"occurrences": [f"{row.id}\t{row.occurrence.lemma}\t{row.concept}\n" for row in rows]}
     for split, chosen in pairs.items():

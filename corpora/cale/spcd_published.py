@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpora.cale.records import SPLITS, Pairs, Tagged
+from corpora.cale.records import SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import concept_of
 from corpora.sources.occurrences import Occurrence
 from corpora.sources.wordnet import Synset, Wordnet
@@ -93,7 +93,9 @@ def digest_of(rows: Mapping[str, Iterable[Row]]) -> str:
     return whole.hexdigest()
 
 
-def spcd_of(rows: Mapping[str, Iterable[Row]], lexicon: Wordnet) -> tuple[list[Tagged], dict[str, Pairs]]:
+def spcd_of(
+    rows: Mapping[str, Iterable[Row]], lexicon: Wordnet
+) -> tuple[list[Tagged], dict[str, OccurrencePairs]]:
     """Occurrences, named by their place, and the pairs of them. CorpusError names the row that cannot be.
 
     An occurrence belongs to the split in which it is an anchor, one that is only a partner to the first it is in.
@@ -169,7 +171,7 @@ def _synset(written: str, lexicon: Wordnet) -> Synset | None:
     return None
 
 
-def _indexed(pairs: Iterable[tuple[Tagged, Tagged]], places: Mapping[Tagged, int]) -> Pairs:
+def _indexed(pairs: Iterable[tuple[Tagged, Tagged]], places: Mapping[Tagged, int]) -> OccurrencePairs:
     """Distinct pairs as places, with their category: 0 to 3 from two questions, another concept? another lemma?"""
     table = sorted({
         (
@@ -180,4 +182,4 @@ def _indexed(pairs: Iterable[tuple[Tagged, Tagged]], places: Mapping[Tagged, int
         for anchor, partner in pairs
     })  # fmt: skip
     anchor, category, partner = np.array(table, np.int32).reshape(-1, 3).T
-    return Pairs(anchor.copy(), partner.copy(), category.astype(np.uint8))
+    return OccurrencePairs(anchor.copy(), partner.copy(), category.astype(np.uint8))

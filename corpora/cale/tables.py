@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.cale.records import CATEGORIES, SPLITS, Occurrences, Pairs
+from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Occurrences
 from corpora.store.arrow_files import mapped_columns, write_columns
 from corpora.store.records import Texts
 
@@ -30,7 +30,7 @@ class Spcd:
     """
 
     occurrences: Occurrences
-    pairs: Mapping[str, Pairs]
+    pairs: Mapping[str, OccurrencePairs]
     wu_palmer: np.ndarray
     digests: Mapping[str, str]
     rules: Mapping[str, Any]
@@ -72,7 +72,7 @@ def read_spcd(folder: Path) -> Spcd:
     pairs = {}
     for split in SPLITS:
         read = mapped_columns(folder / f"{split}.arrow")
-        pairs[split] = Pairs(*(read[name].to_numpy() for name in ("anchor", "partner", "category")))
+        pairs[split] = OccurrencePairs(*(read[name].to_numpy() for name in ("anchor", "partner", "category")))
     similarity = mapped_columns(folder / "wu_palmer.arrow")["similarity"].to_numpy()
     return Spcd(occurrences, pairs, similarity, about["digests"], about["rules"])
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.concept.masking import masker
-from corpora.concept.negatives import Facts, HardNegatives, NegativeSettings, pool_of
+from corpora.concept.negatives import HardNegatives, NegativeSettings, SynsetFacts, pool_of
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
 from corpora.sources.texts import norm, normdef, word_count
 from corpora.sources.wordnet import Synset, Wordnet
-from corpora.store.records import KINDS, RULES, EvalSplit, Negatives, PairRows, Ragged, StressRow
+from corpora.store.records import KINDS, RULES, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow
 
 if TYPE_CHECKING:
     from corpora.concept.data import ConceptData
@@ -45,7 +45,7 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
         return masked[synset.id] if data.mask_scope == "synset" else mask(synset, (lemma,))
 
     synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
-    facts = Facts(lexicon)
+    facts = SynsetFacts(lexicon)
     settings = _negative_settings(data)
     text, name = Numbers(), Numbers()
     ids_of = _surface_ids(lexicon.synsets, name)
@@ -78,7 +78,7 @@ def eval_split(
     concepts: Sequence[str],
     synsets: Mapping[str, Synset],
     masked: Mapping[str, str],
-    facts: Facts,
+    facts: SynsetFacts,
     settings: NegativeSettings,
     stress_concepts: int | None,
 ) -> EvalSplit:
@@ -158,10 +158,10 @@ def _training_negatives(
     rows: Sequence[DefinitionRow],
     masked: Mapping[str, str],
     splits: Splits,
-    facts: Facts,
+    facts: SynsetFacts,
     settings: NegativeSettings,
     text: Numbers,
-) -> Negatives:
+) -> RuleNegatives:
     """Every rule's negative for every row; replacements come from the concepts of these rows alone.
 
     An edit may happen on a held-out definition (the antonym of "enter a computer" is that of log-out): it is
@@ -177,4 +177,4 @@ def _training_negatives(
         texts.append([text(negative.text) for negative in made])
         rules.extend(RULES.index(negative.rule) for negative in made)
         kinds.extend(KINDS.index(negative.kind) for negative in made)
-    return Negatives(Ragged.of(texts), np.frombuffer(rules, np.uint8), np.frombuffer(kinds, np.uint8))
+    return RuleNegatives(Ragged.of(texts), np.frombuffer(rules, np.uint8), np.frombuffer(kinds, np.uint8))

@@ -80,7 +80,7 @@ def types_of(lexicon: Wordnet) -> dict[str, int]:
     return {identifier: index for identifier, index in typed if index < len(TYPES)}
 
 
-class Facts:
+class SynsetFacts:
     """What the rules ask of a lexicon, worked out once: surfaces, types, prefixes and the two edits."""
 
     def __init__(self, lexicon: Wordnet) -> None:
@@ -96,7 +96,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Pool:
+class NegativePool:
     """The definitions a replacement may come from, grouped as the rules ask; every list is sorted by synset id."""
 
     text: Mapping[str, str]
@@ -106,7 +106,7 @@ class Pool:
     by_initial: Mapping[tuple[str, str], Sequence[str]]
 
 
-def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: Facts) -> Pool:
+def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: SynsetFacts) -> NegativePool:
     """Group the concepts of (synset id, term) rows. text: synset id -> its masked definition."""
     by_pos: dict[str, set[str]] = {}
     by_type: list[set[str]] = [set() for _ in TYPES]
@@ -121,7 +121,7 @@ def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: Fac
             by_initial.setdefault((initial, pos), set()).add(identifier)
         if identifier in facts.types:
             by_type[facts.types[identifier]].add(identifier)
-    return Pool(
+    return NegativePool(
         text,
         {key: sorted(found) for key, found in by_pos.items()},
         [sorted(found) for found in by_type],
@@ -134,8 +134,8 @@ def pool_of(rows: Iterable[tuple[str, str]], text: Mapping[str, str], facts: Fac
 class HardNegatives:
     """The five rules over one pool; each is a method (synset id, term, its definition) -> negative or none."""
 
-    facts: Facts
-    pool: Pool
+    facts: SynsetFacts
+    pool: NegativePool
     settings: NegativeSettings
 
     def of(self, concept: str, term: str, definition: str) -> list[Negative]:

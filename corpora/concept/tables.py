@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.store.arrow_files import mapped_columns, write_columns
-from corpora.store.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
+from corpora.store.records import ConceptCorpus, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow, Texts
 
 SPLITS = ("dev", "id", "hh")
 
@@ -23,7 +23,7 @@ class BuiltCorpus:
     texts: list[str]
     syn: PairRows
     t2d: PairRows
-    negatives: Negatives
+    negatives: RuleNegatives
     splits: dict[str, EvalSplit]
 
 
@@ -47,7 +47,7 @@ def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> C
         texts=Texts(mapped_columns(folder / "texts.arrow")["text"]),
         syn=_pairs(folder, "syn"),
         t2d=_pairs(folder, "t2d"),
-        negatives=Negatives(
+        negatives=RuleNegatives(
             _ragged(negatives["text"]), *(_ragged(negatives[name]).values for name in ("rule", "kind"))
         ),
         splits={name: _split(folder / f"{name}.json") for name in SPLITS},

@@ -100,7 +100,7 @@ class PairRows:
 
 
 @dataclass(frozen=True)
-class Negatives:
+class RuleNegatives:
     """Hard negatives of N t2d rows: `texts[i]` are text indices, `rule` and `kind` align with `texts.values`.
 
     rule (M,) uint8 indexes RULES, kind (M,) uint8 indexes KINDS; a row has at most one negative of each rule.
@@ -165,7 +165,7 @@ class ConceptCorpus:
     texts: Texts
     syn: PairRows
     t2d: PairRows
-    negatives: Negatives
+    negatives: RuleNegatives
     splits: Mapping[str, EvalSplit]
     fingerprint: str
     digests: Mapping[str, str]

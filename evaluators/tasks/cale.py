@@ -13,7 +13,7 @@ from corpora.benchmarks import cosimlex, dwug, wic
 from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
 from corpora.cale.corpus import fingerprint_of_test, load
 from corpora.cale.data import CaleData
-from corpora.cale.records import POS, CaleCorpus, Pairs
+from corpora.cale.records import POS, CaleCorpus, OccurrencePairs
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics import concept_differentiation, concept_space, contextual_similarity, semantic_change
 from evaluators.metrics.concept_differentiation import PairItems, best_threshold, is_below
@@ -94,19 +94,19 @@ def _threshold(corpus: CaleCorpus, encode: Encode) -> float:
     return best_threshold(distances, np.concatenate([part.label for part in pairs]))
 
 
-def _distances(corpus: CaleCorpus, pairs: Pairs, encode: Encode) -> np.ndarray:
+def _distances(corpus: CaleCorpus, pairs: OccurrencePairs, encode: Encode) -> np.ndarray:
     """Cosine distance of each pair, (N,) float32."""
     rows, place = np.unique(np.concatenate([pairs.anchor, pairs.partner]), return_inverse=True)
     return cosine_distances(encode(corpus.occurrences.take(rows)), place[: len(pairs)], place[len(pairs) :])
 
 
-def _occurrences(corpus: CaleCorpus, *parts: Pairs) -> list[Occurrence]:
+def _occurrences(corpus: CaleCorpus, *parts: OccurrencePairs) -> list[Occurrence]:
     """Everything that stands in these pairs, once."""
     rows = np.unique(np.concatenate([side for pairs in parts for side in (pairs.anchor, pairs.partner)]))
     return corpus.occurrences.take(rows)
 
 
-def _items(corpus: CaleCorpus, pairs: Pairs) -> PairItems:
+def _items(corpus: CaleCorpus, pairs: OccurrencePairs) -> PairItems:
     """Pairs as "say br-a01:1:2 | tell br-b03:4:5", with the anchor's concept and lemma.
 
     Whole concepts and lemmas were drawn for the test split, not pairs, and the up to four pairs of an anchor share

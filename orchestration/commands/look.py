@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.find import Evidence, look
+    from orchestration.verdicts.find import StudyRecords, look
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = planned(study, ledger)
     if options.json:
-        reaches = reachability(plan, look(Evidence(study, plan.runs, ledger)))
+        reaches = reachability(plan, look(StudyRecords(study, plan.runs, ledger)))
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
             for r in plan.runs
@@ -127,12 +127,12 @@ def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.reach import reachability
     from orchestration.plan.words import describe
-    from orchestration.verdicts.find import Evidence, look
+    from orchestration.verdicts.find import StudyRecords, look
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    reaches = reachability(plan, look(Evidence(plan.study, plan.runs, ledger)))
+    reaches = reachability(plan, look(StudyRecords(plan.study, plan.runs, ledger)))
     return describe(plan, reaches, ledger.failed(), lanes)
 
 

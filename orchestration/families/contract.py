@@ -37,7 +37,7 @@ class Corpus(Protocol):
         ...
 
 
-class Encoder(Protocol):
+class FamilyEncoder(Protocol):
     """What a run trains, or only reads out."""
 
     @property

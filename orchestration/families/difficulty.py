@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainers.difficulty.data import TaskData
     from trainers.difficulty.fit import Request, StackResult
     from trainers.difficulty.judges import Judge
-    from trainers.difficulty.stack import Trained as Adapter
+    from trainers.difficulty.stack import TrainedAdapter
     from trainers.engine.world import World
 
 
@@ -180,7 +180,7 @@ def _results(
         yield Scored(run=run, task=name, scores=[score for task, score in result.scores if task == name])
 
 
-def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData]) -> dict[str, Adapter]:
+def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData]) -> dict[str, TrainedAdapter]:
     """The adapters of a run that was trained before, by data set; empty for one that is to be trained."""
     from trainers.difficulty.pair_scorer import load_adapter
 

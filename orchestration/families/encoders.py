@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
-from orchestration.families.contract import Corpus, Encoder
+from orchestration.families.contract import Corpus, FamilyEncoder
 from orchestration.families.sources import check_backbone, check_corpus
 from orchestration.study.run import Job, Result, Run, Scored, Trained, built
 
@@ -42,8 +42,8 @@ class EncoderFamily:
     defining: Callable[[Any], dict[str, Any]]
     fingerprint: Callable[[Any], str]
     load: Callable[[Any], Corpus]
-    read: Callable[[Any, Path, World], Encoder]
-    fit: Callable[[Any, Path, Any, int, World], tuple[Encoder, list[Progress]]]
+    read: Callable[[Any, Path, World], FamilyEncoder]
+    fit: Callable[[Any, Path, Any, int, World], tuple[FamilyEncoder, list[Progress]]]
     own_tasks: Callable[[Any], Tasks]
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     former_fingerprint: Callable[[Any], str] = lambda data: ""
@@ -104,7 +104,7 @@ class EncoderFamily:
             yield from scored(run, named(tasks, run.tasks), encoder)
 
 
-def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: Encoder) -> Iterator[Scored]:
+def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> Iterator[Scored]:
     """The run's scores on these tasks, each as soon as it is whole. Encoding all texts is part of the first's
     time."""
     began, cut = time.perf_counter(), encoder.truncated
@@ -121,7 +121,7 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: Encoder) -> Itera
         began, cut = time.perf_counter(), encoder.truncated
 
 
-def _look(dev: Sequence[Task[Any, Any]], encoder: Encoder) -> dict[str, float]:
+def _look(dev: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> dict[str, float]:
     """The figures of an encoder in its training, on development data alone."""
     return {score.metric: score.value for _, scores in evaluate(dev, encoder.readers) for score in scores}
 

@@ -77,7 +77,7 @@ def _knock(address: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class RunShare:
     """What one run takes of a cluster. memory: in bytes, 0 when it is not counted."""
 
     cpus: int
@@ -85,7 +85,7 @@ class Share:
     memory: int = 0
 
 
-def runs_that_fit(share: Share) -> int:
+def runs_that_fit(share: RunShare) -> int:
     """How many runs of this size the connected Ray has room for at a time."""
     import ray
 

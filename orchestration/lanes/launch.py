@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from orchestration.lanes.cluster import Share, connected, cores, named_address, runs_that_fit
+from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
 from orchestration.lanes.events import (
     Event,
     LaneReady,
@@ -25,7 +25,7 @@ from orchestration.lanes.events import (
     RunMoved,
     RunStarted,
 )
-from orchestration.lanes.pool import LaneKind, Pool, Source
+from orchestration.lanes.pool import JobSource, LaneKind, Pool
 from orchestration.plan.launcher import launcher
 from orchestration.study.errors import StudyError
 
@@ -65,9 +65,9 @@ def launch(
         return Outcome()
     pooled = [job for job in jobs if launcher(job, resources) == "pool"]
     grouped = [job for job in jobs if launcher(job, resources) == "train"]
-    one = Share(cpus=threads_per_lane, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
+    one = RunShare(cpus=threads_per_lane, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
     workers = resources.workers_per_run if grouped else 1
-    whole = Share(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
+    whole = RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
     with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
         growing = named_address() is not None  # a cluster; a machine's own Ray has all it ever will
         _room(whole, growing)  # known before the first job starts
@@ -94,7 +94,7 @@ def launch(
 
 
 def serve(
-    open_source: Callable[[int], AbstractContextManager[Source]],
+    open_source: Callable[[int], AbstractContextManager[JobSource]],
     *,
     at_once: int,
     ledger: Ledger,
@@ -109,7 +109,7 @@ def serve(
     how many there are, once Ray is there. Otherwise as `launch`.
     """
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
-        one = Share(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
+        one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
         room = _room(one, named_address() is not None)
         lanes = min(resources.lanes or room, at_once)
         kind = LaneKind(
@@ -142,7 +142,7 @@ def asked_to_stop() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _room(share: Share, growing: bool) -> int:
+def _room(share: RunShare, growing: bool) -> int:
     """How many runs of this size fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
     room = runs_that_fit(share)
     if room < 1 and growing:

@@ -35,7 +35,7 @@ WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was as
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
 
-class Source(Protocol):
+class JobSource(Protocol):
     """Where jobs come from while a pool works. bell: a Ray reference, ready when there are some; None: no more."""
 
     @property
@@ -144,7 +144,7 @@ class Pool:
     ) -> None:
         self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
         self.lease_seconds, self.growing = lease_seconds, growing
-        self.source: Source | None = None
+        self.source: JobSource | None = None
         self.tries = 1
         self.queue: deque[_Task] = deque()
         self.slots: list[_Slot] = []
@@ -152,7 +152,7 @@ class Pool:
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
 
-    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int, source: Source | None = None) -> Outcome:
+    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int, source: JobSource | None = None) -> Outcome:
         """Work until every run is in the ledger or given up and the source has no more, or until asked to stop."""
         self.source, self.tries = source, tries
         self._queue(jobs)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """Seconds of one lane that the runs left will take, from so many finished runs."""
 
     seconds: float
     finished: int
 
 
-def estimate(plan: Plan) -> Estimate | None:
+def estimate(plan: Plan) -> TimeEstimate | None:
     """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
     timed = [run for run in plan.done if run.id in plan.facts.seconds]
     everywhere = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
@@ -31,7 +31,7 @@ def estimate(plan: Plan) -> Estimate | None:
         if not alike and not everywhere:
             return None
         total += fmean(alike or everywhere)
-    return Estimate(seconds=total, finished=len(timed))
+    return TimeEstimate(seconds=total, finished=len(timed))
 
 
 def describe(

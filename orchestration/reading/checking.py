@@ -20,7 +20,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from corpora.store.errors import CorpusError
-from orchestration.reading.document import Document, Place, Problem
+from orchestration.reading.document import Document, Mistake, Place
 from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
 from orchestration.study.names import names_accepted
@@ -40,7 +40,7 @@ class Checker:
         name = self.document.field(place)
         if not says:
             says = f"= {self.document.written(place)}" if self.document.holds(place) else "is missing"
-        self.problems.append(Problem(self.document.line(place), f"{name} {says}".strip(), accepted))
+        self.problems.append(Mistake(self.document.line(place), f"{name} {says}".strip(), accepted))
         if len(self.problems) >= MISTAKES:
             self.finish()
 

@@ -29,7 +29,7 @@ _SHOWN = 70  # characters of a list or mapping repeated in a message
 
 
 @dataclass(frozen=True)
-class Problem:
+class Mistake:
     """One mistake: the line it stands in, what is there, and what would be accepted."""
 
     line: int
@@ -48,7 +48,7 @@ class Document:
     content: Any
     nodes: Mapping[Place, yaml.Node]
     lines: Mapping[Place, int]
-    problems: tuple[Problem, ...]
+    problems: tuple[Mistake, ...]
 
     def holds(self, place: Place) -> bool:
         return place in self.nodes
@@ -169,7 +169,7 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
     return f"{path}:{mark.line + 1}: {problem}\n  accepted: {accepted}"
 
 
-def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Problem]:
+def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Mistake]:
     """Mistakes that YAML itself lets pass: keys written twice or read as no text, characters that do not show.
 
     Keys that are not text are turned into the text that was written, so that only this is said of them.
@@ -188,20 +188,20 @@ def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Pr
         yield from _value_traps(node, place)
 
 
-def _value_traps(node: yaml.Node, place: Place) -> Iterator[Problem]:
+def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     line, name = node.start_mark.line + 1, _dotted(place)
     if node.tag == _DATE:
         node.tag = _TEXT  # a study has no dates: what looks like one is a name
     if node.tag == _INT and len(node.value) > DIGITS:
-        yield Problem(
+        yield Mistake(
             line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
         )
     keep = "\n\t" if place == ("question",) else ""  # a question may take several lines
     if (sign := acting(node.value, keep)) is not None:
-        yield Problem(line, f"{name} holds {sign}", _ONE_LINE)
+        yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
 
 
-def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Problem]:
+def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:
     first_line: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
@@ -209,12 +209,12 @@ def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Problem]:
         line, name = key.start_mark.line + 1, _dotted((*place, key.value))
         if key.tag not in (_TEXT, _DATE):
             kind = key.tag.rsplit(":", 1)[-1]
-            yield Problem(line, f"{name}: YAML reads the key {key.value} as {kind}", f"text: write '{key.value}'")
+            yield Mistake(line, f"{name}: YAML reads the key {key.value} as {kind}", f"text: write '{key.value}'")
         key.tag = _TEXT
         if (sign := acting(key.value)) is not None:
-            yield Problem(line, f"{name} holds {sign}", _ONE_LINE)
+            yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
         if key.value in first_line:
-            yield Problem(line, f"{name} is written twice", f"once; it stands in line {first_line[key.value]} too")
+            yield Mistake(line, f"{name} is written twice", f"once; it stands in line {first_line[key.value]} too")
         first_line.setdefault(key.value, line)
 
 

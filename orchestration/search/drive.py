@@ -10,7 +10,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
 from orchestration.lanes.launch import WARM, serve
 from orchestration.search.requests import Asking, Exchange
-from orchestration.search.standings import Board
+from orchestration.search.standings import Standings
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -25,7 +25,7 @@ def run_search(
     ledger: Ledger,
     *,
     on_event: Callable[[Event], None],
-    on_change: Callable[[Board, Trial, str], None],
+    on_change: Callable[[Standings, Trial, str], None],
     body: Body | str = "orchestration.families.registry:execute",
     warm: Sequence[str] = WARM,
 ) -> bool:
@@ -34,7 +34,7 @@ def run_search(
     What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
     is told of every trial that got a score, and with words of one that is raced out.
     """
-    board, search = Board(selection, ledger, on_change), selection.search
+    board, search = Standings(selection, ledger, on_change), selection.search
     asking: list[Asking] = []
 
     def hear(event: Event) -> None:

@@ -26,7 +26,7 @@ def objective_name(index: int) -> str:
     return f"objective{index}"
 
 
-class Board:
+class Standings:
     """The trials of a search as they grow. Tune's thread suggests points and races them, the driver's adds scores.
 
     on_change is told of every trial that has another seed, and of every one that is raced out. over: no more
@@ -34,7 +34,7 @@ class Board:
     """
 
     def __init__(
-        self, selection: Selection, ledger: Ledger, on_change: Callable[[Board, Trial, str], None]
+        self, selection: Selection, ledger: Ledger, on_change: Callable[[Standings, Trial, str], None]
     ) -> None:
         self.selection, self.ledger, self._on_change = selection, ledger, on_change
         self.trials: list[Trial] = []

@@ -26,7 +26,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.stopper import Stopper
 
-from orchestration.search.standings import Board, objective_name
+from orchestration.search.standings import Standings, objective_name
 from search_spaces.space import Dimension, default_point, drawn, grid
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ TRIES = 3  # of a trial whose process dies: it only asks again
 class Searching:
     """Tune at work in a thread of its own, beside the driver that serves the lanes."""
 
-    def __init__(self, board: Board, exchange: Any, *, at_a_time: int) -> None:
+    def __init__(self, board: Standings, exchange: Any, *, at_a_time: int) -> None:
         self._board, self._exchange, self._at_a_time = board, exchange, at_a_time
         self._thread = threading.Thread(target=self._run, name="tune", daemon=True)
         self.error: Exception | None = None
@@ -75,7 +75,7 @@ def driver_node() -> dict[str, float]:
     return {f"node:{ray.util.get_node_ip_address()}": SHARE}
 
 
-def tuner(board: Board, exchange: Any, folder: str, at_a_time: int) -> tune.Tuner:
+def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.Tuner:
     """Tune over the points of a search, the arm itself first."""
     os.environ.update(QUIET)
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
@@ -216,7 +216,7 @@ class Silent(TrialProgressCallback):
 class Race(Unkept, FIFOScheduler):
     """Stops a point whose next seed is not worth its run."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Standings) -> None:
         super().__init__()
         self._board = board
 

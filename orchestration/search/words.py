@@ -15,7 +15,7 @@ from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
     from orchestration.lanes.events import Event
-    from orchestration.search.standings import Board
+    from orchestration.search.standings import Standings
     from orchestration.search.trials import Searched, Selection, Trial
     from orchestration.study.study import Study
 
@@ -41,14 +41,14 @@ class SearchWatch:
                 again = "; trying again" if retrying else ""
                 self._say(f"{run.label}: {message.splitlines()[0]}{again}")
 
-    def changed(self, board: Board, trial: Trial, words: str) -> None:
+    def changed(self, board: Standings, trial: Trial, words: str) -> None:
         """A point got a score or failed at a seed, or, with words, is out."""
         stands = words or mean_words(trial)
         best = board.best
         leader = f"best {best.mean():.4f} (point {best.number})" if best else "no best yet"
         self._say(f"{_name(trial)}  {stands}   [{leader}  {self._budget(board)}]")
 
-    def _budget(self, board: Board) -> str:
+    def _budget(self, board: Standings) -> str:
         """Runs spent, and the time for all that may still come at the rate of this session."""
         spent, budget = len(board.asked), board.selection.budget
         here, elapsed = board.executed, time.monotonic() - (self._began or time.monotonic())

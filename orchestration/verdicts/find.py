@@ -33,7 +33,7 @@ SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StudyRecords:
     """What the ledger holds of the runs that a study's plan asks for."""
 
     study: Study
@@ -107,7 +107,7 @@ class Evidence:
 
 def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing."""
-    evidence = Evidence(study, runs, ledger)
+    evidence = StudyRecords(study, runs, ledger)
     claims = claims_of(evidence)
     paired = [(claim, _paired(evidence, claim)) for claim in claims]
     sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
@@ -142,12 +142,12 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> None:
 
     A claim whose two arms have finished runs already, from another study, is written down as seen.
     """
-    evidence = Evidence(study, runs, ledger)
+    evidence = StudyRecords(study, runs, ledger)
     claims = [_declared(comparison) | {"seen": _seen(evidence, comparison)} for comparison in study.compare]
     ledger.declare(study.name, claims)
 
 
-def claims_of(evidence: Evidence) -> list[Claim]:
+def claims_of(evidence: StudyRecords) -> list[Claim]:
     """The study's comparisons, one per backbone; those that were not declared before they could be seen are
     exploratory."""
     declaration = evidence.ledger.declared(evidence.study.name)
@@ -175,7 +175,7 @@ def _without_seen(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claim.items() if name != "seen"}
 
 
-def _seen(evidence: Evidence, comparison: Comparison) -> bool:
+def _seen(evidence: StudyRecords, comparison: Comparison) -> bool:
     """Whether some pair of this comparison is finished, so that its outcome could be known."""
     backbones = (comparison.backbone,) if comparison.backbone else evidence.study.backbones
     arms = (comparison.treatment, comparison.control)
@@ -184,7 +184,7 @@ def _seen(evidence: Evidence, comparison: Comparison) -> bool:
     )
 
 
-def look(evidence: Evidence) -> Look:
+def look(evidence: StudyRecords) -> Look:
     """What a plan may know of its comparisons."""
 
     def at(comparison: Comparison, backbone: str) -> Seen:
@@ -194,7 +194,7 @@ def look(evidence: Evidence) -> Look:
     return at
 
 
-def _sample(evidence: Evidence, claim: Claim) -> Sample | None:
+def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
     """Score and number of independent items of one finished run of the claim's arms."""
     for arm in (claim.control, claim.treatment):
         run_id = next(iter(evidence.finished(arm, claim.backbone).values()), None)
@@ -214,7 +214,7 @@ def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
     return {(arm, backbone) for arm, backbone in arms if arm is not None}
 
 
-def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
+def _paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
     arms = [claim.treatment, claim.control, *([claim.matched_control] if claim.matched_control else [])]
     scores = [evidence.values(arm, claim.backbone, claim.metric) for arm in arms]
     asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores)]
@@ -232,7 +232,7 @@ def _paired(evidence: Evidence, claim: Claim) -> PairedSeeds:
     return replace(pairs, items=own, matched_items=matched)
 
 
-def _items(evidence: Evidence, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
+def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
     """Item-level scores of both arms at these seeds; None where the metric keeps none."""
     ids = {arm: evidence.finished(arm, claim.backbone) for arm in (claim.treatment, control)}
     first = ids[claim.treatment][seeds[0]]
@@ -261,7 +261,7 @@ def _items(evidence: Evidence, claim: Claim, seeds: Sequence[int], control: str)
     )
 
 
-def _finding(evidence: Evidence, claim: Claim, pairs: PairedSeeds, verdict: Verdict) -> Finding:
+def _finding(evidence: StudyRecords, claim: Claim, pairs: PairedSeeds, verdict: Verdict) -> Finding:
     gains = item_gains(pairs) if pairs.items is not None else np.empty(0)
     order = np.argsort(-gains, kind="stable")
     shown = order if len(order) <= 2 * SHOWN_ITEMS else np.concatenate([order[:SHOWN_ITEMS], order[-SHOWN_ITEMS:]])
@@ -306,7 +306,7 @@ def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
     )
 
 
-def _row(evidence: Evidence, run: Run) -> RunRow:
+def _row(evidence: StudyRecords, run: Run) -> RunRow:
     row = RunRow(id=run.id, arm=run.arm, backbone=run.backbone, seed=run.seed, status="missing")
     record = evidence.records.get(run.id)
     if record is None:
@@ -329,7 +329,7 @@ def _row(evidence: Evidence, run: Run) -> RunRow:
     )
 
 
-def _environment(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+def _environment(evidence: StudyRecords) -> dict[str, tuple[str, ...]]:
     """Each version and machine with the distinct values found among the finished runs."""
     found: dict[str, set[str]] = {}
     for record in evidence.records.values():
@@ -342,7 +342,7 @@ def _environment(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(values)) for name, values in found.items()}
 
 
-def _notes(evidence: Evidence) -> tuple[str, ...]:
+def _notes(evidence: StudyRecords) -> tuple[str, ...]:
     """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut, missing seals."""
     said = [f"{name}: {value}" for record in evidence.records.values() for name, value in record.notes.items()]
     unsealed = sum(not record.sealed for record in evidence.records.values())

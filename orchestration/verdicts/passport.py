@@ -28,7 +28,7 @@ PLACES = ("created", "ledger", "location", "problem")  # where and when, not wha
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class Verification:
     """What `verify` did: how many figures it recomputed, and those that differ as (place, printed, recomputed)."""
 
     study: str
@@ -58,7 +58,7 @@ def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger
     temporary.replace(path)
 
 
-def verify(path: Path) -> Check:
+def verify(path: Path) -> Verification:
     """Recompute every figure of a passport from its item-level scores. StudyError when the file is not one."""
     with tempfile.TemporaryDirectory(prefix="semray-passport-") as folder:
         name = _unpack(path, Path(folder))
@@ -89,7 +89,7 @@ def _unpack(path: Path, folder: Path) -> str:
         raise StudyError(f"{path}: not a readable passport ({error})") from None
 
 
-def _check(name: str, folder: Path) -> Check:
+def _check(name: str, folder: Path) -> Verification:
     from orchestration.ledger.ledger import Ledger
     from orchestration.reading.read_study import read_study
     from orchestration.verdicts.distributions import with_distributions
@@ -107,7 +107,7 @@ def _check(name: str, folder: Path) -> Check:
         raise StudyError(f"{name}: the passport is damaged ({error})") from None
     again = plain(with_distributions(find(study, runs, ledger), ledger))
     differences = [*_differing_aggregates(runs, ledger), *_differing("", printed, again)]
-    return Check(study=name, figures=sum(1 for _ in _figures(again)), differences=tuple(differences))
+    return Verification(study=name, figures=sum(1 for _ in _figures(again)), differences=tuple(differences))
 
 
 def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpora.cale.records import CATEGORIES, CaleCorpus, Occurrences, Pairs, Tagged
+from corpora.cale.records import CATEGORIES, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
 from tests.tiny import WORDS
 
@@ -27,7 +27,7 @@ def made_occurrences(each: int = 6, seed: int = 0) -> Occurrences:
     return Occurrences.of(rows)
 
 
-def every_pair(occurrences: Occurrences, per_category: int, seed: int = 0) -> Pairs:
+def every_pair(occurrences: Occurrences, per_category: int, seed: int = 0) -> OccurrencePairs:
     """That many pairs of each category, drawn from all there are."""
     count = len(occurrences)
     anchor, partner = (side.ravel() for side in np.indices((count, count)))
@@ -41,7 +41,9 @@ def every_pair(occurrences: Occurrences, per_category: int, seed: int = 0) -> Pa
             [rng.permutation(np.flatnonzero(category == code))[:per_category] for code in range(len(CATEGORIES))]
         )
     )
-    return Pairs(anchor[rows].astype(np.int32), partner[rows].astype(np.int32), category[rows].astype(np.uint8))
+    return OccurrencePairs(
+        anchor[rows].astype(np.int32), partner[rows].astype(np.int32), category[rows].astype(np.uint8)
+    )
 
 
 def cale_corpus(per_category: int = 20) -> CaleCorpus:

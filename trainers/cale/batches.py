@@ -16,7 +16,7 @@ from corpora.sources.texts import keyed_sha256
 from trainers.engine.streams import numpy_stream
 
 if TYPE_CHECKING:
-    from corpora.cale.records import CaleCorpus, Pairs
+    from corpora.cale.records import CaleCorpus, OccurrencePairs
     from corpora.sources.occurrences import Occurrence
     from trainers.cale.settings import Settings
     from trainers.encoders.tokens import Tokens
@@ -71,7 +71,7 @@ def batches(
     return batch
 
 
-def training_rows(settings: Settings, pairs: Pairs, workers: int) -> np.ndarray:
+def training_rows(settings: Settings, pairs: OccurrencePairs, workers: int) -> np.ndarray:
     """The train pairs that this arm learns from: all, or those of one lemma. -> (N,) int64.
 
     ValueError when there are fewer than a batch holds, or when workers cannot share a batch.
@@ -85,7 +85,7 @@ def training_rows(settings: Settings, pairs: Pairs, workers: int) -> np.ndarray:
     return rows
 
 
-def steps_of(settings: Settings, pairs: Pairs) -> int:
+def steps_of(settings: Settings, pairs: OccurrencePairs) -> int:
     """The steps of an arm: as set, or those that see every one of its pairs once; the last batch is filled up."""
     return settings.steps or -(-len(training_rows(settings, pairs, 1)) // settings.batch_size)
 
@@ -112,7 +112,7 @@ def ordered(corpus: CaleCorpus, rows: np.ndarray, seed: int) -> np.ndarray:
     return rows[np.argsort(keys, kind="stable")]
 
 
-def shuffled_labels(pairs: Pairs, seed: int) -> np.ndarray:
+def shuffled_labels(pairs: OccurrencePairs, seed: int) -> np.ndarray:
     """The labels, permuted among the pairs of one lemma and among those of two. -> (N,) bool.
 
     What is left to learn is whether the lemma is the same, at the rate at which that goes with the concept.

@@ -15,7 +15,7 @@ from trainers.engine.streams import numpy_stream
 from trainers.losses import keep_mask
 
 if TYPE_CHECKING:
-    from corpora.store.records import ConceptCorpus, Negatives, PairRows
+    from corpora.store.records import ConceptCorpus, PairRows, RuleNegatives
     from trainers.concept.settings import Settings
     from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World
@@ -119,7 +119,7 @@ def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
 
 
 def draw_negatives(
-    negatives: Negatives, rows: np.ndarray, each: int | None, seed: int, step: int
+    negatives: RuleNegatives, rows: np.ndarray, each: int | None, seed: int, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """At most `each` negatives of each of the step's t2d rows: text indices (N,), and whose they are (N,)."""
     offsets = negatives.texts.offsets

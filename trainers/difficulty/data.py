@@ -18,7 +18,7 @@ from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
 from trainers.difficulty.judges import Judge, judged
-from trainers.encoders.frozen import Encoder, embed
+from trainers.encoders.frozen import FrozenEncoder, embed
 
 NO_JUDGE = (
     "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"
@@ -102,7 +102,7 @@ class TaskData:
 
 
 def prepared(
-    task: PairTask, encoder: Encoder, judge: Judge | None, tell: Callable[[str], None] = lambda words: None
+    task: PairTask, encoder: FrozenEncoder, judge: Judge | None, tell: Callable[[str], None] = lambda words: None
 ) -> TaskData:
     """Embed a task and have its pairs judged: once, for all runs to come; later both come from their stores.
 

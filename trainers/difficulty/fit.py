@@ -29,13 +29,13 @@ from trainers.difficulty.predict import (
     sentence_predictions,
 )
 from trainers.difficulty.settings import PAIR_FORMS, Settings, isolating
-from trainers.difficulty.stack import Model, Trained, layout_of, models_per_stack, stack_key, train
+from trainers.difficulty.stack import Model, TrainedAdapter, layout_of, models_per_stack, stack_key, train
 from trainers.engine.world import Progress
 from trainers.errors import TrainerError
 
 Request = tuple[Settings, int | None]
 Evaluate = Callable[[Request, PairTask, Predictions, Predictions | None], Sequence[Any]]
-Known = Mapping[Request, Mapping[str, Trained]]  # by data set
+Known = Mapping[Request, Mapping[str, TrainedAdapter]]  # by data set
 PORTION = 8  # models: about one stack of pair arms
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -57,7 +57,7 @@ class StackResult:
     settings: Settings
     seed: int | None
     scores: list[Any]
-    trained: dict[str, Trained]
+    trained: dict[str, TrainedAdapter]
     broken: list[str]
 
     def curve(self) -> list[Progress]:
@@ -199,9 +199,9 @@ def train_all(
     threads: int,
     device: str,
     advance: Callable[[int], None],
-) -> dict[Request, Trained]:
+) -> dict[Request, TrainedAdapter]:
     """Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of the first."""
-    found: dict[Request, Trained] = {}
+    found: dict[Request, TrainedAdapter] = {}
     for matched in (False, True):
         stacks: dict[tuple[object, ...], list[tuple[Request, Model]]] = {}
         for request in members:
@@ -246,7 +246,7 @@ def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) ->
 def _evaluated(
     task: PairTask,
     said: Callable[[Request], Predictions],
-    found: Mapping[Request, Trained],
+    found: Mapping[Request, TrainedAdapter],
     evaluate: Evaluate,
     isolate: bool,
     request: Request,
@@ -262,7 +262,11 @@ def _evaluated(
 
 
 def _predictions(
-    data: TaskData, found: Mapping[Request, Trained], anchor: np.ndarray | None, device: str, request: Request
+    data: TaskData,
+    found: Mapping[Request, TrainedAdapter],
+    anchor: np.ndarray | None,
+    device: str,
+    request: Request,
 ) -> Predictions:
     settings = request[0]
     if settings.form == "baseline":

@@ -18,8 +18,8 @@ from torch import Tensor
 from trainers.difficulty.adapters import pair_heads, pair_scores, working
 from trainers.difficulty.data import TaskData
 from trainers.difficulty.settings import PAIR_FORMS, Settings
-from trainers.difficulty.stack import Model, Trained, layout_of
-from trainers.encoders.frozen import Encoder, SentenceEncoder
+from trainers.difficulty.stack import Model, TrainedAdapter, layout_of
+from trainers.encoders.frozen import FrozenEncoder, SentenceEncoder
 from trainers.errors import TrainerError
 
 FORMAT = 1
@@ -32,20 +32,20 @@ class ScorerError(TrainerError):
     """A scorer's folder cannot be used; the message names the file, what was found and what is accepted."""
 
 
-def named(trained: Trained, d: int) -> dict[str, Tensor]:
+def named(trained: TrainedAdapter, d: int) -> dict[str, Tensor]:
     """One model's parameters by name, without the stack's first axis. d: width of the embeddings."""
     views = layout_of(trained.model.settings, d).views(trained.row[None])
     return {name: view[0].clone() for name, view in views.items()}
 
 
-def save_adapter(path: Path, trained: Trained, d: int) -> None:
+def save_adapter(path: Path, trained: TrainedAdapter, d: int) -> None:
     """Write one model's named parameters as safetensors; of any arm, per-sentence ones too."""
     from safetensors.torch import save_file
 
     save_file(named(trained, d), path)
 
 
-def load_adapter(folder: Path, settings: Settings, seed: int, d: int) -> Trained:
+def load_adapter(folder: Path, settings: Settings, seed: int, d: int) -> TrainedAdapter:
     """The adapter of one data set as a run saved it. ScorerError for a folder that holds none of these
     settings."""
     from safetensors.torch import load_file
@@ -63,11 +63,17 @@ def load_adapter(folder: Path, settings: Settings, seed: int, d: int) -> Trained
         raise ScorerError(f"{folder / WEIGHTS} is of another shape; accepted: {wanted}")
     for name, view in views.items():
         view[0] = found[name]
-    return Trained(Model(settings, seed, gamma), row[0], ())
+    return TrainedAdapter(Model(settings, seed, gamma), row[0], ())
 
 
 def export_scorer(
-    folder: Path, trained: Trained, data: TaskData, *, backbone: str, prompt: str | None, max_length: int | None
+    folder: Path,
+    trained: TrainedAdapter,
+    data: TaskData,
+    *,
+    backbone: str,
+    prompt: str | None,
+    max_length: int | None,
 ) -> None:
     """Write a pair arm's adapter of one task as a folder that `GatedPairScorer.load` opens.
 
@@ -100,14 +106,14 @@ class GatedPairScorer:
     config: the scorer's JSON: backbone, arm, seed, task and where its training targets came from.
     """
 
-    encoder: Encoder
+    encoder: FrozenEncoder
     parameters: dict[str, Tensor]
     gamma: float
     gated: bool
     config: dict[str, Any]
 
     @staticmethod
-    def load(folder: str | Path, encoder: Encoder | None = None) -> GatedPairScorer:
+    def load(folder: str | Path, encoder: FrozenEncoder | None = None) -> GatedPairScorer:
         """Open an exported folder. encoder: instead of the backbone it names, anything that encodes alike.
 
         Raises ScorerError for a folder that is not a scorer's, and BackboneError when the backbone is nowhere.

@@ -12,7 +12,7 @@ from torch import Tensor
 from trainers.difficulty.adapters import corrections, pair_heads, sentence_vectors, working
 from trainers.difficulty.data import Side, TaskData
 from trainers.difficulty.settings import PAIR_FORMS, SENTENCE_FORMS
-from trainers.difficulty.stack import Trained, frozen_at_width, layout_of, mixture
+from trainers.difficulty.stack import TrainedAdapter, frozen_at_width, layout_of, mixture
 from trainers.engine.streams import torch_stream
 
 SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pairs apart
@@ -59,7 +59,9 @@ def judge_scorer(data: TaskData) -> Predictions:
     return Predictions(data.evaluation.judged, data.evaluation.anchor)
 
 
-def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None, *, device: str) -> Predictions:
+def pair_predictions(
+    trained: TrainedAdapter, data: TaskData, anchor: np.ndarray | None, *, device: str
+) -> Predictions:
     """A pair arm. anchor (N, K) from `candidate_anchor`, or None for no retrieval."""
     gated, gamma = PAIR_FORMS[trained.model.settings.form].gated, trained.model.gamma
     p = _one(trained, data, device)
@@ -87,7 +89,7 @@ def pair_predictions(trained: Trained, data: TaskData, anchor: np.ndarray | None
     )
 
 
-def mean_gate(trained: Trained, data: TaskData, *, device: str) -> float:
+def mean_gate(trained: TrainedAdapter, data: TaskData, *, device: str) -> float:
     """Mean predicted hardness over the training pairs."""
     p = _one(trained, data, device)
     _, hardness = _heads(p, _working(p, data, device), data.train)
@@ -108,7 +110,7 @@ def _heads(p: dict[str, Tensor], h: Tensor, side: Side) -> tuple[np.ndarray, np.
 
 
 def _pair_diagnostics(
-    trained: Trained, residual: np.ndarray, hardness: np.ndarray, side: Side
+    trained: TrainedAdapter, residual: np.ndarray, hardness: np.ndarray, side: Side
 ) -> dict[str, float]:
     """Gate, saturation and size of the correction; how well the hardness is predicted against always its mean."""
     settings = trained.model.settings
@@ -127,7 +129,7 @@ def _pair_diagnostics(
     return found
 
 
-def sentence_predictions(trained: Trained, data: TaskData, *, retrieval: bool, device: str) -> Predictions:
+def sentence_predictions(trained: TrainedAdapter, data: TaskData, *, retrieval: bool, device: str) -> Predictions:
     """A per-sentence arm. The shuffled control permutes each split once, by its seed, both sides alike."""
     p = _one(trained, data, device)
     mix = mixture([trained.model], device)
@@ -157,7 +159,7 @@ def sentence_predictions(trained: Trained, data: TaskData, *, retrieval: bool, d
     )
 
 
-def _sentence_diagnostics(trained: Trained, c: np.ndarray, data: TaskData) -> dict[str, float]:
+def _sentence_diagnostics(trained: TrainedAdapter, c: np.ndarray, data: TaskData) -> dict[str, float]:
     """Mean predicted complexity; its error against the evaluation split's own target, and that one's variance."""
     form = SENTENCE_FORMS[trained.model.settings.form]
     found = {"mean_complexity": float(c.mean(dtype=np.float64))}
@@ -170,7 +172,7 @@ def _sentence_diagnostics(trained: Trained, c: np.ndarray, data: TaskData) -> di
     return found
 
 
-def _one(trained: Trained, data: TaskData, device: str) -> dict[str, Tensor]:
+def _one(trained: TrainedAdapter, data: TaskData, device: str) -> dict[str, Tensor]:
     """The named parameters of one model, as a stack of one."""
     layout = layout_of(trained.model.settings, data.x.shape[1])
     return layout.views(trained.row[None].to(device))

@@ -49,7 +49,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedAdapter:
     """One trained member: its row of parameters (P,) on the CPU, and weighted loss terms by step.
 
     broken: in words, where its loss was first not finite; "" for a usable model.
@@ -92,7 +92,7 @@ def models_per_stack(layout: Layout) -> int:
 
 def train(
     models: Sequence[Model], data: TaskData, *, device: str, advance: Callable[[int], None]
-) -> list[Trained]:
+) -> list[TrainedAdapter]:
     """Train models of one stack key together. `advance` is told model-steps done since it was last told."""
     first = models[0].settings
     layout = layout_of(first, data.x.shape[1])
@@ -121,7 +121,7 @@ def train(
     )
     rows = rows.detach().cpu()
     return [
-        Trained(
+        TrainedAdapter(
             model,
             rows[i].clone(),
             tuple((step, {k: v[i] for k, v in found.items()}) for step, found in kept),

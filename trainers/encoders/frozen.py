@@ -32,7 +32,7 @@ PORTION = 128 * BATCH  # sentences whose token states are held at once, whoever 
 KEPT_BYTES = 1 << 30  # of token states; what is beyond is read again when it is asked for
 
 
-class Encoder(Protocol):
+class FrozenEncoder(Protocol):
     """What can be frozen. identity holds all that changes its vectors, in plain JSON types."""
 
     @property
@@ -186,7 +186,7 @@ class Embedded:
 
 
 def embed(
-    encoder: Encoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
+    encoder: FrozenEncoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
 ) -> Embedded:
     """Vectors of these sentences in their order, from the store or, once, from the encoder.
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from deepspeed import DeepSpeedEngine
 
 
-class Batch(Protocol):
+class StepBatch(Protocol):
     def __len__(self) -> int:
         """How many texts the step encodes, over all workers."""
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=StepBatch)
 Encode = Callable[..., Tensor]  # the model as DeepSpeed runs it: what forward takes and gives
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from corpora.cale.corpus import fingerprint, load, sample
 from corpora.cale.data import CaleData
-from corpora.cale.records import POS, SPLITS, CaleCorpus, Occurrences, Pairs, Tagged
+from corpora.cale.records import POS, SPLITS, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from tests.corpora.semcor_samples import LEMMAS, tagfiles, write_archive, write_folder, write_lexicon, write_zip
@@ -206,7 +206,7 @@ def test_occurrences_made_in_memory() -> None:
 
 
 def test_pairs_know_label_and_lemma() -> None:
-    pairs = Pairs(np.arange(4), np.arange(4), np.arange(4, dtype=np.uint8))
+    pairs = OccurrencePairs(np.arange(4), np.arange(4), np.arange(4, dtype=np.uint8))
     assert pairs.label.tolist() == [True, True, False, False]
     assert pairs.same_lemma.tolist() == [True, False, True, False]
     assert pairs.take([2, 0]).category.tolist() == [2, 0]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.cale.data import CaleData
-from corpora.cale.records import CATEGORIES, SPLITS, Pairs, Tagged
+from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import Reserved, concept_of, synset_id, tagged
 from corpora.cale.spcd_pairs import digests_of, pairs_of
 from corpora.sources.occurrences import Occurrence
@@ -28,7 +28,7 @@ def row(name: str, lemma: str, concept: str, split: str = "test") -> Tagged:
     return Tagged(name, Occurrence(lemma, 0, len(lemma), lemma), concept, split=split)
 
 
-def listed(rows: Sequence[Tagged], pairs: Pairs) -> dict[str, set[str]]:
+def listed(rows: Sequence[Tagged], pairs: OccurrencePairs) -> dict[str, set[str]]:
     """Per category the pairs, as `anchor>partner`."""
     told: dict[str, set[str]] = {name: set() for name in CATEGORIES}
     for anchor, partner, category in zip(pairs.anchor, pairs.partner, pairs.category, strict=True):
@@ -82,7 +82,7 @@ def test_nothing_held_out_reaches_training(rows: list[Tagged], pool: str, seed: 
     check_for_leaks(rows, pairs, pool)
 
 
-def check_for_leaks(rows: Sequence[Tagged], pairs: dict[str, Pairs], pool: str) -> None:
+def check_for_leaks(rows: Sequence[Tagged], pairs: dict[str, OccurrencePairs], pool: str) -> None:
     """Train pairs know train alone; val and test pairs have an unseen side; categories are what they say."""
     splits = np.array([SPLITS.index(one.split) for one in rows])
     lemmas = np.array([one.occurrence.lemma for one in rows])

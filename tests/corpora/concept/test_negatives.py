@@ -9,10 +9,10 @@ import pytest
 
 from corpora.concept.negatives import (
     TYPES,
-    Facts,
     HardNegatives,
+    NegativePool,
     NegativeSettings,
-    Pool,
+    SynsetFacts,
     pool_of,
     prefix_of,
     types_of,
@@ -23,8 +23,8 @@ from corpora.store.records import RULES
 
 
 @pytest.fixture(scope="module")
-def facts(small: Wordnet) -> Facts:
-    return Facts(small)
+def facts(small: Wordnet) -> SynsetFacts:
+    return SynsetFacts(small)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def rows(small: Wordnet) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def pool(small: Wordnet, facts: Facts, rows: list[tuple[str, str]]) -> Pool:
+def pool(small: Wordnet, facts: SynsetFacts, rows: list[tuple[str, str]]) -> NegativePool:
     return pool_of(rows, _texts(small), facts)
 
 
@@ -74,7 +74,7 @@ def test_three_letters_find_a_mate_for_nearly_every_term(real: Wordnet) -> None:
 
 
 def test_replacements_keep_what_the_rule_keeps(
-    small: Wordnet, facts: Facts, pool: Pool, rows: list[tuple[str, str]]
+    small: Wordnet, facts: SynsetFacts, pool: NegativePool, rows: list[tuple[str, str]]
 ) -> None:
     """pos_random and pos_prefix keep the part of speech, type_swap changes the type, none shares a surface."""
     rules = HardNegatives(facts, pool, NegativeSettings())
@@ -102,14 +102,14 @@ def test_replacements_keep_what_the_rule_keeps(
     assert drawn > len(rows)
 
 
-def test_a_prefix_mate_shares_the_prefix(small: Wordnet, facts: Facts, pool: Pool) -> None:
+def test_a_prefix_mate_shares_the_prefix(small: Wordnet, facts: SynsetFacts, pool: NegativePool) -> None:
     rewrite = small.synsets[small.senses["rewrite", "v"][0]]
     made = HardNegatives(facts, pool, NegativeSettings()).pos_prefix(rewrite.id, "rewrite", rewrite.definition)
     assert made is not None
     assert (made.kind, made.text) == ("morph", "settle in a new place")
 
 
-def test_draws_do_not_depend_on_order(small: Wordnet, facts: Facts, rows: list[tuple[str, str]]) -> None:
+def test_draws_do_not_depend_on_order(small: Wordnet, facts: SynsetFacts, rows: list[tuple[str, str]]) -> None:
     shuffled = rows.copy()
     Random(1).shuffle(shuffled)
     backwards = pool_of(shuffled, _texts(small), facts)
@@ -121,7 +121,9 @@ def test_draws_do_not_depend_on_order(small: Wordnet, facts: Facts, rows: list[t
     }
 
 
-def test_the_seed_moves_the_draws(small: Wordnet, facts: Facts, pool: Pool, rows: list[tuple[str, str]]) -> None:
+def test_the_seed_moves_the_draws(
+    small: Wordnet, facts: SynsetFacts, pool: NegativePool, rows: list[tuple[str, str]]
+) -> None:
     def drawn(seed: int) -> list[object]:
         rules = HardNegatives(facts, pool, NegativeSettings(seed=seed))
         return [rules.pos_random(*row, small.synsets[row[0]].definition) for row in rows]
@@ -130,7 +132,7 @@ def test_the_seed_moves_the_draws(small: Wordnet, facts: Facts, pool: Pool, rows
     assert drawn(0) != drawn(1)
 
 
-def test_types_are_drawn_uniformly(small: Wordnet, facts: Facts, rows: list[tuple[str, str]]) -> None:
+def test_types_are_drawn_uniformly(small: Wordnet, facts: SynsetFacts, rows: list[tuple[str, str]]) -> None:
     """600 seeds over six other types: 100 each, with a standard deviation of 9."""
     named = pool_of(rows, {identifier: identifier for identifier in small.synsets}, facts)
     concept = small.senses["x1y", "n"][0]
@@ -143,7 +145,7 @@ def test_types_are_drawn_uniformly(small: Wordnet, facts: Facts, rows: list[tupl
     assert all(60 < count < 140 for count in counts.values())
 
 
-def test_switches(small: Wordnet, real: Wordnet, facts: Facts, pool: Pool) -> None:
+def test_switches(small: Wordnet, real: Wordnet, facts: SynsetFacts, pool: NegativePool) -> None:
     def rules(**changes: object) -> HardNegatives:
         return HardNegatives(facts, pool, NegativeSettings(**changes))  # type: ignore[arg-type]
 
@@ -163,7 +165,7 @@ def test_switches(small: Wordnet, real: Wordnet, facts: Facts, pool: Pool) -> No
 
 def test_type_edit_changes_the_genus_word(real: Wordnet) -> None:
     """A mayor is a kind of leader: the first word of the definition that names something broader is edited."""
-    facts = Facts(real)
+    facts = SynsetFacts(real)
     mayor = real.senses["mayor", "n"][0]
     rules = HardNegatives(facts, pool_of([], {}, facts), NegativeSettings(type_mode="edit"))
     made = rules.type_swap(mayor, "mayor", "the elected leader of a town")
@@ -173,7 +175,7 @@ def test_type_edit_changes_the_genus_word(real: Wordnet) -> None:
     assert made.text in words
 
 
-def test_rules_come_in_their_order(small: Wordnet, facts: Facts, pool: Pool) -> None:
+def test_rules_come_in_their_order(small: Wordnet, facts: SynsetFacts, pool: NegativePool) -> None:
     concept = small.senses["item_5", "n"][0]
     made = HardNegatives(facts, pool, NegativeSettings()).of(concept, "item_5", small.synsets[concept].definition)
     assert [negative.rule for negative in made] == list(RULES)

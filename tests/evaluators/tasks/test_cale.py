@@ -10,8 +10,8 @@ from corpora.cale.records import (
     CATEGORIES,
     CaleCorpus,
     ChangeTarget,
+    OccurrencePairs,
     Occurrences,
-    Pairs,
     SimilarityPair,
     Tagged,
     WicPair,
@@ -47,7 +47,7 @@ def all_pairs(table, rows):
     anchor, partner = anchor[different].astype(np.int32), partner[different].astype(np.int32)
     same_concept = table.concept[anchor] == table.concept[partner]
     same_lemma = table.lemma[anchor] == table.lemma[partner]
-    return Pairs(anchor, partner, (2 * ~same_concept + ~same_lemma).astype(np.uint8))
+    return OccurrencePairs(anchor, partner, (2 * ~same_concept + ~same_lemma).astype(np.uint8))
 
 
 @pytest.fixture(scope="module")

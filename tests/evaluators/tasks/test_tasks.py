@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from corpora.store.records import ConceptCorpus, EvalSplit, Negatives, PairRows, Ragged, StressRow, Texts
+from corpora.store.records import ConceptCorpus, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow, Texts
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.tasks.concept import TASKS
 from evaluators.tasks.task import evaluate, headlines, metric_names
@@ -42,7 +42,7 @@ def corpus():
         texts=Texts(pa.array([], pa.string())),
         syn=EMPTY,
         t2d=EMPTY,
-        negatives=Negatives(Ragged.of([]), NOTHING, NOTHING),
+        negatives=RuleNegatives(Ragged.of([]), NOTHING, NOTHING),
         splits={name: split(name) for name in ("id", "dev", "hh")},
         fingerprint="hand-made",
         digests={},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from corpora.store.records import ConceptCorpus, Negatives, Ragged
+from corpora.store.records import ConceptCorpus, Ragged, RuleNegatives
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses
@@ -227,7 +227,7 @@ def _rare() -> ConceptCorpus:
     kept = [CORPUS.negatives.texts[row] if row % 6 == 0 else [] for row in range(24)]
     texts = Ragged.of(kept)
     none = np.zeros(len(texts.values), np.uint8)
-    return replace(CORPUS, negatives=Negatives(texts, none, none))
+    return replace(CORPUS, negatives=RuleNegatives(texts, none, none))
 
 
 def test_a_worker_without_negatives_has_the_terms_of_the_others(encoder: Encoder):

@@ -203,10 +203,10 @@ def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> 
     (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=pair_metrics)
     rows = fitted(["pair_judge"], [2], data)
     from trainers.difficulty.predict import mean_gate
-    from trainers.difficulty.stack import Trained
+    from trainers.difficulty.stack import TrainedAdapter
 
     gate = mean_gate(
-        Trained(Model(settings("pair_judge"), 2, 0.25), rows["pair_judge", 2], ()), data, device="cpu"
+        TrainedAdapter(Model(settings("pair_judge"), 2, 0.25), rows["pair_judge", 2], ()), data, device="cpu"
     )
     assert by_metric(result)["toy/diag/gamma"] == pytest.approx(0.25 * gate)
     assert 0 < gate < 1
