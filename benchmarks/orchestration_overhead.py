@@ -32,7 +32,7 @@ from orchestration.lanes.launch import WARM, Event, LaneReady, RunFinished, laun
 from orchestration.lanes.worker_group import FASTER
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
-from orchestration.study.run import Job, Result, Run
+from orchestration.study.run import Job, Result, Run, Scored, Trained
 from trainers.engine.world import World
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def loss(model: Callable[..., torch.Tensor], rows: Rows) -> dict[str, torch.Tens
     return {"square": (model(rows.inputs) - rows.inputs.sum(1, keepdim=True)).square().mean()}
 
 
-def tiny(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def tiny(job: Job, world: World) -> Iterator[Result]:
     """Two layers of 64, 20 steps."""
     import torch
     from torch import nn
@@ -69,7 +69,8 @@ def tiny(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
         model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 1))
         groups = [{"params": list(model.parameters()), "lr": 0.01}]
         curve = fit(model, loss, Rows, groups=groups, recipe=Recipe(steps=STEPS), seed=run.seed or 0, world=world)
-        yield run, Result(scores=[Score(metric="loss", value=curve[-1].loss)], curve=curve)
+        yield Trained(run=run, curve=curve)
+        yield Scored(run=run, task="loss", scores=[Score(metric="loss", value=curve[-1].loss)])
 
 
 def jobs(first: int, count: int) -> list[Job]:
@@ -82,7 +83,7 @@ def jobs(first: int, count: int) -> list[Job]:
         seed=0,
         settings={},
         data={},
-        evaluate=(),
+        tasks={"loss": ""},
         defining={},
         backbone_fingerprint="",
         corpus_fingerprint="",
@@ -94,12 +95,15 @@ def loop(folder: Path, todo: list[Job], *, record: bool) -> float:
     """Median seconds per run in this process."""
     ledger, world, ends = Ledger(folder / "loop"), World(), []
     for job in todo:
-        for run, result in tiny(job, world):
+        (run,) = job.runs
+        attempt = ledger.lease(run.id) if record else 0
+        for result in tiny(job, world):
             if record:
-                attempt = ledger.lease(run.id)
-                ledger.stage(run, result, attempt)
-                assert ledger.commit(run.id, attempt)
-            ends.append(time.perf_counter())
+                ledger.stage(result, attempt)
+                assert ledger.commit(result.entry, attempt)
+        if record:
+            ledger.forget(run.id)
+        ends.append(time.perf_counter())
     return statistics.median(later - earlier for earlier, later in pairwise(ends))
 
 

@@ -24,7 +24,7 @@ from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.drive import run_search
 from orchestration.search.trials import Selection, selections
-from orchestration.study.run import Job, Result, Run
+from orchestration.study.run import Job, Result, Scored, Trained
 from trainers.engine.world import World
 
 TRIALS, ROUNDS = 60, 3
@@ -46,9 +46,11 @@ resources: {{lanes: 1}}
 """
 
 
-def nothing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def nothing(job: Job, world: World) -> Iterator[Result]:
     for run in job.runs:
-        yield run, Result(scores=[Score(metric="dev/t2d/mrr", value=run.settings["temperature"])])
+        yield Trained(run=run)
+        score = Score(metric="dev/t2d/mrr", value=run.settings["temperature"])
+        yield Scored(run=run, task="dev/t2d", scores=[score])
 
 
 class Clock:
@@ -70,7 +72,7 @@ class Clock:
 def selection(folder: Path, trials: int, seeds: int) -> Selection:
     path = folder / "cost.yaml"
     path.write_text(STUDY.format(trials=trials, seeds=list(range(100, 100 + seeds))))
-    facts = Facts(backbones={"none": "b"}, corpus="c", precision="fp32")
+    facts = Facts(backbones={"none": "b"}, corpus="c", tasks={"t2d": "t", "dev/t2d": "d"}, precision="fp32")
     (found,) = selections(read_study(path), facts)
     return found
 

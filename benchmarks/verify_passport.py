@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from evaluators.metrics.item_metrics import score_of_items
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.run import Result, Run
+from orchestration.study.run import Result, Run, Scored, Trained
 from orchestration.verdicts.find import declare, find
 from orchestration.verdicts.passport import verify, write_passport
 
@@ -42,7 +43,7 @@ compare:
 """
 
 
-def result(run: Run, place: int) -> Result:
+def results(run: Run, place: int) -> Iterator[Result]:
     """Scores of made-up items: an effect of the arm, noise of the seed, noise of the items."""
     draw = np.random.default_rng([place, run.seed or 0])
     items = np.random.default_rng(0).normal(size=ITEMS)
@@ -53,7 +54,9 @@ def result(run: Run, place: int) -> Result:
     scores = [score_of_items(name, "mean", names, names, values) for name, values in hits.items()]
     scores.append(score_of_items("t2d/mrr", "mean", names, names, 1 / (1 + np.exp(-skill))))
     scores.append(score_of_items("pair_auc", "auc", names, names, skill + gold, gold))
-    return Result(scores=scores)
+    yield Trained(run=run)
+    for task in run.tasks:
+        yield Scored(run=run, task=task, scores=[score for score in scores if score.metric.split("/")[0] == task])
 
 
 def main() -> None:
@@ -61,12 +64,15 @@ def main() -> None:
         path = Path(folder) / "hundred.yaml"
         path.write_text(STUDY)
         study, ledger = read_study(path), Ledger(Path(folder) / "ledger")
-        runs = plan(study, Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")).runs
+        tasks = dict.fromkeys(study.evaluate, "t")
+        backbones = dict.fromkeys(study.backbones, "b")
+        runs = plan(study, Facts(backbones=backbones, corpus="c", tasks=tasks, precision="fp32")).runs
         declare(study, runs, ledger)
         for run in runs:
             attempt = ledger.lease(run.id)
-            ledger.stage(run, result(run, list(study.arms).index(run.arm)), attempt)
-            ledger.commit(run.id, attempt)
+            for result in results(run, list(study.arms).index(run.arm)):
+                ledger.stage(result, attempt)
+                ledger.commit(result.entry, attempt)
         passport = Path(folder) / "passport.zip"
         write_passport(passport, study, runs, ledger, find(study, runs, ledger))
         began = time.perf_counter()

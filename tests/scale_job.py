@@ -16,16 +16,16 @@ from orchestration.lanes.events import Event, LaneReady, RunFinished
 from orchestration.lanes.launch import launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
-from orchestration.study.run import Job, Result, Run
+from orchestration.study.run import Job, Result, Run, Trained
 from trainers.engine.world import World
 
 RUNS = 24
 
 
-def one_second(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def one_second(job: Job, world: World) -> Iterator[Result]:
     for run in job.runs:
         time.sleep(1.0)
-        yield run, Result(scores=[], notes={"host": socket.gethostname()})
+        yield Trained(run=run, notes={"host": socket.gethostname()})
 
 
 def rate(lanes: int, folder: str) -> tuple[float, int]:
@@ -43,7 +43,7 @@ def rate(lanes: int, folder: str) -> tuple[float, int]:
     with ledger.drive("scale"):
         resources = Resources(lanes=lanes)
         launch(jobs, ledger=ledger, resources=resources, on_event=hear, body="scale_job:one_second", warm=())
-    hosts = {ledger.record(run_id).notes["host"] for run_id in ledger.ids()}
+    hosts = {ledger.training(run_id).notes["host"] for run_id in ledger.ids()}
     return 60 * (len(finished) - 1) / (finished[-1] - finished[0]), len(hosts)
 
 
@@ -55,7 +55,6 @@ def _run(seed: int) -> Run:
         seed=seed,
         settings={},
         data={},
-        evaluate=(),
         defining={},
         backbone_fingerprint="b",
         corpus_fingerprint="c",

@@ -55,8 +55,11 @@ def train(config: dict[str, Any]) -> None:
     try:
         scratch = _checkpoints(ledger, run.id, attempt)
         world = _world(kind, run, scratch, config["board"])
-        for result in resolved(kind.body)(with_models(Job(runs=(run,)), ledger), world):
-            if rank == 0:
+        job = Job(runs=(run,))
+        if _agreed(int(rank == 0 and ledger.trained(run))):  # the driver may commit it between two ranks' looks
+            job = with_models(job, ledger)
+        for result in resolved(kind.body)(job, world):
+            if rank == 0 and not ledger.has(result.entry):
                 ledger.stage(result, attempt)
         _leave(scratch, kind)
     except Stopped:

@@ -137,7 +137,8 @@ class Lane:
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
             if isinstance(result, Trained) and not self._models:
                 result = replace(result, save_model=None)
-            self._ledger.stage(result, attempt)
+            if not self._ledger.has(result.entry):  # it may have had to train again, for its scores alone
+                self._ledger.stage(result, attempt)
             owed[run_id].discard(result.entry)
             if not owed[run_id]:
                 waiting.remove(run_id)

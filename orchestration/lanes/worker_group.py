@@ -171,6 +171,8 @@ class _Groups:
             return
         done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
         self._read_board()
+        for group in self.groups.values():
+            self._keep(group)
         for task in done:
             group = self.groups.pop(task)
             error: Exception = RuntimeError("its worker group ended without a result")
@@ -192,15 +194,19 @@ class _Groups:
                     self.on_event(RunMoved(run=runs[run_id], progress=progress))
 
     def _commit(self, group: _Group) -> bool:
-        """Commit what the newest start of a group has staged, whatever became of the group afterwards."""
-        attempt = self.ledger.newest(group.run.id)
-        for entry in self.ledger.lacking(group.run):
-            if attempt > group.before and self.ledger.staged(entry, attempt):
-                self.ledger.commit(entry, attempt)
+        """Commit what a group has staged; whether its run is finished, whatever became of the group afterwards."""
+        self._keep(group)
         if not self.ledger.holds(group.run):
             return False
         self._finish(group.run, time.monotonic() - group.began)
         return True
+
+    def _keep(self, group: _Group) -> None:
+        """Commit what the newest start of a group has staged so far: a later start need not train again."""
+        attempt = self.ledger.newest(group.run.id)
+        for entry in self.ledger.lacking(group.run):
+            if attempt > group.before and self.ledger.staged(entry, attempt):
+                self.ledger.commit(entry, attempt)
 
     def _finish(self, run: Run, seconds: float) -> None:
         self.ledger.forget(run.id)

@@ -13,7 +13,8 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestration.ledger.environment import environment
-from orchestration.ledger.seal import SEAL, read_seal, write_seal
+from orchestration.ledger.seal import CHANGED, SEAL, read_seal, write_seal
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, is_path_component
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
@@ -128,7 +129,7 @@ class Files:
         except OSError as error:
             raise self.damaged(file, f"it cannot be read ({error.strerror or error})") from None
         if self.seal is not None and hashlib.sha256(content).hexdigest() != self.seal.get(file):
-            raise self.damaged(file, "it is not as the run wrote it: its digest is not the sealed one")
+            raise self.damaged(file, CHANGED)
         return content
 
     def json(self, file: str) -> dict[str, Any]:
@@ -148,7 +149,7 @@ class Files:
             table = pq.read_table(io.BytesIO(content), page_checksum_verification=True)
             if table.column_names == schema.names:
                 return table.cast(schema)
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise self.damaged(file, f"it is not readable as parquet ({error})") from None
         raise self.damaged(file, f"it has the columns {table.column_names}, expected {schema.names}")
 
@@ -218,8 +219,9 @@ def read_training(files: Files) -> Record:
     former = "evaluate" in spec
     if files.seal is None and not former:
         raise files.damaged(SEAL, "it is missing")
-    metrics = _metrics(files, body) if former else {}
-    return _record(files, spec, body, env, metrics, expected=former_id(spec) if former else None)
+    if not former:
+        return _record(files, spec, body, env, lambda fields: _run(fields).id)
+    return replace(_record(files, spec, body, env, former_id), metrics=_metrics(files, body))
 
 
 def read_scores(files: Files) -> Record:
@@ -231,7 +233,13 @@ def read_scores(files: Files) -> Record:
     task, rows = spec.pop("task", None), spec.pop("rows", None)
     if not isinstance(task, str) or not isinstance(rows, str):
         raise files.damaged("spec.json", "it names no task")
-    return _record(files, {**spec, "tasks": {task: rows}}, body, env, _metrics(files, body), task=task)
+    named = {**spec, "tasks": {task: rows}}
+    record = _record(files, named, body, env, lambda fields: _run(fields).entry(task))
+    return replace(record, metrics=_metrics(files, body))
+
+
+def _run(fields: Mapping[str, Any]) -> Run:
+    return Run.from_dict({name: value for name, value in fields.items() if name != "id"})
 
 
 def read_items(files: Files) -> pa.Table:
@@ -244,60 +252,64 @@ def read_curve(files: Files) -> pa.Table:
     return files.table("curve.parquet", CURVE)
 
 
-def check_items(files: Files, record: Record) -> None:
-    """LedgerError unless every figure that is made of items has them, and none of another metric lies there."""
-    names = read_items(files)["metric"].unique().to_pylist()
+def read_checked_items(files: Files, record: Record) -> pa.Table:
+    """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
+    table = read_items(files)
+    names = table["metric"].unique().to_pylist()
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:
             raise files.damaged("scores.parquet", f"it lacks the items of {name}")
     if strange := [name for name in names if name not in own]:
         raise files.damaged("scores.parquet", f"it holds items of {strange[0]}, which result.json does not name")
+    return table
 
 
 def _record(
     files: Files,
-    spec: dict[str, Any],
+    spec: Mapping[str, Any],
     body: Mapping[str, Any],
     env: Mapping[str, Any],
-    metrics: Mapping[str, Metric],
-    *,
-    task: str | None = None,
-    expected: str | None = None,
+    name_of: Callable[[Mapping[str, Any]], str],
 ) -> Record:
-    """expected: the run's id where it is not the one that its fields give now."""
-    try:
-        named = spec.pop("id")
-        run = Run.from_dict(spec)
-        own = (expected or run.id) if task is None else run.entry(task)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise files.damaged("spec.json", f"it lacks or adds fields ({error})") from None
+    """Without its metrics. name_of: the name that an entry with such a spec.json has."""
+    with _whole(files, "spec.json"):
+        run, own, named = _run(spec), name_of(spec), spec["id"]
     if own != files.entry or named != files.run_id:
         raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
-    try:
+    with _whole(files, "env.json"):
+        environ = {**env, "libraries": dict(env["libraries"])}
+    with _whole(files, "result.json"):
+        if body.get("format", 1) not in (1, FORMAT):
+            raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}: a later semray wrote it")
         seconds = {str(name): float(value) for name, value in body["seconds"].items()}
         if not all(map(math.isfinite, seconds.values())):
             raise ValueError("seconds are no finite numbers")
         return Record(
             id=files.run_id,
             run=run,
-            metrics=metrics,
+            metrics={},
             seconds=seconds,
             notes=dict(body["notes"]),
-            env={**env, "libraries": dict(env["libraries"])},
+            env=environ,
             attempt=int(body["attempt"]),
             url=files.url,
             sealed=files.seal is not None,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise files.damaged("result.json", f"it lacks or adds fields ({error})") from None
 
 
 def _metrics(files: Files, body: Mapping[str, Any]) -> dict[str, Metric]:
-    try:
+    with _whole(files, "result.json"):
         return {name: _read_metric(fields, files.entry) for name, fields in body["metrics"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise files.damaged("result.json", f"it lacks or adds fields ({error})") from None
+
+
+@contextmanager
+def _whole(files: Files, file: str) -> Iterator[None]:
+    """LedgerError that names the file, for whatever its fields make fail within the block."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise files.damaged(file, f"it lacks or adds fields ({error})") from None
 
 
 def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:

@@ -37,9 +37,8 @@ from orchestration.ledger.entry import (
     LedgerError,
     Metric,
     Record,
-    check_items,
+    read_checked_items,
     read_curve,
-    read_items,
     read_scores,
     read_training,
     write_entry,
@@ -54,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record"]
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
+UNSEALED = "unsealed"
+FORMER_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")
 MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
 ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
 STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
@@ -120,9 +121,10 @@ class Ledger:
         return self.has(self._trained(run))
 
     def entries_of(self, run: Run) -> tuple[str, ...]:
-        """Where a finished run lies: its own entries, or the one of before."""
-        trained = self._trained(run)
-        return run.entries if trained == run.id else (trained,)
+        """Where a finished run lies: its own entries, or the one of before where some of those are not there."""
+        if run.former and self.has(run.former) and not all(map(self.has, run.entries)):
+            return (run.former,)
+        return run.entries
 
     def record(self, run: Run) -> Record:
         """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when
@@ -150,8 +152,7 @@ class Ledger:
         LedgerError where a figure that is made of items lacks them.
         """
         files = self._files(entry)
-        check_items(files, read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files))
-        return read_items(files)
+        return read_checked_items(files, read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files))
 
     def curve(self, run: Run) -> pa.Table:
         """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""
@@ -164,28 +165,34 @@ class Ledger:
     def files(self, entry: str) -> dict[str, bytes]:
         """All files of an entry but its model, by name, as they were sealed."""
         files = self._files(entry)
-        names = (name for name in self._storage.children(entry) if name != "model")
-        return {name: files.raw(name) if name == SEAL else files.read(name) for name in names}
+        if files.seal is None:
+            return {name: files.read(name) for name in FORMER_FILES}
+        held = {name: files.read(name) for name in files.seal if not name.startswith(MODEL)}
+        return {**held, SEAL: files.raw(SEAL)}
 
     def audit(self, entry: str) -> str | None:
         """What is wrong with an entry, for a person; None when every file is as its run wrote it.
 
         KeyError when there is no such entry. "unsealed" where it is readable and was written before seals.
         """
-        files = self._files(entry)
+        self._require(entry)
         try:
-            of_before = files.seal is None
-            record = read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files)
-            if of_before or not RUN_ID.fullmatch(entry):
-                check_items(files, record)
-            if RUN_ID.fullmatch(entry):
+            files = self._files(entry)
+            trained = RUN_ID.fullmatch(entry) is not None
+            record = read_training(files) if trained else read_scores(files)
+            if files.seal is None or not trained:
+                read_checked_items(files, record)
+            if trained:
                 read_curve(files)
             if files.seal is None:
-                return "unsealed"
+                return UNSEALED
             folder = self._storage.local(entry, self._downloads())
-            why = None if folder is None else broken_in(folder, files.seal, apart=SEAL)
-            if why is not None:
-                raise files.damaged("", why)
+            dropped = () if _with_model(files.seal) else (MODEL,)  # whatever is left of it
+            if (
+                folder is not None
+                and (broken := broken_in(folder, files.seal, apart=(SEAL, *dropped))) is not None
+            ):
+                raise files.damaged(*broken)
         except LedgerError as error:
             return str(error)
         return None
@@ -201,10 +208,14 @@ class Ledger:
         """As `model`, by the name of the training's entry."""
         files = self._files(entry)
         folder = self._storage.local(f"{entry}/model", self._downloads())
-        if files.seal is not None and not any(name.startswith(MODEL) for name in files.seal):
+        if files.seal is None:
+            return folder
+        if not _with_model(files.seal):
             return None  # it kept none, whatever lies there now
-        if files.seal is not None and folder is not None and (why := broken_in(folder, files.seal, MODEL)):
-            raise files.damaged("", why)
+        if folder is None:
+            raise files.damaged("model", "it is missing")
+        if (broken := broken_in(folder, files.seal, MODEL)) is not None:
+            raise files.damaged(*broken)
         return folder
 
     def set_aside(self, entry: str) -> str:
@@ -331,7 +342,7 @@ class Ledger:
     # What failed
 
     def fail(self, run: Run, attempt: int, error: str, traceback: str, *, final: bool = False) -> Failure:
-        """Record that an attempt failed. The record goes when the run is committed."""
+        """Record that an attempt failed. The record goes when the run is finished."""
         place = f".failures/{run.id}"
         body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": _now(), "final": final}
         with kept(self.url):
@@ -340,7 +351,7 @@ class Ledger:
         return self._read_failure(run.id, body)
 
     def failure(self, run_id: str) -> Failure | None:
-        """How a run's last attempt failed; None when it did not, or was committed since."""
+        """How a run's last attempt failed; None when it did not, or the run was finished since."""
         try:
             return self._read_failure(run_id, json.loads(self._storage.read(f".failures/{run_id}.json")))
         except FileNotFoundError:
@@ -350,7 +361,7 @@ class Ledger:
         """Runs whose last attempt failed, by id."""
         names = (name for name in self._storage.children(".failures") if name.endswith(".json"))
         found = (self.failure(name.removesuffix(".json")) for name in names)
-        return {failure.id: failure for failure in found if failure is not None and not self.has(failure.id)}
+        return {failure.id: failure for failure in found if failure is not None and not self.holds(failure.run)}
 
     # What was claimed
 
@@ -433,6 +444,10 @@ class Ledger:
         if isinstance(self._storage, LocalStorage):
             for left in (self._storage.root / ".scratch").glob(f"{run_id}.*"):
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _with_model(seal: Mapping[str, str]) -> bool:
+    return any(name.startswith(MODEL) for name in seal)
 
 
 def run_of(entry: str) -> str:

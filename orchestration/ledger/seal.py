@@ -14,8 +14,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from orchestration.study.names import is_path_component
+
 SEAL = "seal.json"
 BLOCK = 1 << 20
+CHANGED = "it is not as the run wrote it: its digest is not the sealed one"
 
 
 def write_seal(folder: Path) -> None:
@@ -34,7 +37,14 @@ def read_seal(content: bytes) -> dict[str, str]:
     found = json.loads(content)
     if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
         raise ValueError("it maps no files to digests")
+    if wrong := [name for name in found if not all(map(is_path_component, name.split("/")))]:
+        raise ValueError(f"{wrong[0]!r} is no file of an entry")
     return found
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file is one that systems leave behind (.DS_Store, .nfs…, Thumbs.db) and no run."""
+    return any(part.startswith(".") for part in name.split("/")) or name.endswith(("Thumbs.db", "desktop.ini"))
 
 
 def digest_of_file(path: Path) -> str:
@@ -46,22 +56,25 @@ def digest_of_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def broken_in(folder: Path, seal: Mapping[str, str], below: str = "", apart: str = "") -> str | None:
-    """Why a folder is not as it was sealed, in words: a file missing, added or changed; None when it is.
+def broken_in(
+    folder: Path, seal: Mapping[str, str], below: str = "", apart: tuple[str, ...] = ()
+) -> tuple[str, str] | None:
+    """The first file that is not as it was sealed, and why: missing, added or changed; None when all are.
 
-    below: look at the sealed files with this beginning alone, which lie in `folder` without it. apart: a file that
-    no seal can hold.
+    below: look at the sealed files with this beginning alone, which lie in `folder` without it. apart: beginnings
+    of what no seal holds. Files that systems leave behind are nobody's.
     """
     sealed = {name.removeprefix(below): digest for name, digest in seal.items() if name.startswith(below)}
-    held = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
-    held.pop(apart, None)
-    for name in sorted(sealed.keys() | held.keys()):
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    held = {path.relative_to(folder).as_posix(): path for path in found}
+    strange = {name for name in held.keys() - sealed.keys() if not (name.startswith(apart) or is_foreign(name))}
+    for name in sorted(sealed.keys() | strange):
+        if name in strange:
+            return f"{below}{name}", "it is not of the run"
         if name not in held:
-            return f"{below}{name} is missing"
-        if name not in sealed:
-            return f"{below}{name} is not of the run"
+            return f"{below}{name}", "it is missing, or no plain file"
         if held[name].is_symlink() or not held[name].is_file():
-            return f"{below}{name} is no plain file"
+            return f"{below}{name}", "it is no plain file"
         if digest_of_file(held[name]) != sealed[name]:
-            return f"{below}{name} is not as the run wrote it"
+            return f"{below}{name}", CHANGED
     return None

@@ -6,8 +6,10 @@ rename, on an object store by uploading `MARKER` last.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -35,7 +37,7 @@ class Storage(Protocol):
     url: str
 
     def read(self, name: str) -> bytes:
-        """The file's content; FileNotFoundError when there is none."""
+        """The file's content; FileNotFoundError when there is none, another OSError for what is no plain file."""
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file in place, over an older one; readers see the old or the new content, never a part."""
@@ -133,7 +135,15 @@ class LocalStorage:
         self.url = str(self.root)
 
     def read(self, name: str) -> bytes:
-        return (self.root / name).read_bytes()
+        """A link, a pipe or a device is never followed, nor waited for."""
+        try:
+            handle = os.open(self.root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError as error:
+            raise (_no_file(name) if error.errno in (errno.ELOOP, errno.ENXIO) else error) from None
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _no_file(name)
+            return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         with self._written(name, content) as temporary:
@@ -298,6 +308,10 @@ class ObjectStorage:
 
 def _claim(final: str) -> str:
     return f".commits/{final}"
+
+
+def _no_file(name: str) -> OSError:
+    return OSError(errno.EINVAL, "it is no plain file", name)
 
 
 def _marker_last(files: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.ledger import Ledger, run_of
 from tests.cluster_day import Laptop, laptop
 from tests.hosts import SHARED, Host, hosts, missing
 from tests.waiting import until
@@ -114,9 +114,9 @@ def test_two_workers_on_two_hosts_learn_what_two_on_one_learn(here: Laptop, jobs
     subprocess.run(command, cwd=here.project, env={**here.environment, **alone}, check=True, capture_output=True)
     one_host, two_hosts = Ledger(here.project / "here/ledger"), Ledger(here.folder / "shared/ledger")
     (run_id,) = one_host.ids()
-    assert two_hosts.record(run_id).run.world_size == 2
+    assert two_hosts.training(run_id).run.world_size == 2
     losses = [
-        [row["value"] for row in ledger.curve(run_id).to_pylist() if row["name"] == "loss"]
+        [row["value"] for row in ledger.curve_of(run_id).to_pylist() if row["name"] == "loss"]
         for ledger in (one_host, two_hosts)
     ]
     assert len(losses[0]) == 20
@@ -172,7 +172,9 @@ def test_a_finished_study_computes_nothing(here: Laptop, jobs: str) -> None:
 def figures(ledger: Path) -> dict[str, object]:
     held = Ledger(ledger)
     assert held.failed() == {}
-    return {run_id: (held.record(run_id).metrics, held.items(run_id).to_pydict()) for run_id in held.ids()}
+    return {
+        entry: (held.scores(entry).metrics, held.items(entry).to_pydict()) for entry in held.entries() - held.ids()
+    }
 
 
 def killed_while_running(
@@ -212,8 +214,9 @@ def test_a_head_whose_gcs_is_killed(here: Laptop, jobs: str, machines: list[Host
 
 def day(here: Laptop) -> dict[str, object]:
     """The figures of the study's first, undisturbed run."""
-    pair = set(Ledger(here.project / "here/ledger").ids())
-    return {run: found for run, found in figures(here.folder / "shared/ledger").items() if run not in pair}
+    pair = Ledger(here.project / "here/ledger").ids()
+    all_of_it = figures(here.folder / "shared/ledger")
+    return {entry: found for entry, found in all_of_it.items() if run_of(entry) not in pair}
 
 
 def test_the_cluster_ends(here: Laptop, machines: list[Host]) -> None:

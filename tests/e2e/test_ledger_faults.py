@@ -127,7 +127,9 @@ def said(place: Path, name: str) -> str:
 
 def figures(ledger: Path | str) -> dict[str, object]:
     held = Ledger(ledger)
-    return {run_id: (held.record(run_id).metrics, held.items(run_id).to_pydict()) for run_id in held.ids()}
+    return {
+        entry: (held.scores(entry).metrics, held.items(entry).to_pydict()) for entry in held.entries() - held.ids()
+    }
 
 
 def leases(ledger: Path | str) -> int:
@@ -299,10 +301,10 @@ def test_ctrl_c_once(place: Path, tmp_path: Path, study: str) -> None:
     assert Ledger(ledger).failed() == {}
     assert start(place, study, ledger).wait() == 0
     held = Ledger(ledger)
-    assert len(held.ids()) == RUNS
+    assert len(held.entries()) == 2 * RUNS  # trained, and scored on one task
     assert leases(ledger) == RUNS + 1
     for run_id in held.ids():
-        steps = [row["step"] for row in held.curve(run_id).to_pylist() if row["name"] == "loss"]
+        steps = [row["step"] for row in held.curve_of(run_id).to_pylist() if row["name"] == "loss"]
         assert steps in ([], [*range(1, 301)])
 
 

@@ -80,11 +80,17 @@ def finished(folder: Path, word: str, ledger: str) -> Any:
     return json.loads((folder / ledger / "out").read_text())
 
 
+def scored(folder: Path, ledger: str) -> int:
+    """How many runs have their scores."""
+    held = Ledger(folder / ledger / "ledger")
+    return len(held.entries() - held.ids())
+
+
 def killed(folder: Path, ledger: str, after: int, chance: random.Random) -> bool:
     """Start a search and kill it at a random moment once it has done so many runs; False when it ended before."""
     process = start(folder, "search", ledger)
-    target = len(Ledger(folder / ledger / "ledger").ids()) + after
-    while len(Ledger(folder / ledger / "ledger").ids()) < target:
+    target = scored(folder, ledger) + after
+    while scored(folder, ledger) < target:
         if process.poll() is not None:
             return False
         time.sleep(0.05)
@@ -97,7 +103,7 @@ def killed(folder: Path, ledger: str, after: int, chance: random.Random) -> bool
 
 
 def attempts(ledger: Ledger) -> dict[str, int]:
-    return {run_id: ledger.record(run_id).attempt for run_id in ledger.ids()}
+    return {run_id: ledger.training(run_id).attempt for run_id in ledger.ids()}
 
 
 def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
@@ -128,9 +134,9 @@ def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
     (told,) = confirmed["optimism"]
     assert (told["point"], told["fresh_seeds"], told["test_metric"]) == (search["best"], 2, "t2d/mrr")
     ledger = Ledger(tmp_path / "done" / "ledger")
-    fresh = [ledger.record(run_id).run for run_id in ledger.ids()]
-    assert {run.seed for run in fresh if run.evaluate == ("t2d",)} == {0, 1, None}
-    assert {run.seed for run in fresh if run.evaluate == ("dev/t2d",)} == {100, 101, 102}
+    fresh = [ledger.scores(entry).run for entry in ledger.entries() - ledger.ids()]
+    assert {run.seed for run in fresh if [*run.tasks] == ["t2d"]} == {0, 1, None}
+    assert {run.seed for run in fresh if [*run.tasks] == ["dev/t2d"]} == {100, 101, 102}
 
 
 @pytest.mark.long

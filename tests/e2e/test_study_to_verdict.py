@@ -137,8 +137,9 @@ def test_every_figure_of_a_run_is_the_aggregate_of_its_items(place: Path, finish
     from evaluators.metrics.item_metrics import aggregate
 
     ledger = Ledger(place / "ledger")
-    for run_id in ledger.ids():
-        metrics, items = ledger.record(run_id).metrics, ledger.items(run_id).to_pandas()
+    assert len(ledger.entries()) == 7 * (1 + 2)  # each trained, and scored on two tasks
+    for entry in ledger.entries() - ledger.ids():
+        metrics, items = ledger.scores(entry).metrics, ledger.items(entry).to_pandas()
         assert set(items["metric"]) == {name for name, metric in metrics.items() if metric.aggregate}
         for name, rows in items.groupby("metric", observed=True):
             assert metrics[name].aggregate is not None
@@ -186,12 +187,12 @@ def test_an_exported_model_gives_the_run_s_embeddings(ask: Ask, place: Path, tmp
 
     ledger, texts = Ledger(place / "ledger"), ["a small dog", "the house by the river", "old metal pot"]
     for arm in ("B1", "M1"):
-        run_id = next(i for i in sorted(ledger.ids()) if ledger.record(i).run.arm == arm)
+        run_id = next(i for i in sorted(ledger.ids()) if ledger.training(i).run.arm == arm)
         target = tmp_path / arm
         code, out, err = ask("export", run_id[:10], str(target))
         assert code == 0, err
         assert run_id in out
-        model = ledger.model(run_id)
+        model = ledger.model_of(run_id)
         assert model is not None
         theirs = SentenceTransformer(str(target), device="cpu").encode(texts)
         np.testing.assert_allclose(theirs, Encoder.load(model).encode(texts), atol=1e-5)

@@ -22,7 +22,6 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
-from orchestration.lanes.lane import Body
 from orchestration.lanes.launch import (
     Event,
     LaneReady,
@@ -37,7 +36,8 @@ from orchestration.lanes.pool import WIND_DOWN_SECONDS
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Result, Run
+from orchestration.study.run import Body, Job, Result, Run, Scored
+from tests.results import results
 from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(120)
@@ -73,19 +73,19 @@ def make_run(folder: Path, seed: int, **settings: object) -> Run:
         seed=seed,
         settings=settings,
         data={"folder": str(folder)},
-        evaluate=(),
+        tasks={"m": "rows"},
         defining=settings,
         backbone_fingerprint="b",
         corpus_fingerprint="c",
     )
 
 
-def squares(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def squares(job: Job, world: World) -> Iterator[Result]:
     """The square of each run's seed."""
     for run in job.runs:
         notes = {"threads": os.environ["OMP_NUM_THREADS"], "pid": os.getpid()}
         seed = run.seed or 0
-        yield run, Result(scores=[Score(metric="square", value=seed**2)], notes=notes)
+        yield from results(run, [Score(metric="m/square", value=seed**2)], notes=notes)
 
 
 def entries_at_first(run: Run) -> bool:
@@ -97,17 +97,17 @@ def entries_at_first(run: Run) -> bool:
     return True
 
 
-def raising(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def raising(job: Job, world: World) -> Iterator[Result]:
     """Raises the named error: at the first attempt, or always."""
     from corpora.store.errors import CorpusError
 
     for run in job.runs:
         if entries_at_first(run) or run.settings["always"]:
             raise {"ValueError": ValueError, "CorpusError": CorpusError}[run.settings["error"]]("no such word")
-        yield run, Result(scores=[Score(metric="m", value=1)])
+        yield from results(run, [Score(metric="m", value=1)])
 
 
-def waiting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def waiting(job: Job, world: World) -> Iterator[Result]:
     """At the first attempt runs until somebody ends it; later attempts wait until that process is gone, if told to."""
     import time
 
@@ -127,10 +127,10 @@ def waiting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
             break
         if first and (Path(run.data["folder"]) / "go").exists():
             break
-    yield run, Result(scores=[Score(metric="reached", value=float((world.scratch / "reached").read_text()))])
+    yield from results(run, [Score(metric="m/reached", value=float((world.scratch / "reached").read_text()))])
 
 
-def stacked(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def stacked(job: Job, world: World) -> Iterator[Result]:
     """Yields run after run; at the first attempt its process dies after three."""
     folder = Path(job.runs[0].data["folder"])
     first = not (folder / "first").exists()
@@ -139,13 +139,15 @@ def stacked(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     for number, run in enumerate(job.runs):
         if first and number == 3:
             os.kill(os.getpid(), signal.SIGKILL)
-        yield run, Result(scores=[Score(metric="m", value=1.0)])
+        yield from results(run, [Score(metric="m", value=1.0)])
 
 
-def short(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    """Forgets the last run."""
-    for run in job.runs[:-1]:
-        yield run, Result(scores=[])
+def short(job: Job, world: World) -> Iterator[Result]:
+    """Forgets the scores of the last run."""
+    for run in job.runs:
+        for result in results(run):
+            if run != job.runs[-1] or not isinstance(result, Scored):
+                yield result
 
 
 def go(
@@ -187,8 +189,9 @@ def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
     assert not outcome.stopped
     assert sorted(outcome.finished) == sorted(run.id for run in runs)
     assert ledger.ids() == set(outcome.finished)
-    records = [ledger.record(run.id) for run in runs]
-    assert [record.metrics["square"].value for record in records] == [seed**2 for seed in range(12)]
+    assert ledger.entries() == {entry for run in runs for entry in run.entries}
+    records = [ledger.record(run) for run in runs]
+    assert [record.metrics["m/square"].value for record in records] == [seed**2 for seed in range(12)]
     assert {record.attempt for record in records} == {1}
     assert len({record.notes["pid"] for record in records}) <= 2
     assert {record.notes["threads"] for record in records} == {"1"}
@@ -217,8 +220,8 @@ def test_a_run_that_raises(
     """It is tried again unless that is pointless, in a new process; the other runs do not mind."""
     runs = [make_run(folder, 0, error=error, always=always), make_run(folder, 1, error="ValueError", always=False)]
     outcome, events = go(ledger, alone(runs), raising, resources={"retries": 2})
-    assert ledger.has(runs[1].id)
-    assert ledger.has(runs[0].id) == done
+    assert ledger.holds(runs[1])
+    assert ledger.holds(runs[0]) == done
     assert [event.attempt for event in events if isinstance(event, RunStarted) and event.run == runs[0]] == list(
         range(1, attempts + 1)
     )
@@ -235,7 +238,12 @@ def test_a_job_that_forgets_a_run(ledger: Ledger, folder: Path) -> None:
     runs = [make_run(folder, seed) for seed in range(3)]
     outcome, _ = go(ledger, [Job(runs=tuple(runs))], short, resources={"retries": 0})
     assert sorted(outcome.finished) == sorted(run.id for run in runs[:2])
-    assert "without a result for " + runs[2].id in outcome.failed[runs[2].id].error
+    assert "without all results of " + runs[2].id in outcome.failed[runs[2].id].error
+    assert ledger.trained(runs[2])  # what it left stays
+    assert set(ledger.failed()) == {runs[2].id}
+    outcome, _ = go(ledger, [Job(runs=tuple(runs))], squares)
+    assert set(outcome.finished) == {run.id for run in runs}
+    assert ledger.failed() == {}
 
 
 def send(folder: Path, number: signal.Signals) -> Callable[[Event], None]:
@@ -255,8 +263,8 @@ def test_a_lane_that_is_killed(ledger: Ledger, folder: Path) -> None:
     run = make_run(folder, 0, outlive=False)
     outcome, events = go(ledger, alone([run]), waiting, send(folder, signal.SIGKILL))
     assert outcome.finished == (run.id,)
-    assert ledger.record(run.id).attempt == 2
-    assert ledger.record(run.id).metrics["reached"].value == 17
+    assert ledger.record(run).attempt == 2
+    assert ledger.record(run).metrics["m/reached"].value == 17
     (failed,) = [event for event in events if isinstance(event, RunFailed)]
     assert failed.retrying
     assert "died" in failed.message
@@ -277,7 +285,7 @@ def test_a_lane_that_is_paused(ledger: Ledger, folder: Path) -> None:
 
     outcome, events = go(ledger, alone([run]), waiting, hear, resources={"lanes": 2}, lease_seconds=2.5)
     assert outcome.finished == (run.id,)
-    assert ledger.record(run.id).attempt == 2
+    assert ledger.record(run).attempt == 2
     (failed,) = [event for event in events if isinstance(event, RunFailed)]
     assert failed.message == "its lane was silent for 2.5 s"
     assert not psutil.pid_exists(int((folder / "pid-0").read_text()))
@@ -290,7 +298,7 @@ def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: 
     assert sorted(outcome.finished) == sorted(run.id for run in runs)
     assert (folder / "first").read_text().split() == [run.id for run in runs]
     assert (folder / "second").read_text().split() == [run.id for run in runs[3:]]
-    assert [ledger.record(run.id).attempt for run in runs] == [1, 1, 1, 2, 2, 2]
+    assert [ledger.record(run).attempt for run in runs] == [1, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -335,14 +343,15 @@ def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
 
     def hear(event: Event) -> None:
         if isinstance(event, RunFinished) and event.run == own:
-            other.stage(shared, Result(scores=[Score(metric="square", value=-1)]), attempt)
-            assert other.commit(shared.id, attempt)
+            for result in results(shared, [Score(metric="m/square", value=-1)]):
+                other.stage(result, attempt)
+                assert other.commit(result.entry, attempt)
 
     with other.drive("another study"):
         attempt = other.lease(shared.id)
         outcome, events = go(ledger, alone([shared, own]), squares, hear)
     assert sorted(outcome.finished) == sorted([shared.id, own.id])
-    assert ledger.record(shared.id).metrics["square"].value == -1
+    assert ledger.record(shared).metrics["m/square"].value == -1
     assert [event.run for event in events if isinstance(event, RunStarted)] == [own]
 
 
@@ -357,13 +366,14 @@ def test_a_failure_of_what_another_driver_took_over(ledger: Ledger, folder: Path
             attempts.append(other.lease(run.id))
         if attempts and isinstance(event, moment):
             assert ledger.failure(run.id) is None
-            other.stage(run, Result(scores=[]), attempts[0])
-            assert other.commit(run.id, attempts[0])
+            for result in results(run):
+                other.stage(result, attempts[0])
+                assert other.commit(result.entry, attempts[0])
 
     with other.drive("another study"):
         outcome, events = go(ledger, alone([run]), raising, hear, resources={"retries": 0})
     assert (outcome.finished, outcome.failed) == ((run.id,), {})
-    assert attempts == [ledger.record(run.id).attempt] == [2]
+    assert attempts == [ledger.record(run).attempt] == [2]
     assert not any(isinstance(event, RunFailed) for event in events)
 
 
@@ -459,10 +469,10 @@ class FirstLaneOnly:
     def starts(self) -> int:
         return len(list(self.folder.glob("start-*")))
 
-    def __call__(self, job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    def __call__(self, job: Job, world: World) -> Iterator[Result]:
         while self.starts() < 5:
             time.sleep(0.01)
-        yield job.runs[0], Result(scores=[Score(metric="m", value=1)])
+        yield from results(job.runs[0], [Score(metric="m", value=1)])
 
 
 def test_lanes_that_die_early_while_another_works(ledger: Ledger, folder: Path) -> None:

@@ -25,6 +25,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run
+from tests.results import results
 from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(280)
@@ -56,7 +57,7 @@ def make_run(folder: Path, arm: str = "A", *, seed: int | None = 0, **settings: 
         seed=seed,
         settings=settings,
         data={"folder": str(folder)},
-        evaluate=(),
+        tasks={"m": "rows"},
         defining=settings,
         backbone_fingerprint="b",
         corpus_fingerprint="c",
@@ -76,7 +77,7 @@ class Rows:
         return len(self.inputs)
 
 
-def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def fitting(job: Job, world: World) -> Iterator[Result]:
     """Fits a small network with the real engine, each worker on its share of every batch.
 
     A run that is to be disturbed stays at step 6 of its first start, until it hears that it is to stop.
@@ -112,10 +113,10 @@ def fitting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
     groups = [{"params": list(model.parameters()), "lr": 0.01}]
     curve = fit(model, loss, batches, groups=groups, recipe=Recipe(steps=STEPS), seed=run.seed or 0, world=world)
     norm = sum(float(weight.detach().square().sum()) for weight in model.parameters())
-    yield run, Result(scores=[Score(metric="norm", value=norm)], curve=curve, notes={"size": world.size})
+    yield from results(run, [Score(metric="m/norm", value=norm)], curve=curve, notes={"size": world.size})
 
 
-def failing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def failing(job: Job, world: World) -> Iterator[Result]:
     """Rank 1 raises while rank 0 waits for it."""
     import torch
 
@@ -131,7 +132,7 @@ def failing(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
             else ValueError("no such word")
         )
     torch.distributed.barrier()
-    yield run, Result(scores=[])
+    yield from results(run)
 
 
 def go(
@@ -148,7 +149,7 @@ def go(
     return launch(jobs, ledger=ledger, resources=resources, on_event=hear, body=body), events
 
 
-def placed(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def placed(job: Job, world: World) -> Iterator[Result]:
     """The size of each run's world, and whether its workers meet at checkpoints; then they wait to be let go."""
     import time
 
@@ -156,7 +157,7 @@ def placed(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
         while world.save is not None and not (Path(run.data["folder"]) / "go").exists():
             world.report(Progress(step=1, steps=2, loss=0.0))
             time.sleep(0.1)
-        yield run, Result(scores=[], notes={"size": world.size, "group": world.save is not None})
+        yield from results(run, notes={"size": world.size, "group": world.save is not None})
 
 
 def lines(file: Path) -> list[int]:
@@ -172,9 +173,9 @@ class Figures:
 
 
 def figures(ledger: Ledger, run: Run) -> Figures:
-    assert ledger.record(run.id).notes["size"] == 2
-    losses = [row["value"] for row in ledger.curve(run.id).to_pylist() if row["name"] == "loss"]
-    return Figures(ledger.record(run.id).metrics["norm"].value, losses)
+    assert ledger.record(run).notes["size"] == 2
+    losses = [row["value"] for row in ledger.curve(run).to_pylist() if row["name"] == "loss"]
+    return Figures(ledger.record(run).metrics["m/norm"].value, losses)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +189,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
     for rank in (0, 1):
         assert lines(folder / f"meet/asked-undisturbed-{rank}") == [*range(STEPS)]
-    assert ledger.record(run.id).attempt == 1
+    assert ledger.record(run).attempt == 1
     found = figures(ledger, run)
     assert len(found.losses) == STEPS
     assert found.losses[-1] < found.losses[0]
@@ -217,7 +218,7 @@ def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path, undisturbed: Fi
     assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
     for rank in (0, 1):
         assert lines(folder / f"asked-disturbed-{rank}") == [*range(7), *range(4, STEPS)]
-    assert ledger.record(run.id).attempt == 2
+    assert ledger.record(run).attempt == 2
     assert figures(ledger, run) == undisturbed
     assert os.listdir(Path(ledger.url) / ".scratch") == []
     assert os.listdir(Path(ledger.url) / ".train") == []
@@ -241,7 +242,7 @@ def test_a_driver_that_is_asked_to_stop(ledger: Ledger, tmp_path: Path, undistur
     assert outcome.finished == (run.id,)
     for rank in (0, 1):
         assert lines(folder / f"asked-disturbed-{rank}") == [*range(STEPS)]
-    assert ledger.record(run.id).attempt == 2
+    assert ledger.record(run).attempt == 2
     assert figures(ledger, run) == undisturbed
 
 
@@ -292,8 +293,8 @@ def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
     assert len(moved) > 1
     assert outcome.finished == (untrained.id, trained.id)
     assert (outcome.failed, outcome.stopped) == ({}, False)
-    assert ledger.record(untrained.id).notes == {"size": 1, "group": False}
-    assert ledger.record(trained.id).notes == {"size": 2, "group": True}
+    assert ledger.record(untrained).notes == {"size": 1, "group": False}
+    assert ledger.record(trained).notes == {"size": 2, "group": True}
 
 
 def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

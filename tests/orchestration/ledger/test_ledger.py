@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.drivers import driving
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger, LedgerError, run_of
 from orchestration.ledger.storage import LocalStorage, open_storage
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Result, Run
+from orchestration.study.run import Run, Scored, Trained
 from tests.buckets import s3_bucket
+from tests.results import finish
 from trainers.engine.world import Progress
+
+ROWS = {"t2d": "r" * 8, "geometry": "s" * 8}  # task -> fingerprint of what it is measured on
 
 
 def make_run(seed: int = 0) -> Run:
@@ -41,7 +45,7 @@ def make_run(seed: int = 0) -> Run:
         seed=seed,
         settings={"steps": 2, "betas": [0.9, 0.99]},
         data={"lexicons": ["wordnet"]},
-        evaluate=("t2d", "geometry"),
+        tasks=dict(ROWS),
         defining={"steps": 2},
         backbone_fingerprint="b" * 8,
         corpus_fingerprint="c" * 8,
@@ -54,7 +58,7 @@ def save_model(folder: Path) -> None:
     (folder / "config.json").write_text("{}")
 
 
-def make_result(value: float = 0.75) -> Result:
+def scores(value: float = 0.75) -> list[Score]:
     recall = Score(
         metric="t2d/recall@10",
         value=value,
@@ -64,25 +68,40 @@ def make_result(value: float = 0.75) -> Result:
         values=np.array([1.0, 0.5]),
     )
     auc = Score(
-        metric="stress/auc",
+        metric="t2d/auc",
         value=1.0,
         aggregate="auc",
         item_ids=["a", "b"],
         values=np.array([0.1, 0.9]),
         gold=np.array([0, 1]),
     )
-    spread = Score(metric="geometry/spread", value=float("nan"), larger_is_better=False)
-    curve = [
-        Progress(step=1, steps=2, loss=2.0, terms={"info": 2.0}, learning_rate=1e-3),
-        Progress(step=2, steps=2, loss=1.5),
-    ]
-    return Result(
-        scores=[recall, auc, spread],
-        curve=curve,
-        seconds={"train": 1.5},
-        notes={"device": "cpu"},
-        save_model=save_model,
-    )
+    return [recall, auc, Score(metric="geometry/spread", value=float("nan"), larger_is_better=False)]
+
+
+CURVE = (
+    Progress(step=1, steps=2, loss=2.0, terms={"info": 2.0}, learning_rate=1e-3),
+    Progress(step=2, steps=2, loss=1.5),
+)
+
+
+def training(run: Run) -> Trained:
+    return Trained(run=run, curve=CURVE, seconds={"train": 1.5}, notes={"device": "cpu"}, save_model=save_model)
+
+
+def scored(run: Run, value: float = 0.75) -> Scored:
+    """The run's scores on its first task."""
+    return Scored(run=run, task="t2d", scores=[score for score in scores(value) if "t2d" in score.metric])
+
+
+def do(ledger: Ledger, run: Run, value: float = 0.75) -> int:
+    """A whole run into the ledger; its attempt."""
+    attempt = finish(ledger, run, scores(value), curve=CURVE, seconds={"train": 1.5}, save_model=save_model)
+    assert ledger.holds(run)
+    return attempt
+
+
+def recall(ledger: Ledger, run: Run) -> float:
+    return ledger.record(run).metrics["t2d/recall@10"].value
 
 
 @pytest.fixture(scope="module")
@@ -100,121 +119,163 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     return Ledger(f"{request.getfixturevalue('bucket')}/{uuid.uuid4().hex}")
 
 
-def finish(ledger: Ledger, run: Run, value: float = 0.75) -> int:
-    attempt = ledger.lease(run.id)
-    ledger.stage(run, make_result(value), attempt)
-    assert ledger.commit(run.id, attempt)
-    return attempt
-
-
 def test_what_goes_in_comes_out(ledger: Ledger) -> None:
     run = make_run()
-    assert ledger.ids() == set()
+    assert ledger.entries() == frozenset()
     assert not ledger.has(run.id)
-    finish(ledger, run)
+    assert (ledger.holds(run), ledger.trained(run), ledger.lacking(run)) == (False, False, run.entries)
+    finish(
+        ledger, run, scores(), curve=CURVE, seconds={"train": 1.5}, notes={"device": "cpu"}, save_model=save_model
+    )
 
+    assert ledger.entries() == set(run.entries)
     assert ledger.ids() == {run.id}
-    record = ledger.record(run.id)
-    assert (record.id, record.attempt, record.run.to_dict()) == (run.id, 1, run.to_dict())
+    assert (ledger.holds(run), ledger.trained(run), ledger.lacking(run)) == (True, True, ())
+    record, t2d = ledger.record(run), run.entry("t2d")
+    assert (record.id, record.attempt, record.run, record.sealed) == (run.id, 1, run, True)
     assert record.metrics["t2d/recall@10"].value == 0.75
-    assert record.metrics["stress/auc"].aggregate == "auc"
+    assert record.metrics["t2d/auc"].aggregate == "auc"
     assert np.isnan(record.metrics["geometry/spread"].value)
     assert not record.metrics["geometry/spread"].larger_is_better
+    assert {name: metric.entry for name, metric in record.metrics.items()} == {
+        "t2d/recall@10": t2d,
+        "t2d/auc": t2d,
+        "geometry/spread": run.entry("geometry"),
+    }
     assert (record.seconds, record.notes) == ({"train": 1.5}, {"device": "cpu"})
     assert record.env["libraries"]["ray"]
-    assert ledger.items(run.id).to_pylist() == [
+    assert ledger.items(t2d).to_pylist() == [
         {"metric": "t2d/recall@10", "item_id": "i1", "group_id": "g", "value": 1.0, "gold": None},
         {"metric": "t2d/recall@10", "item_id": "i2", "group_id": "g", "value": 0.5, "gold": None},
-        {"metric": "stress/auc", "item_id": "a", "group_id": "a", "value": 0.1, "gold": 0.0},
-        {"metric": "stress/auc", "item_id": "b", "group_id": "b", "value": 0.9, "gold": 1.0},
+        {"metric": "t2d/auc", "item_id": "a", "group_id": "a", "value": 0.1, "gold": 0.0},
+        {"metric": "t2d/auc", "item_id": "b", "group_id": "b", "value": 0.9, "gold": 1.0},
     ]
-    curve = ledger.curve(run.id).to_pylist()
+    assert ledger.items(run.entry("geometry")).num_rows == 0
+    curve = ledger.curve(run).to_pylist()
     assert [row["value"] for row in curve if row["name"] == "loss"] == [2.0, 1.5]
     assert {"step": 1, "name": "loss/info", "value": 2.0} in curve
-    model = ledger.model(run.id)
+    model = ledger.model(run)
     assert model is not None
     assert (model / "0_part" / "weights.safetensors").read_bytes() == b"\x00\x01"
+    assert [ledger.audit(entry) for entry in run.entries] == [None, None, None]
 
 
 def test_a_run_without_items_curve_and_model(ledger: Ledger) -> None:
     run = make_run()
+    finish(ledger, run, [Score(metric="t2d", value=1)])
+    assert ledger.items(run.entry("t2d")).num_rows == ledger.curve(run).num_rows == 0
+    assert ledger.model(run) is None
+
+
+def test_a_task_more_is_a_score_more(ledger: Ledger) -> None:
+    """The training is the same, by its id, whatever a study measures; so is the score that both ask for."""
+    run = make_run()
+    less, more = replace(run, tasks={"t2d": ROWS["t2d"]}), replace(run, tasks={**ROWS, "stress": "new"})
+    other_rows = replace(run, tasks={**ROWS, "t2d": "other rows"})
+    assert run.id == less.id == more.id == other_rows.id
+    do(ledger, run)
+    assert ledger.holds(less)
+    assert ledger.record(less).metrics.keys() == {"t2d/recall@10", "t2d/auc"}
+    assert ledger.lacking(more) == (more.entry("stress"),)
+    assert ledger.remaining(more).tasks == {"stress": "new"}
+    assert ledger.lacking(other_rows) == (other_rows.entry("t2d"),)
+    with pytest.raises(KeyError):
+        ledger.record(more)
     attempt = ledger.lease(run.id)
-    ledger.stage(run, Result(scores=[Score(metric="m", value=1)]), attempt)
-    assert ledger.commit(run.id, attempt)
-    assert ledger.items(run.id).num_rows == ledger.curve(run.id).num_rows == 0
-    assert ledger.model(run.id) is None
+    ledger.stage(Scored(run=more, task="stress", scores=[Score(metric="stress/auc", value=0.5)]), attempt)
+    assert ledger.commit(more.entry("stress"), attempt)
+    assert ledger.record(more).metrics["stress/auc"].value == 0.5
+    assert ledger.record(run).metrics.keys() == {"t2d/recall@10", "t2d/auc", "geometry/spread"}
+
+
+def test_a_model_that_was_dropped(ledger: Ledger) -> None:
+    """The scores stay valid, and the entry is whole without it."""
+    run = make_run()
+    do(ledger, run)
+    ledger.drop_model(run.id)
+    assert ledger.model(run) is None
+    assert ledger.holds(run)
+    assert recall(ledger, run) == 0.75
+    assert [ledger.audit(entry) for entry in run.entries] == [None, None, None]
+    assert not any(name.startswith("model") for name in open_storage(ledger.url).children(run.id))
 
 
 @pytest.mark.parametrize("metric", ["", "../up", "t2d//mrr", "/root", ".hidden", "a\\b", "line\nbreak", "m" * 201])
 def test_a_metric_that_is_no_path_is_refused(tmp_path: Path, metric: str) -> None:
     """Names of metrics become places in MLflow."""
     with pytest.raises(ValueError, match="accepted: parts joined by /"):
-        Ledger(tmp_path).stage(make_run(), Result(scores=[Score(metric=metric, value=1)]), 1)
+        Ledger(tmp_path).stage(Scored(run=make_run(), task="t2d", scores=[Score(metric=metric, value=1)]), 1)
 
 
 def test_two_scores_of_one_metric_are_refused(tmp_path: Path) -> None:
-    twice = Result(scores=[Score(metric="m", value=1), Score(metric="m", value=2)])
+    twice = Scored(run=make_run(), task="t2d", scores=[Score(metric="m", value=1), Score(metric="m", value=2)])
     with pytest.raises(ValueError, match="two scores of one metric"):
-        Ledger(tmp_path).stage(make_run(), twice, 1)
+        Ledger(tmp_path).stage(twice, 1)
 
 
 def test_an_older_attempt_is_refused(ledger: Ledger) -> None:
     run = make_run()
+    entry = run.entry("t2d")
     old, new = ledger.lease(run.id), ledger.lease(run.id)
     assert (old, new) == (1, 2)
-    ledger.stage(run, make_result(0.1), old)
-    assert not ledger.commit(run.id, old)
-    assert not ledger.has(run.id)
-    assert not ledger.staged(run.id, old)
-    ledger.stage(run, make_result(0.2), new)
-    assert ledger.commit(run.id, new)
-    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.2
+    for result in (training(run), scored(run, 0.1)):
+        ledger.stage(result, old)
+        assert not ledger.commit(result.entry, old)
+        assert not ledger.has(result.entry)
+        assert not ledger.staged(result.entry, old)
+    ledger.stage(scored(run, 0.2), new)
+    assert ledger.commit(entry, new)
+    assert ledger.scores(entry).metrics["t2d/recall@10"].value == 0.2
 
 
 def test_a_second_commit_changes_nothing(ledger: Ledger) -> None:
     run = make_run()
-    finish(ledger, run, 0.1)
+    do(ledger, run, 0.1)
     again = ledger.lease(run.id)
-    ledger.stage(run, make_result(0.2), again)
-    assert not ledger.commit(run.id, again)
-    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.1
-    assert not ledger.staged(run.id, again)
+    for result in (training(run), scored(run, 0.2)):
+        ledger.stage(result, again)
+        assert not ledger.commit(result.entry, again)
+        assert not ledger.staged(result.entry, again)
+    assert (recall(ledger, run), ledger.record(run).attempt) == (0.1, 1)
 
 
 def test_of_many_commits_at_once_one_wins(tmp_path: Path) -> None:
     """Two drivers that know nothing of each other: each staged its own attempt, and both publish."""
     ledger, run = Ledger(tmp_path), make_run()
+    entry = run.entry("t2d")
     for attempt in range(1, 7):  # attempts that were never leased: nothing but the publication itself can refuse
-        ledger.stage(run, make_result(attempt / 10), attempt)
+        ledger.stage(scored(run, attempt / 10), attempt)
     with ThreadPoolExecutor(6) as pool:
-        won = list(pool.map(lambda attempt: Ledger(ledger.url).commit(run.id, attempt), range(1, 7)))
+        won = list(pool.map(lambda attempt: Ledger(ledger.url).commit(entry, attempt), range(1, 7)))
     assert sum(won) == 1
     winner = won.index(True) + 1
-    assert ledger.record(run.id).attempt == winner
-    assert ledger.record(run.id).metrics["t2d/recall@10"].value == winner / 10
+    assert ledger.scores(entry).attempt == winner
+    assert ledger.scores(entry).metrics["t2d/recall@10"].value == winner / 10
 
 
 def test_a_commit_cut_short_on_an_object_store_is_finished_by_the_next(bucket: str) -> None:
     """The first attempt was chosen and one of its files copied when its driver died."""
     ledger, run = Ledger(f"{bucket}/{uuid.uuid4().hex}"), make_run()
-    storage = open_storage(ledger.url)
+    storage, entry = open_storage(ledger.url), run.entry("t2d")
     for attempt in (1, 2):
-        ledger.stage(run, make_result(attempt / 10), attempt)
-    storage.create(f".commits/{run.id}", f".staging/{run.id}.1".encode())
-    storage.write(f"{run.id}/scores.parquet", storage.read(f".staging/{run.id}.1/scores.parquet"))
-    assert not ledger.has(run.id)
-    assert not ledger.commit(run.id, 2)
-    assert ledger.record(run.id).attempt == 1
-    assert ledger.items(run.id).num_rows == 4
+        ledger.stage(scored(run, attempt / 10), attempt)
+    storage.create(f".commits/{entry}", f".staging/{entry}.1".encode())
+    storage.write(f"{entry}/scores.parquet", storage.read(f".staging/{entry}.1/scores.parquet"))
+    assert not ledger.has(entry)
+    assert not ledger.commit(entry, 2)
+    assert ledger.scores(entry).attempt == 1
+    assert ledger.items(entry).num_rows == 4
 
 
 def test_a_run_whose_entry_a_person_deleted_can_be_done_again(ledger: Ledger) -> None:
     run = make_run()
-    finish(ledger, run, 0.1)
-    open_storage(ledger.url).remove(run.id)
-    assert not ledger.has(run.id)
-    finish(ledger, run, 0.2)
-    assert ledger.record(run.id).metrics["t2d/recall@10"].value == 0.2
+    do(ledger, run, 0.1)
+    for entry in (run.id, run.entry("t2d")):
+        open_storage(ledger.url).remove(entry)
+        assert not ledger.has(entry)
+    assert ledger.remaining(run).tasks == {"t2d": ROWS["t2d"]}
+    do(ledger, run, 0.2)
+    assert recall(ledger, run) == 0.2
 
 
 def test_of_many_leases_at_once_all_differ(tmp_path: Path) -> None:
@@ -235,7 +296,10 @@ def test_a_failure_stays_until_the_run_is_done(ledger: Ledger) -> None:
     failure = ledger.fail(run, attempt, "ValueError: loss", "Traceback …\nValueError: loss")
     assert ledger.failed() == {run.id: failure}
     assert (failure.run.label, failure.attempt, failure.error) == (run.label, 1, "ValueError: loss")
-    finish(ledger, run)
+    ledger.stage(training(run), attempt)
+    assert ledger.commit(run.id, attempt)
+    assert ledger.failed() == {run.id: failure}  # trained, and not scored yet
+    do(ledger, run)
     assert ledger.failed() == {}
 
 
@@ -259,67 +323,18 @@ def test_altered_claims_are_noticed(tmp_path: Path) -> None:
         Ledger(tmp_path).declared("study")
 
 
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-20])
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 4] ^= 0xFF
-    file.write_bytes(content)
-
-
-def rename_run(file: Path) -> None:
-    file.write_text(json.dumps({**json.loads(file.read_text()), "id": "0" * 16}))
-
-
-def drop_field(file: Path) -> None:
-    body = json.loads(file.read_text())
-    file.write_text(json.dumps({name: body[name] for name in sorted(body)[1:]}))
-
-
-@pytest.mark.parametrize("damage", [cut, Path.unlink, drop_field])
-@pytest.mark.parametrize("file", ["result.json", "spec.json"])
-def test_damaged_figures_are_named(tmp_path: Path, file: str, damage: Callable[[Path], None]) -> None:
-    ledger, run = Ledger(tmp_path), make_run()
-    finish(ledger, run)
-    damage(tmp_path / run.id / file)
-    with pytest.raises(LedgerError, match=rf"{run.id}/{file}: .*\n  accepted: "):
-        ledger.record(run.id)
-
-
-def test_an_entry_under_another_id_is_named(tmp_path: Path) -> None:
-    ledger, run = Ledger(tmp_path), make_run()
-    finish(ledger, run)
-    rename_run(tmp_path / run.id / "spec.json")
-    with pytest.raises(LedgerError, match=r"spec\.json: it describes another run"):
-        ledger.record(run.id)
-
-
-@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
-def test_damaged_items_are_named_and_can_be_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    ledger, run = Ledger(tmp_path), make_run()
-    finish(ledger, run)
-    damage(tmp_path / run.id / "scores.parquet")
-    with pytest.raises(LedgerError, match=rf"{run.id}/scores.parquet: .*\n  accepted: "):
-        ledger.items(run.id)
-    place = ledger.set_aside(run.id)
-    assert (Path(place) / "result.json").exists()
-    assert not ledger.has(run.id)
-    finish(ledger, run)
-    assert ledger.items(run.id).num_rows == 4
-
-
 def test_set_aside_twice(ledger: Ledger) -> None:
     run = make_run()
-    finish(ledger, run)
-    first = ledger.set_aside(run.id)
-    finish(ledger, run)
-    assert ledger.set_aside(run.id) != first
-    finish(ledger, run)
-    assert ledger.ids() == {run.id}
+    do(ledger, run)
+    for entry in run.entries:
+        first = ledger.set_aside(entry)
+        assert ledger.lacking(run) == (entry,)
+        do(ledger, run)
+        assert ledger.set_aside(entry) != first
+        do(ledger, run)
+    assert ledger.entries() == set(run.entries)
     with pytest.raises(KeyError):
-        ledger.record("0" * 16)
+        ledger.training("0" * 16)
 
 
 def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
@@ -332,8 +347,10 @@ def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
     assert third is not None
     assert (third / "step").read_text() == "7"
     assert not first.exists()
-    ledger.stage(run, make_result(), 3)
+    ledger.stage(training(run), 3)
     assert ledger.commit(run.id, 3)
+    assert third.exists()  # its scores are not there yet
+    ledger.forget(run.id)
     assert not third.exists()
 
 
@@ -342,10 +359,11 @@ def test_checkpoints_of_a_lane_that_woke_late_are_dropped(tmp_path: Path) -> Non
     ledger, run = Ledger(tmp_path), make_run()
     late = ledger.scratch(run.id, ledger.lease(run.id))
     assert late is not None
-    finish(ledger, run, 0.1)
+    do(ledger, run, 0.1)
     late.mkdir()
-    ledger.stage(run, make_result(0.2), 1)
-    assert not ledger.commit(run.id, 1)
+    ledger.stage(scored(run, 0.2), 1)
+    assert not ledger.commit(run.entry("t2d"), 1)
+    ledger.forget(run.id)
     assert os.listdir(tmp_path / ".scratch") == os.listdir(tmp_path / ".staging") == []
 
 
@@ -355,7 +373,7 @@ HOLD = """
     import signal, sys
     from pathlib import Path
     from orchestration.ledger.ledger import Ledger
-    from orchestration.study.run import Result, Run
+    from orchestration.study.run import Run, Scored, Trained
     ledger, run = Ledger(sys.argv[1]), Run.from_dict({run!r})
     def wait(folder=None):
         print("ready", flush=True)
@@ -534,7 +552,7 @@ def test_a_ledger_that_cannot_be_reached(
 
 def test_stray_names_among_the_staged_are_left_alone(tmp_path: Path) -> None:
     ledger, run = Ledger(tmp_path), make_run()
-    ledger.stage(run, make_result(), ledger.lease(run.id))
+    ledger.stage(training(run), ledger.lease(run.id))
     (tmp_path / ".staging" / ".DS_Store").write_text("")
     (tmp_path / ".staging" / "notes.old").mkdir()
     with ledger.drive("study") as adopted:
@@ -544,20 +562,20 @@ def test_stray_names_among_the_staged_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_finished_run_of_a_killed_driver_is_adopted(tmp_path: Path) -> None:
     ledger, run = Ledger(tmp_path), make_run()
-    other = start_driver(ledger.url, "ledger.stage(run, Result(scores=[]), attempt); wait()")
+    other = start_driver(ledger.url, "ledger.stage(Trained(run=run), attempt); wait()")
     assert ledger.adopt() == []  # its driver lives
     assert ledger.staged(run.id, 1)
     end(other)
     with ledger.drive("study") as adopted:
         assert adopted == [run.id]
-    assert ledger.record(run.id).attempt == 1
+    assert ledger.training(run.id).attempt == 1
     assert ledger.adopt() == []
 
 
 def test_a_half_written_run_of_a_killed_driver_is_dropped(tmp_path: Path) -> None:
     """The process dies while the model is being written, which comes before the marker."""
     ledger, run = Ledger(tmp_path), make_run()
-    other = start_driver(ledger.url, "ledger.stage(run, Result(scores=[], save_model=wait), attempt)")
+    other = start_driver(ledger.url, "ledger.stage(Trained(run=run, save_model=wait), attempt)")
     assert os.listdir(tmp_path / ".staging") == [f"{run.id}.1.part"]
     assert ledger.adopt() == []
     assert os.listdir(tmp_path / ".staging") == [f"{run.id}.1.part"]
@@ -571,10 +589,13 @@ def test_a_half_written_run_of_a_killed_driver_is_dropped(tmp_path: Path) -> Non
 def test_of_several_orphans_the_newest_is_adopted(ledger: Ledger) -> None:
     run = make_run()
     for value in (0.1, 0.2):
-        ledger.stage(run, make_result(value), ledger.lease(run.id))
+        attempt = ledger.lease(run.id)
+        for result in (training(run), scored(run, value)):
+            ledger.stage(result, attempt)
     ledger.lease(run.id)
-    assert ledger.adopt() == [run.id]
-    assert ledger.record(run.id).attempt == 2
+    assert sorted(ledger.adopt()) == [run.id, run.entry("t2d")]
+    assert ledger.training(run.id).attempt == 2
+    assert ledger.scores(run.entry("t2d")).metrics["t2d/recall@10"].value == 0.2
     assert not ledger.staged(run.id, 1)
 
 
@@ -593,7 +614,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.runs = [make_run(seed) for seed in range(2)]
         self.leased: dict[str, list[int]] = {run.id: [] for run in self.runs}
         self.staged: set[tuple[str, int]] = set()
-        self.entries: dict[str, int] = {}  # run id -> the attempt that must stay
+        self.entries: dict[str, int] = {}  # entry -> the attempt that must stay
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -607,24 +628,28 @@ class LedgerMachine(RuleBasedStateMachine):
         assert attempt > max(self.leased[run.id], default=0)
         self.leased[run.id].append(attempt)
 
-    @rule(which=runs_by, data=st.data())
-    def stage(self, which: int, data: st.DataObject) -> None:
+    @rule(which=runs_by, trained=st.booleans(), data=st.data())
+    def stage(self, which: int, trained: bool, data: st.DataObject) -> None:
         run = self.runs[which]
-        fresh = [attempt for attempt in self.leased[run.id] if (run.id, attempt) not in self.staged]
+        entry = run.id if trained else run.entry("t2d")
+        fresh = [attempt for attempt in self.leased[run.id] if (entry, attempt) not in self.staged]
         if fresh:
             attempt = data.draw(st.sampled_from(fresh))
-            self.ledger.stage(run, Result(scores=[Score(metric="attempt", value=attempt)]), attempt)
-            self.staged.add((run.id, attempt))
+            score = Score(metric="t2d/attempt", value=attempt)
+            self.ledger.stage(
+                Trained(run=run) if trained else Scored(run=run, task="t2d", scores=[score]), attempt
+            )
+            self.staged.add((entry, attempt))
 
     @precondition(lambda self: self.staged)
     @rule(data=st.data())
     def commit(self, data: st.DataObject) -> None:
-        run_id, attempt = data.draw(st.sampled_from(sorted(self.staged)))
-        expected = run_id not in self.entries and attempt == max(self.leased[run_id])
-        assert self.ledger.commit(run_id, attempt) == expected
-        self.staged.remove((run_id, attempt))
+        entry, attempt = data.draw(st.sampled_from(sorted(self.staged)))
+        expected = entry not in self.entries and attempt == max(self.leased[run_of(entry)])
+        assert self.ledger.commit(entry, attempt) == expected
+        self.staged.remove((entry, attempt))
         if expected:
-            self.entries[run_id] = attempt
+            self.entries[entry] = attempt
 
     @rule()
     def crash(self) -> None:
@@ -633,19 +658,22 @@ class LedgerMachine(RuleBasedStateMachine):
         with self.ledger.drive("study") as adopted:
             pass
         orphans: dict[str, int] = {}
-        for run_id, attempt in sorted(self.staged):
-            if run_id not in self.entries:
-                orphans[run_id] = attempt
+        for entry, attempt in sorted(self.staged):
+            if entry not in self.entries:
+                orphans[entry] = attempt
         assert sorted(adopted) == sorted(orphans)
         self.entries.update(orphans)
         self.staged.clear()
 
     @invariant()
     def every_entry_is_there_once_and_unchanged(self) -> None:
-        assert self.ledger.ids() == set(self.entries)
-        for run_id, attempt in self.entries.items():
-            record = self.ledger.record(run_id)
-            assert record.attempt == attempt == record.metrics["attempt"].value
+        assert self.ledger.entries() == set(self.entries)
+        for entry, attempt in self.entries.items():
+            assert self.ledger.audit(entry) is None
+            trained = run_of(entry) == entry
+            record = self.ledger.training(entry) if trained else self.ledger.scores(entry)
+            assert record.attempt == attempt
+            assert trained or record.metrics["t2d/attempt"].value == attempt
 
 
 class MemoryLedgerMachine(LedgerMachine):
