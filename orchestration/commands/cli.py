@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     aside.add_argument("run", metavar="RUN", help="the run's id, or enough of its first digits")
     why = add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
-    add("headroom", "show what a difficulty study could gain, before training anything")
+    add("headroom", "show what a study could gain, before training anything")
     verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")
     verify.add_argument("passport", metavar="FILE")
     verify.add_argument("--json", action="store_true", help="print JSON for programs")

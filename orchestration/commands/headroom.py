@@ -7,23 +7,24 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from orchestration.commands.terminal import DONE, study_of
+from orchestration.families.headroom import table
+from orchestration.families.registry import FAMILIES, family
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError
 
 
 def headroom(options: Namespace) -> int:
-    """Baseline, spread of its errors and the signals that follow them, for every task and backbone."""
-    from orchestration.families.headroom import headrooms, table
-    from orchestration.families.registry import as_plain
-
+    """Baseline, spread of its errors and the signals that follow them, for every data set and backbone."""
     study = study_of(options)
-    if study.family != "difficulty":
-        raise StudyError(f"{study.path}: family = {study.family}\n  accepted: difficulty, for a look at headroom")
+    headroom_of = family(study.family).headroom
+    if headroom_of is None:
+        able = ", ".join(name for name in FAMILIES if family(name).headroom)
+        raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
     gather_facts(study)
     prepare(study)
-    found = {name: headrooms(as_plain(study.data), name) for name in study.backbones}
+    found = {name: headroom_of(study.data, name) for name in study.backbones}
     if options.json:
-        print(json.dumps({name: [asdict(one) for one in looks] for name, looks in found.items()}, indent=1))
+        print(json.dumps({name: [asdict(one) for one in sets] for name, sets in found.items()}, indent=1))
     else:
-        print("\n\n".join(f"{name}\n\n{table(looks)}" for name, looks in found.items()))
+        print("\n\n".join(f"{name}\n\n{table(sets)}" for name, sets in found.items()))
     return DONE

@@ -7,11 +7,12 @@ every family passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
     from orchestration.study.run import Job, Result
     from orchestration.study.study import Study
@@ -60,11 +61,12 @@ class Family(Protocol):
 
     settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
     second. stacked: all runs of a job train as one model. space: the settings that a search may move; empty where
-    there is none. dev_apart: tasks named dev/... are measured on a part of the training rows that is then left
-    out of training, so that only a search may name them. distributions: what the report plots of single items:
-    quantity -> part -> the metric whose items it is. spread: how far the headline of one recipe moves between
-    seeds, as a standard deviation with its source, for studies without finished pairs; None where no public
-    figure is known.
+    there is none. dev_apart: tasks named dev/... are measured on a part of the training rows that is then left out
+    of training, so that only a search may name them. distributions: what the report plots of single items:
+    quantity -> part -> the metric whose items it is. headroom: from a data block and a backbone's name, what each
+    of its data sets leaves to gain, before any training; None for a family that cannot tell. spread: how far the
+    headline of one recipe moves between seeds, as a standard deviation with its source, for studies without
+    finished pairs; None where no public figure is known.
     """
 
     @property
@@ -79,6 +81,8 @@ class Family(Protocol):
     def dev_apart(self) -> bool: ...
     @property
     def distributions(self) -> Mapping[str, Mapping[str, str]]: ...
+    @property
+    def headroom(self) -> Callable[[Any, str], Sequence[Headroom]] | None: ...
     @property
     def spread(self) -> tuple[float, str] | None: ...
 

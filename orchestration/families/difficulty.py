@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from corpora.difficulty.pairs import PairData, load_task
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
+from orchestration.families.headroom import look
 from orchestration.families.sources import check_backbone, check_corpus
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
 
 if TYPE_CHECKING:
+    from evaluators.metrics.headroom import Headroom
     from orchestration.study.study import Study
     from trainers.difficulty.data import TaskData
     from trainers.difficulty.fit import Request, StackResult
@@ -36,6 +38,10 @@ class DifficultyFamily:
 
     def tasks(self, data: PairData) -> Tasks:
         return tasks(data)
+
+    def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
+        """Embeds and judges, both cached."""
+        return [look(pair_set) for pair_set in prepared(vars(data), backbone)[1]]
 
     def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
         """Every kind of task on all data sets of the study."""
@@ -168,7 +174,6 @@ def _results(
     judge: Judge | None,
     seconds: Mapping[str, float],
 ) -> Iterator[Result]:
-    from orchestration.families.headroom import look
 
     if run.id not in job.models:
         notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}

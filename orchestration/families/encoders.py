@@ -54,6 +54,7 @@ class EncoderFamily:
     spread: tuple[float, str] | None = None
     stacked: bool = False
     dev_apart: bool = False
+    headroom: None = None
 
     def tasks(self, data: Any) -> Tasks:
         return {**suite.tasks(getattr(data, "path", None)), **self.own_tasks(data)}

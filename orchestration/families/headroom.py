@@ -1,20 +1,13 @@
-"""`semray headroom`: what a difficulty study could gain, before it trains anything."""
+"""What a study of frozen cosines could gain before it trains anything, and how a person reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaluators.metrics.headroom import Headroom
     from trainers.difficulty.data import TaskData
-
-
-def headrooms(data: Mapping[str, Any], backbone: str) -> list[Headroom]:
-    """One look per task of a difficulty study's data block. Embeds and judges, both cached; trains nothing."""
-    from orchestration.families.difficulty import prepared
-
-    return [look(task) for task in prepared(data, backbone)[1]]
 
 
 def look(data: TaskData) -> Headroom:
