@@ -1,8 +1,8 @@
 """Which differences hold: one verdict for every declared comparison of a study.
 
 `judge` is the entry. It takes two passes: the p values of all claims first (evidence.py), then their correction
-as a group, then words (wording.py). Bigger groups need stronger evidence, so a verdict is only final when all
-its members are there.
+as a group, then the decision (decision.py). Bigger groups need stronger evidence, so a verdict is only final when
+all its members are there.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.decision import decide
 from evaluators.significance.evidence import Rules, gather
 from evaluators.significance.level import ALPHA
 from evaluators.significance.multiplicity import benjamini_hochberg, holm
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
-from evaluators.significance.wording import decide, sentence
+from evaluators.significance.wording import sentence
 
 __all__ = [
     "Claim",

@@ -10,10 +10,10 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import pearson
 from evaluators.significance.comparisons import Claim, PairedSeeds
+from evaluators.significance.decision import Decision, Word
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
-from evaluators.significance.wording import Decision, Word
 
 RULE = 2  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}

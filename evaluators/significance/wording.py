@@ -1,212 +1,12 @@
-"""From evidence and corrected p values to a verdict, in the words a report may print.
-
-A large p is never a null result and a small one never speaks without its seeds: "equivalent" needs a margin
-declared beforehand, a difference that is shown is never called undecided, and what is undecided says what would
-decide it. The p beside a verdict is the p of what the verdict says (`questions`).
-"""
+"""A verdict in the words a report may print. The p beside it is the p of what it says (`questions`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
-from evaluators.significance.comparisons import Claim, PairedSeeds
-from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
-from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
-from evaluators.significance.sequential import seeds_until
-
-if TYPE_CHECKING:
-    from evaluators.significance.verdict import Verdict
-
-Word = Literal["better", "worse", "equivalent", "not worse", "undecided"]
-AIM: dict[str, Aim] = {
-    "better": "difference",
-    "worse": "difference",
-    "equivalent": "equivalent",
-    "not_worse": "not worse",
-}
-ASKED = {"equivalent": "TOST"}  # lines of evidence that print under another name
-OUTSIDE = "the estimate lies outside the margin: more seeds would sooner show a difference"
-AGAINST = "the sign is against the claim"
-HOPE = " if the observed effect is true"
-NO_NOISE = "equal deltas have no noise to hold against the margin (degenerate)"
-BEYOND, OPEN = ", beyond the margin", ", by more or less than the margin: open"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """words: the whole verdict. nuance: what they add to the plain verdict. advice: what would settle the rest."""
-
-    verdict: Word
-    words: str
-    nuance: str = ""
-    advice: str = ""
-    more: MoreSeeds | None = None
-
-
-def decide(claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    """The verdict of one claim, q being its p values corrected for its group."""
-    if evidence.refusal:
-        return Decision(verdict="undecided", words=f"undecided: {evidence.refusal}")
-    if pairs.selected:
-        return Decision(verdict="undecided", words="exploratory (selected on these seeds)")
-    word = _word(claim, evidence, q, rules.alpha)
-    if word == "undecided":
-        return _undecided(claim, evidence, q, rules)
-    said = _said(claim, evidence, word, q, rules.alpha)
-    more, advice = _advice_on_margin(claim, evidence, rules) if said == OPEN else (None, "")
-    words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
-    plain = words.get(word, f"{word} than {claim.control}" if claim.signal else word)
-    nuance = said + _fragility(evidence)
-    return Decision(verdict=word, words=plain + nuance, nuance=nuance, advice=advice, more=more)
-
-
-def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> Word:
-    holds = {line: value <= alpha for line, value in q.items()}  # NaN never holds
-    difference: Word = "better" if evidence.sign > 0 else "worse"
-    match claim.expect:
-        case "not_worse":
-            return "not worse" if holds["not worse"] else "worse" if holds["worse"] else "undecided"
-        case "equivalent":
-            return "equivalent" if holds["equivalent"] else difference if holds["difference"] else "undecided"
-        case _:
-            if holds["difference"]:
-                return difference
-            return "equivalent" if holds.get("equivalent") else "undecided"
-
-
-def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> str:
-    """Where the difference lies by the margin, and what it is due to."""
-    beyond, inside = _limits(claim, evidence, alpha)
-    if claim.expect == "equivalent":
-        if word == "equivalent":
-            return ", though not zero" if q["difference"] <= alpha else ""
-        return BEYOND if beyond else OPEN
-    if claim.expect == "not_worse" or word == "equivalent":
-        return ""
-    return (", but inside the margin" if inside else "") + _due(claim, evidence, q, alpha)
-
-
-def _limits(claim: Claim, evidence: Evidence, alpha: float) -> tuple[bool, bool]:
-    """Whether the interval lies outside of the margin, and whether it lies inside."""
-    if claim.margin is None or evidence.estimate is None:
-        return False, False
-    low, high = evidence.estimate.interval(alpha)
-    return low > claim.margin or high < -claim.margin, -claim.margin < low <= high < claim.margin
-
-
-def _due(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> str:
-    if claim.signal is None:
-        return ""
-    second = evidence.against_matched
-    shown = q["signal"] <= alpha and second is not None and second.sign == evidence.sign
-    return f", {'due' if shown else 'not shown to be due'} to {claim.signal}"
-
-
-def _fragility(evidence: Evidence) -> str:
-    return "".join(f"; {flag}" for flag in evidence.flags if flag in (ITEM_FRAGILE, SEED_FRAGILE))
-
-
-def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    more, advice = _advice(claim, evidence, rules)
-    kept_back = [ASKED.get(line, line) for line, p in evidence.lines.items() if p <= rules.alpha < q[line]]
-    others = (
-        f" ({' and '.join(kept_back)} p alone at most {rules.alpha}; the correction over {rules.nulls} claims "
-        f"keeps {'it' if len(kept_back) == 1 else 'them'} back)"
-        if kept_back
-        else ""
-    )
-    words = f"undecided: {advice}{others}{_fragility(evidence)}"
-    return Decision(verdict="undecided", words=words, more=more)
-
-
-def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    """What would decide the claim, given the difference that was observed: never more than that promises."""
-    n, observed = len(evidence.deltas), float(evidence.deltas.mean())
-    if rules.sequential and n >= rules.sequential.n_max:
-        return None, f"the declared maximum of {rules.sequential.n_max} seeds is reached"
-    if evidence.estimate is None:
-        return _advice_on_equal_deltas(claim, evidence, rules)
-    aim = AIM[claim.expect]
-    if aim == "difference":
-        if observed == 0 or (observed > 0) != (claim.expect == "better"):
-            return None, AGAINST if observed else "the observed difference is zero"
-        target = claim.min_effect or claim.margin or abs(observed)
-        hope = "" if claim.min_effect or claim.margin else HOPE
-        return _seeds_for(evidence, rules, hope, effect=target)
-    assert claim.margin is not None
-    room = claim.margin - (abs(observed) if aim == "equivalent" else -observed)
-    if room <= 0:
-        return None, OUTSIDE
-    return _seeds_for(
-        evidence, rules, " if the observed effect is true", aim=aim, effect=observed, margin=claim.margin
-    )
-
-
-def _advice_on_margin(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    """What would tell whether a difference that is shown lies inside the margin or beyond it."""
-    assert claim.margin is not None
-    observed = float(evidence.deltas.mean())
-    side = f"whether the {'gain' if observed > 0 else 'loss'} exceeds {claim.margin} is open"
-    distance = abs(observed) - claim.margin
-    if evidence.estimate is None:
-        return None, f"{side}: {NO_NOISE}"
-    if rules.sequential and len(evidence.deltas) >= rules.sequential.n_max:
-        return None, f"{side}: the declared maximum of {rules.sequential.n_max} seeds is reached"
-    hope = HOPE
-    if distance == 0:
-        return None, side
-    if distance > 0:
-        more, words = _seeds_for(evidence, rules, hope, effect=distance)
-    else:
-        more, words = _seeds_for(evidence, rules, hope, aim="equivalent", effect=observed, margin=claim.margin)
-    if not more.settles:
-        return more, f"{side}: the {evidence.noise.groups:,} items limit it, not the seeds"
-    return more, f"{side}: {words}"
-
-
-def _advice_on_equal_deltas(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    n, p = len(evidence.deltas), evidence.lines.get("difference")
-    if p is None or claim.expect == "equivalent":
-        return None, NO_NOISE
-    if (evidence.sign > 0) != (claim.expect == "better"):
-        return None, f"{AGAINST} (degenerate, sign-flip {_p(p)}, n = {n})"
-    k = max(1, math.ceil(1 - math.log2(rules.alpha / rules.nulls)) - n)
-    return MoreSeeds(k=k, k_upper=None), f"{_needs(k)} (degenerate, sign-flip {_p(p)}, n = {n})"
-
-
-def _seeds_for(
-    evidence: Evidence, rules: Rules, hope: str, *, aim: Aim = "difference", effect: float, margin: float = 0.0
-) -> tuple[MoreSeeds, str]:
-    """How many more seeds would show the aim at this true difference, in words."""
-    n, noise, level = len(evidence.deltas), evidence.noise, rules.alpha / rules.nulls
-    if rules.sequential:
-        room = {"difference": abs(effect), "equivalent": margin - abs(effect), "not worse": margin + effect}[aim]
-        more = _until(n, room, noise, rules.sequential.tau2, level, rules.sequential.n_max)
-        if more.k is None:
-            return more, f"the declared maximum of {rules.sequential.n_max} seeds may not settle this"
-    else:
-        more = more_seeds(n, noise, aim=aim, alpha=level, effect=effect, margin=margin)
-    if not more.settles:
-        return more, "more seeds cannot settle this: the test set is too small"
-    upper = "" if more.k is None else f" (up to {more.k_upper or 'more than 200'})"
-    return more, _needs(more.k) + upper + hope
-
-
-def _until(n: int, target: float, noise: Noise, tau2: float, level: float, n_max: int) -> MoreSeeds:
-    def still(sd: float) -> int | None:
-        stop = seeds_until(target, sd, tau2=tau2, level=level, n_max=n_max)
-        return None if stop is None else max(1, stop - n)
-
-    return MoreSeeds(k=still(noise.sd), k_upper=still(noise.sd * upper_sd_factor(n)))
-
-
-def _needs(k: int | None) -> str:
-    if k is None:
-        return "needs more than 200 more seeds"
-    return f"needs about {k} more seed{'s' if k > 1 else ''}"
+from evaluators.significance.decision import OPEN, Decision, number_of_p, said_p
+from evaluators.significance.verdict import Verdict
 
 
 class Question(NamedTuple):
@@ -264,7 +64,7 @@ def _numbers(verdict: Verdict) -> str:
         alone = verdict.single_run
         if alone is None or alone["p"] is None:
             return f"{value}, {runs}"
-        return f"{value}, {runs}; this single run: {alone['test']}, {_p(alone['p'])}, {verdict.n_items} items"
+        return f"{value}, {runs}; this single run: {alone['test']}, {said_p(alone['p'])}, {verdict.n_items} items"
     return "".join(
         (
             f"{value}{_interval(verdict, places)}, {_tested(verdict)}, {runs}, {verdict.k_agree}/{n} agree",
@@ -278,7 +78,7 @@ def _tested(verdict: Verdict) -> str:
     """The test, and each p it answers with, named by its question."""
     correction = "Benjamini-Hochberg" if verdict.exploratory else "Holm"
     told = [
-        f"{one.asked} {_p(one.p)} ({correction} {number_of_p(one.adjusted)} of {verdict.family_size})"
+        f"{one.asked} {said_p(one.p)} ({correction} {number_of_p(one.adjusted)} of {verdict.family_size})"
         for one in questions(verdict)
     ]
     return ", ".join([str(verdict.test), *told])
@@ -300,11 +100,3 @@ def _decimals(verdict: Verdict) -> int:
     """Two digits of the sd of the deltas, which is as far as their mean is known."""
     scale = verdict.delta_sd or abs(verdict.delta_mean or 0.0) or 1.0
     return min(12, max(2, 1 - math.floor(math.log10(scale))))
-
-
-def _p(p: float) -> str:
-    return f"p {number_of_p(p)}" if p < 1e-4 else f"p = {number_of_p(p)}"
-
-
-def number_of_p(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
