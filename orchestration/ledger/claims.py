@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from orchestration.ledger.entry import LedgerError
+from orchestration.ledger.notes import damaged, read_note, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
+
+REMEDY = "the file as it was written before the first run; put it back from a copy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +47,18 @@ def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -
 
 def declared(storage: Storage, study: str) -> Declaration | None:
     """The first claims of a study; None before its first run. Raises LedgerError when they were altered since."""
+    place = _place(study)
     try:
-        body = json.loads(storage.read(_place(study)))
-        intact = hashlib.sha256(canonical(body["claims"])).hexdigest() == body["digest"]
+        body = read_note(storage, place, REMEDY)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
-        intact = False
+    with whole(storage, place, REMEDY):
+        claims, digest, declared_at = body["claims"], body["digest"], body["declared_at"]
+        intact = hashlib.sha256(canonical(claims)).hexdigest() == digest and isinstance(declared_at, str)
+        found = tuple(dict(claim) for claim in claims)
     if not intact:
-        raise LedgerError(
-            f"{storage.url}/{_place(study)}: the declared claims were altered\n"
-            "  accepted: the file as it was written before the first run; put it back from a copy"
-        )
-    claims = tuple(body["claims"])
-    return Declaration(study=study, claims=claims, digest=body["digest"], declared_at=body["declared_at"])
+        raise damaged(storage, place, "the declared claims were altered", REMEDY)
+    return Declaration(study=study, claims=found, digest=digest, declared_at=declared_at)
 
 
 def _place(study: str) -> str:

@@ -11,40 +11,56 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psutil
 
+from orchestration.ledger.notes import NUMBER, read_note, whole
 from orchestration.ledger.storage import Storage, away, reached
 from orchestration.study.errors import StudyError
 
 BEAT_SECONDS = 5.0  # how often a driver says that it lives
-STALE_SECONDS = 60.0  # a driver on another host that said nothing for so long is taken for dead
+STALE_SECONDS = 60.0  # a driver out of our sight that said nothing for so long is taken for dead
+LOOKED_AT_BEATS = 2.5  # how long a lock is watched that seems stale, or is of a clock that cannot be right
 RELEASED = 0.0  # the beat of a driver that has let go
+REMEDY = "a driver's lock; delete the file once nobody runs the study"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Driver:
-    """A process that drives a study. started, in seconds since 1970, tells two processes of one id apart."""
+    """A process that drives a study. started, in seconds since 1970, tells two processes of one id apart.
+
+    space: where its process id means something, "" where that is not known: containers may share a host's name.
+    """
 
     study: str
     host: str
     pid: int
     started: float
+    space: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Driver:
-        return Driver(**{name: fields[name] for name in ("study", "host", "pid", "started")})
+        return Driver(
+            study=str(fields["study"]),
+            host=str(fields["host"]),
+            pid=int(fields["pid"]),
+            started=float(fields["started"]),
+            space=str(fields.get("space", "")),
+        )
 
 
 def this_process(study: str) -> Driver:
     """The running process as the driver of a study."""
     process = psutil.Process()
-    return Driver(study=study, host=socket.gethostname(), pid=process.pid, started=process.create_time())
+    started = process.create_time()
+    return Driver(study=study, host=socket.gethostname(), pid=process.pid, started=started, space=_space())
 
 
 @contextmanager
@@ -52,8 +68,9 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
     """Hold the study in this ledger: nobody else drives it until the block ends.
 
     Raises StudyError, naming process and host, while another living process holds it. The lock of a dead process
-    on this host is taken over at once, of another host after `STALE_SECONDS` without a sign of life.
-    StudyError too when the ledger cannot be reached.
+    that was of this machine's own is taken over at once, any other after `STALE_SECONDS` without a sign of life;
+    and after a look at whether it gives one, since clocks differ. StudyError too when the ledger cannot be
+    reached, or the lock is damaged.
     """
     driver = this_process(study)
     with reached(storage.url):
@@ -71,9 +88,9 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
 
 
 def is_driving(storage: Storage, driver: Driver) -> bool:
-    """Whether this very process still holds its study and lives."""
+    """Whether this very process still holds its study and lives, as far as its clock can be believed."""
     held = _holder(storage, driver.study)
-    return held is not None and held[1] == driver and _lives(*held[1:])
+    return held is not None and held[1] == driver and _lives(*held[1:]) is True
 
 
 def require_hold(storage: Storage, driver: Driver) -> None:
@@ -101,8 +118,12 @@ def _claim(storage: Storage, driver: Driver) -> str:
     folder = _folder(driver.study)
     while True:
         held = _holder(storage, driver.study)
-        if held is not None and _lives(*held[1:]):
-            raise StudyError(_refusal(storage, held[1]))
+        if held is not None:
+            lives = _lives(*held[1:])
+            if lives is None:
+                lives = _beats(storage, *held)
+            if lives:
+                raise StudyError(_refusal(storage, *held[1:]))
         number = held[0] + 1 if held else 1
         try:
             storage.create(f"{folder}/{number}", _lock(driver, time.time()))
@@ -118,27 +139,65 @@ def _claim(storage: Storage, driver: Driver) -> str:
 def _holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
     """The newest lock: its number, its driver, and when that last said it lives. None before the first."""
     while numbers := _numbers(storage, study):
+        place = f"{_folder(study)}/{max(numbers)}"
         try:
-            lock = json.loads(storage.read(f"{_folder(study)}/{max(numbers)}"))
+            lock = read_note(storage, place, REMEDY)
         except FileNotFoundError:  # a newer one has taken its place since
             continue
-        return max(numbers), Driver.from_dict(lock), lock["beat"]
+        with whole(storage, place, REMEDY):
+            return max(numbers), Driver.from_dict(lock), float(lock["beat"])
     return None
 
 
 def _numbers(storage: Storage, study: str) -> list[int]:
-    return [int(name) for name in storage.children(_folder(study)) if name.isdecimal()]
+    return [int(name) for name in storage.children(_folder(study)) if NUMBER.fullmatch(name)]
 
 
-def _lives(driver: Driver, beat: float) -> bool:
+def _lives(driver: Driver, beat: float) -> bool | None:
+    """Whether a driver lives; None where its last beat does not tell: long ago, or ahead of this clock."""
     if beat == RELEASED:
         return False
-    if driver.host != socket.gethostname():
-        return time.time() - beat < STALE_SECONDS
+    if (driver.host, driver.space) != (socket.gethostname(), _space()):
+        return True if abs(time.time() - beat) < STALE_SECONDS else None
     try:
         return abs(psutil.Process(driver.pid).create_time() - driver.started) < 1.0
     except psutil.NoSuchProcess:
         return False
+
+
+def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
+    """Watch a lock for some beats: whatever its driver's clock says, one that lives writes another time."""
+    seconds = LOOKED_AT_BEATS * BEAT_SECONDS
+    apart = abs(time.time() - beat)
+    where = "before" if beat < time.time() else "after"
+    print(
+        f"ledger {storage.url}: the last sign of life of {_named(driver)} is {apart:.0f} s {where} this clock's "
+        f"time; watching it for {seconds:.0f} s",
+        file=sys.stderr,
+        flush=True,
+    )
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(seconds / 10)
+        held = _holder(storage, driver.study)
+        if held is None or held[:2] != (number, driver) or held[2] == RELEASED:
+            return False  # somebody else's by now: the caller looks again
+        if held[2] != beat:
+            return True
+    return False
+
+
+@cache
+def _space() -> str:
+    """Where this process's id means something: this boot of this kernel, and the container in it.
+
+    Off Linux there are no containers that share a kernel, and the host's name says it all.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return "the host's"
 
 
 def _beat(storage: Storage, place: str, driver: Driver, done: threading.Event) -> None:
@@ -161,9 +220,12 @@ def _folder(study: str) -> str:
     return f".drivers/{quote(study, safe='')}"
 
 
-def _refusal(storage: Storage, holder: Driver) -> str:
+def _refusal(storage: Storage, holder: Driver, beat: float) -> str:
+    apart = beat - time.time()
+    clock = f" (its clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this one)"
     return (
-        f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}\n"
+        f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}"
+        f"{clock if abs(apart) > STALE_SECONDS else ''}\n"
         f"  accepted: one run of a study at a time; wait for it, stop it, or choose another ledger.\n"
         f"  If that host is gone, try again {STALE_SECONDS:.0f} s after its end"
     )

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestration.ledger.environment import environment
+from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, read_seal, write_seal
-from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, is_path_component
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
 
@@ -45,10 +45,6 @@ ITEMS = pa.schema(
 CURVE = pa.schema({"step": pa.int64(), "name": pa.string(), "value": pa.float64()})
 
 Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotFoundError
-
-
-class LedgerError(StudyError):
-    """An entry of the ledger is damaged: the message names the file and what mends it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,6 @@ from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
     Files,
-    LedgerError,
     Metric,
     Record,
     read_checked_items,
@@ -43,6 +42,7 @@ from orchestration.ledger.entry import (
     read_training,
     write_entry,
 )
+from orchestration.ledger.notes import NUMBER, LedgerError, read_note, whole
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import PART, LocalStorage, kept, open_storage, reached
 from orchestration.study.run import Result, Run
@@ -264,7 +264,8 @@ class Ledger:
 
     def newest(self, run_id: str) -> int:
         """The number of the latest attempt that was leased; 0 before the first."""
-        return max(map(int, self._storage.children(f".attempts/{run_id}")), default=0)
+        names = self._storage.children(f".attempts/{run_id}")
+        return max((int(name) for name in names if NUMBER.fullmatch(name)), default=0)
 
     def held_elsewhere(self, run_id: str) -> bool:
         """Whether another living driver is at work on this run: wait for it rather than doing it twice."""
@@ -352,15 +353,23 @@ class Ledger:
 
     def failure(self, run_id: str) -> Failure | None:
         """How a run's last attempt failed; None when it did not, or the run was finished since."""
+        place, remedy = (
+            f".failures/{run_id}.json",
+            f"no such file, and run {run_id} counts as not tried: delete it",
+        )
         try:
-            return self._read_failure(run_id, json.loads(self._storage.read(f".failures/{run_id}.json")))
+            body = read_note(self._storage, place, remedy)
         except FileNotFoundError:
             return None
+        with whole(self._storage, place, remedy):
+            return self._read_failure(run_id, body)
 
     def failed(self) -> dict[str, Failure]:
         """Runs whose last attempt failed, by id."""
-        names = (name for name in self._storage.children(".failures") if name.endswith(".json"))
-        found = (self.failure(name.removesuffix(".json")) for name in names)
+        names = (
+            name.removesuffix(".json") for name in self._storage.children(".failures") if name.endswith(".json")
+        )
+        found = (self.failure(name) for name in names if RUN_ID.fullmatch(name))
         return {failure.id: failure for failure in found if failure is not None and not self.holds(failure.run)}
 
     # What was claimed
@@ -414,11 +423,12 @@ class Ledger:
         return Path(self._models.name)
 
     def _owner(self, run_id: str, attempt: int) -> Driver | None:
+        """In whose name an attempt was leased; None in nobody's, or when its run was finished since."""
         try:
             fields = json.loads(self._storage.read(f".attempts/{run_id}/{attempt}"))
-        except (FileNotFoundError, ValueError):  # a power cut may leave it empty
+            return None if fields is None else Driver.from_dict(fields)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # a power cut may leave it empty
             return None
-        return None if fields is None else Driver.from_dict(fields)
 
     def _in_use(self, name: str) -> bool:
         entry, attempt = _parts(name)
@@ -429,15 +439,21 @@ class Ledger:
         return Failure(
             id=run_id,
             run=Run.from_dict(body["run"]),
-            attempt=body["attempt"],
-            error=body["error"],
+            attempt=int(body["attempt"]),
+            error=str(body["error"]),
             log=f"{self.url}/.failures/{run_id}.log",
-            at=body["at"],
-            final=body["final"],
+            at=str(body["at"]),
+            final=bool(body["final"]),
         )
 
     def forget(self, run_id: str) -> None:
-        """Nothing of a run stays but its entry, if it has one, and its attempt numbers."""
+        """Nothing of a run stays but its entries and its attempt numbers; this driver's lease of it ends.
+
+        Else a study that lacks the run later, since a person set it aside, would wait for one that is long done.
+        """
+        newest = self.newest(run_id)
+        if self.driver is not None and self._owner(run_id, newest) == self.driver:
+            self._storage.write(f".attempts/{run_id}/{newest}", b"null", durable=False)
         self._storage.remove(f".failures/{run_id}.json")
         self._storage.remove(f".failures/{run_id}.log")
         self._storage.remove(f".train/{run_id}")

@@ -12,8 +12,13 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from orchestration.ledger.notes import read_note, whole
 from orchestration.ledger.storage import Storage
 
+REMEDY = (
+    "the file as the search wrote it; put it back from a copy, or delete the search's folder: it begins anew, and "
+    "its finished runs are kept"
+)
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
 
 
@@ -29,7 +34,7 @@ def suggested(storage: Storage, study: str, search: str) -> list[dict[str, Any]]
     names = set(storage.children(folder))
     points: list[dict[str, Any]] = []
     while f"{len(points)}.json" in names:
-        points.append(json.loads(storage.read(f"{folder}/{len(points)}.json")))
+        points.append(read_note(storage, f"{folder}/{len(points)}.json", REMEDY))
     return points
 
 
@@ -43,8 +48,9 @@ def stopped(storage: Storage, study: str, search: str) -> dict[tuple[int, int], 
     folder, found = _folder(study, search), {}
     for name in storage.children(folder):
         if match := STOPPED.fullmatch(name):
-            looks = json.loads(storage.read(f"{folder}/{name}"))
-            found[int(match[1]), int(match[2])] = {int(step): score for step, score in looks.items()}
+            looks = read_note(storage, f"{folder}/{name}", REMEDY)
+            with whole(storage, f"{folder}/{name}", REMEDY):
+                found[int(match[1]), int(match[2])] = {int(step): float(score) for step, score in looks.items()}
     return found
 
 

@@ -39,8 +39,11 @@ class Storage(Protocol):
     def read(self, name: str) -> bytes:
         """The file's content; FileNotFoundError when there is none, another OSError for what is no plain file."""
 
-    def write(self, name: str, content: bytes) -> None:
-        """Put a file in place, over an older one; readers see the old or the new content, never a part."""
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        """Put a file in place, over an older one; readers see the old or the new content, never a part.
+
+        durable: as in `create`.
+        """
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
         """Put a file in place; FileExistsError when there is one already. Of many callers one succeeds.
@@ -145,8 +148,8 @@ class LocalStorage:
                 raise _no_file(name)
             return file.read()
 
-    def write(self, name: str, content: bytes) -> None:
-        with self._written(name, content) as temporary:
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        with self._written(name, content, durable) as temporary:
             os.replace(temporary, self.root / name)
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
@@ -230,7 +233,7 @@ class ObjectStorage:
     def read(self, name: str) -> bytes:
         return self.filesystem.cat_file(f"{self.root}/{name}")
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         self.filesystem.pipe_file(f"{self.root}/{name}", content)
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:

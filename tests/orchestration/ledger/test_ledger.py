@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evaluators.metrics.scores import Score
+from orchestration.ledger import drivers
 from orchestration.ledger.drivers import driving
 from orchestration.ledger.ledger import Ledger, LedgerError, run_of
 from orchestration.ledger.storage import LocalStorage, open_storage
@@ -32,6 +34,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Scored, Trained
 from tests.buckets import s3_bucket
 from tests.results import finish
+from tests.waiting import until
 from trainers.engine.world import Progress
 
 ROWS = {"t2d": "r" * 8, "geometry": "s" * 8}  # task -> fingerprint of what it is measured on
@@ -417,12 +420,21 @@ def test_one_driver_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(("age", "free"), [(1.0, False), (3600.0, True)])
-def test_a_driver_on_another_host_lives_by_its_beat(ledger: Ledger, age: float, free: bool) -> None:
+@pytest.fixture
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that may be stale is watched for a quarter of a second."""
+    monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("quick_beats")
+@pytest.mark.parametrize("host", [f"not-{socket.gethostname()}", socket.gethostname()])
+@pytest.mark.parametrize(("age", "free"), [(1.0, False), (3600.0, True), (-365 * 86400.0, True)])
+def test_a_driver_out_of_sight_lives_by_its_beat(ledger: Ledger, host: str, age: float, free: bool) -> None:
+    """On another host, or in another container of this host's name. One whose clock is ahead is not waited for."""
     lock = {
         "study": "study",
-        "host": f"not-{socket.gethostname()}",
-        "pid": 1,
+        "host": host,
+        "pid": 2**22 + 1,  # no process has so high an id
         "started": 1.0,
         "beat": time.time() - age,
     }
@@ -431,8 +443,113 @@ def test_a_driver_on_another_host_lives_by_its_beat(ledger: Ledger, age: float, 
         with ledger.drive("study"):
             pass
     else:
-        with pytest.raises(StudyError, match="being run by process 1 on not-"), ledger.drive("study"):
+        with pytest.raises(StudyError, match=f"being run by process 4194305 on {host}"), ledger.drive("study"):
             pass
+
+
+@pytest.mark.usefixtures("quick_beats")
+@pytest.mark.parametrize("off", [-300.0, 365 * 86400.0])
+def test_a_driver_whose_clock_is_off_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], off: float
+) -> None:
+    """It goes on beating, by its own clock, and keeps its study."""
+    storage, done = LocalStorage(tmp_path), threading.Event()
+
+    def beat() -> None:
+        while not done.is_set():
+            storage.write(".drivers/study/1", lock(7, time.time() + off))
+            done.wait(0.02)
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    until(lambda: storage.children(".drivers/study") == ["1"])
+    try:
+        with (
+            pytest.raises(
+                StudyError, match=r"process 7 on elsewhere \(its clock is \d+ s (ahead of|behind) this one"
+            ),
+            Ledger(tmp_path).drive("study"),
+        ):
+            pass
+    finally:
+        done.set()
+        beating.join()
+    said = capfd.readouterr().err
+    assert "the last sign of life of process 7 on elsewhere is" in said
+    assert ("after" if off > 0 else "before") in said
+
+
+@pytest.mark.timeout(20)  # a pipe is not waited for
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"study": 5}', "[" * 100_000, "a folder", "a pipe"])
+def test_a_lock_that_is_damaged_is_named(tmp_path: Path, content: str) -> None:
+    place = tmp_path / ".drivers" / "study" / "3"
+    put(place, content)
+    (place.parent / ".DS_Store").write_text("")
+    with (
+        pytest.raises(LedgerError, match=r"\.drivers/study/3: .*\n  accepted: .*delete"),
+        Ledger(tmp_path).drive("study"),
+    ):
+        pass
+
+
+def put(place: Path, content: str) -> None:
+    """Something where a file of the ledger belongs."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if content == "a folder":
+        place.mkdir()
+    elif content == "a pipe":
+        os.mkfifo(place)
+    else:
+        place.write_text(content)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"run": 5}', "[" * 100_000, '{"a": 1e999}', "a folder", "a pipe"]
+)
+def test_small_files_that_are_damaged_are_named(tmp_path: Path, content: str) -> None:
+    """Each with what mends it. A lease that cannot be read is nobody's."""
+    ledger, run = Ledger(tmp_path), make_run()
+    asks: dict[str, Callable[[], object]] = {
+        f".failures/{run.id}.json": ledger.failed,
+        ".declared/study.json": lambda: ledger.declared("study"),
+    }
+    if content != '{"a": 1e999}':
+        asks[".searches/study/margins/0.json"] = lambda: ledger.suggested("study", "margins")
+    if content == '{"run": 5}':
+        del asks[".searches/study/margins/0.json"]  # as good a point as any
+    else:
+        asks[".searches/study/stopped/0-1.stopped.json"] = lambda: ledger.stopped_early("study", "stopped")
+    for name, ask in asks.items():
+        put(tmp_path / name, content)
+        with pytest.raises(LedgerError, match=rf"{re.escape(name)}: .+\n  accepted: .+"):
+            ask()
+    put(tmp_path / ".attempts" / run.id / "4", content)
+    for foreign in (".DS_Store", ".nfs0001", "notes"):
+        (tmp_path / ".attempts" / run.id / foreign).write_text("")
+        (tmp_path / ".failures" / foreign).write_text("")
+    assert not ledger.held_elsewhere("0" * 16)
+    (tmp_path / ".failures" / f"{run.id}.json").rename(tmp_path / "gone")
+    assert not ledger.held_elsewhere(run.id)
+    assert ledger.lease(run.id) == 5
+    assert ledger.failed() == {}
+
+
+@pytest.mark.parametrize("end", ["finished", "failed"])
+def test_a_lease_ends_with_its_run(tmp_path: Path, end: str) -> None:
+    """Its driver lives on; a study that lacks the run later, since it was set aside, does not wait for that one."""
+    one, other, run = Ledger(tmp_path), Ledger(tmp_path), make_run()
+    with one.drive("one"), other.drive("other"):
+        if end == "finished":
+            do(one, run)
+            one.set_aside(run.id)
+        else:
+            one.fail(run, one.lease(run.id), "ValueError: no", "")
+        assert not other.held_elsewhere(run.id)
+        assert other.lease(run.id) == 2
+        assert one.held_elsewhere(run.id)
+        one.forget(run.id)  # what another driver leased is not this one's to end
+        assert one.held_elsewhere(run.id)
 
 
 def lock(pid: int, beat: float) -> bytes:
@@ -474,6 +591,7 @@ class Slow(LocalStorage):
         super().create(name, content, durable=durable)
 
 
+@pytest.mark.usefixtures("quick_beats")
 @pytest.mark.parametrize("moment", ["before reading the lock", "before creating a lock"])
 @pytest.mark.parametrize("left", [["2"], ["3"], ["2", "3"]])
 def test_two_that_find_one_stale_lock(tmp_path: Path, moment: str, left: list[str]) -> None:
@@ -503,8 +621,6 @@ def test_a_study_changes_hands_again_and_again(ledger: Ledger) -> None:
 def test_a_driver_lives_on_while_its_store_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from orchestration.ledger import drivers
-
     monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.01)
     place = tmp_path / ".drivers" / "study"
 
