@@ -16,20 +16,28 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
+from scipy import special
 from tables import RESULTS, save
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.item_bootstrap import resampled_deltas
-from evaluators.significance.item_tests import closed_form_variance, crossed_t, resampled_variance
+from evaluators.significance.item_tests import (
+    ItemVariance,
+    closed_form_variance,
+    crossed_t,
+    mean_item_variance,
+    resampled_variance,
+)
 from evaluators.significance.judge import Claim, ItemScores, PairedSeeds, Sequential, judge
+from evaluators.significance.level import ALPHA
 
 QUALITY = (0.70, 0.65)  # of treatment and control
 SEED_SD = {"items dominate": 0.003, "both": 0.02, "seeds dominate": 0.06}
 KINDS: tuple[Aggregate, ...] = ("mean", "balanced_accuracy", "auc", "spearman")
-ALPHA = 0.05
 INSIDE = (0.93, 0.98)  # the coverage that is asked for
 OF_RHO: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": lambda rho: 0.5 + np.arcsin(rho) / np.pi,
@@ -53,7 +61,7 @@ def look(replications: int) -> None:
     rng = np.random.default_rng(7)
     rows = [
         row
-        for n in (5, 10, 20)
+        for n in (2, 3, 5, 10, 20)
         for size in (100, 1_000, 10_000)
         for regime in (SEED_SD if size < 10_000 else ["both"])
         for row in coverage(n, size, regime, replications * MORE[size], rng)
@@ -76,6 +84,9 @@ def type_one(replications: int) -> None:
             "Every row is the whole path from scores to verdict; an error is a verdict that the simulated truth "
             "contradicts.",
             "Limit: .05 plus 2.6 standard errors.",
+            f"seeds:items: the variance of the mean by seeds over that by {GRID_ITEMS} items; cell noise: of "
+            "single (seed, item) cells, as much as the items' variance. From item scores to p; beside it what the "
+            "same draws give with Satterthwaite's degrees of freedom.",
         ],
     )
 
@@ -228,6 +239,13 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
     yield rate(
         "gain due to the signal though only the control is beaten, n = 5", replications, lambda: signal(rng)
     )
+    for n in (5, 7):
+        yield rate(
+            f"margin and matched control, both nulls true, n = {n}",
+            replications,
+            lambda n=n: margin_and_control(rng, n),
+        )
+    yield from crossed_grid(4 * replications, rng)
     yield rate("growing seeds, looked at from 2 to 20", replications // 10, lambda: growing(rng))
     for regime in SEED_SD:
         for kind, share in (("mean", 4), ("spearman", 20)):
@@ -238,16 +256,61 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
             )
 
 
+RATIOS = (0, 0.1, 0.3, 1, 3, 10, 30, 100)  # seed variance of the mean over its item variance
+GRID_ITEMS, CELL = 100, 1.0  # noise of single cells, as a multiple of the item variance of the mean
+
+
+def crossed_grid(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
+    """From item scores to the crossed p where the null holds: few seeds, every share of seeds and items."""
+    for n in (2, 3, 4):
+        for cell in (0.0, CELL):
+            for ratio in RATIOS:
+                sds = np.sqrt([n * ratio, GRID_ITEMS, cell * n * GRID_ITEMS])
+                drawn = np.array([crossed_p(n, sds, rng) for _ in range(replications)]) <= ALPHA
+                told = f"{'with' if cell else 'no'} cell noise"
+                yield row(
+                    f"crossed t, n = {n}, seeds:items {ratio:g}, {told}", drawn[:, 0], f"{drawn[:, 1].mean():.4f}"
+                )
+
+
+def crossed_p(n: int, sds: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """p of one draw, and what Satterthwaite's degrees of freedom would have made of it.
+
+    sds: of what a seed, an item and a single cell add to the difference of two arms.
+    """
+    seed, item, noise = (rng.normal(size=size) for size in ((n, 1), (1, GRID_ITEMS), (n, GRID_ITEMS)))
+    differences = sds[0] * seed + sds[1] * item + sds[2] * noise
+    per_seed = np.array([mean_item_variance(row[None]) for row in differences])
+    variance = ItemVariance.of(mean_item_variance(differences), per_seed, "analytic")
+    found = crossed_t(differences.mean(1), variance.v_item, GRID_ITEMS, variance.v_both)
+    v_seed = differences.mean(1).var(ddof=1) / n
+    df = found.se**4 / (v_seed**2 / (n - 1) + variance.v_item**2 / (GRID_ITEMS - 1))
+    return found.p, float(2 * special.stdtr(df, -abs(found.t)))
+
+
+def margin_and_control(rng: np.random.Generator, n: int) -> bool:
+    """A treatment as far above the control as the margin, and level with the matched control."""
+    pairs = paired(rng.normal(2, 1, size=n))
+    matched = tuple(np.array(pairs.treatment) - rng.normal(0, 1, size=n))
+    declared = claim(margin=2.0, matched_control="C", signal="the signal")
+    found = judge([(declared, replace(pairs, matched_control=matched))])[0]
+    return found.verdict in ("equivalent", "worse") or ", due to" in found.words
+
+
 def rate(path: str, replications: int, wrong: Callable[[], bool]) -> dict[str, object]:
-    replications = max(1, replications)
-    found = float(np.mean([wrong() for _ in range(replications)]))
-    limit = ALPHA + 2.6 * np.sqrt(ALPHA * (1 - ALPHA) / replications)
+    return row(path, np.array([wrong() for _ in range(max(1, replications))]))
+
+
+def row(path: str, wrong: np.ndarray, satterthwaite: str = "") -> dict[str, object]:
+    """wrong (R,): whether each replication ended in an error."""
+    found, limit = float(wrong.mean()), ALPHA + 2.6 * np.sqrt(ALPHA * (1 - ALPHA) / len(wrong))
     return {
         "path": path,
         "type-I error": round(found, 4),
         "limit": round(float(limit), 4),
         "holds": "yes" if found <= limit else "no",
-        "replications": replications,
+        "by Satterthwaite's df": satterthwaite,
+        "replications": len(wrong),
     }
 
 
