@@ -20,7 +20,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Result, Run, Scored, Trained
-from orchestration.verdicts.find import declare, find
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
 from orchestration.verdicts.passport import verify, write_passport
 
 ITEMS, LIMIT_SECONDS = 1667, 5.0

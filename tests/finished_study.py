@@ -128,6 +128,7 @@ def findings_of(ledger: Ledger, seeds: int = 8, claims: Sequence[Claim] = (*CLAI
         family="concept",
         revision="9f31c2ab77e01d4c",
         declared="44aa01cd9e0b7712",
+        rule=2,
         created="2026-11-21T02:51:00+00:00",
         ledger=ledger.url,
         seeds=tuple(range(seeds)),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.find import StudyRecords, look
+    from orchestration.verdicts.evidence import StudyRecords, look
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = planned(study, ledger)
@@ -118,6 +118,9 @@ def verify(options: Namespace) -> int:
     else:
         for place, printed, again in done.differences:
             print(f"differs  {place}: printed {printed}, recomputed {again}")
+        was, here = done.rules
+        if was != here:
+            print(f"judged by version {was or 'unknown'} of the rule when printed, by version {here} here")
         wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
         print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
     return SOME_FAILED if done.differences else DONE
@@ -127,7 +130,7 @@ def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.reach import reachability
     from orchestration.plan.words import describe
-    from orchestration.verdicts.find import StudyRecords, look
+    from orchestration.verdicts.evidence import StudyRecords, look
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run

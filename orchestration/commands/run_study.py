@@ -14,7 +14,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.study import Study
-from orchestration.verdicts.find import declare, find
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import with_another_seed
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from orchestration.ledger.notes import damaged, read_note, whole
 from orchestration.ledger.storage import Storage
@@ -59,6 +59,15 @@ def declared(storage: Storage, study: str) -> Declaration | None:
     if not intact:
         raise damaged(storage, place, "the declared claims were altered", REMEDY)
     return Declaration(study=study, claims=found, digest=digest, declared_at=declared_at)
+
+
+def every(storage: Storage) -> Iterator[Declaration]:
+    """The first claims of all studies; those that were altered since are left out."""
+    for name in sorted(storage.children(".declared")):
+        with suppress(LedgerError):
+            found = declared(storage, unquote(name.removesuffix(".json")))
+            if found is not None:
+                yield found
 
 
 def _place(study: str) -> str:

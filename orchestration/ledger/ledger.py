@@ -383,6 +383,10 @@ class Ledger:
         """The first claims of a study; None before its first run. Raises LedgerError when they were altered."""
         return claims.declared(self._storage, study)
 
+    def declarations(self) -> list[Declaration]:
+        """The first claims of every study."""
+        return list(claims.every(self._storage))
+
     # What was searched
 
     def suggest(self, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestration.families.registry import family
+
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate
     from evaluators.significance.comparisons import PairedSeeds
@@ -15,21 +17,6 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Comparison
 
 ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
-
-
-@dataclass(frozen=True)
-class Public:
-    """How far one recipe's score moves between seeds: standard deviation, in the metric's unit, and its source."""
-
-    sd: float
-    source: str
-
-
-# By family, for studies that have no finished pairs yet; an order of magnitude for any score in [0, 1].
-# Simple-SimCSE, results/bert-base-uncased.csv, column avg / 100: 50 seeds, mean .7511, sd .0084.
-PUBLIC = {
-    "concept": Public(0.0084, "public: SimCSE on BERT-base, 7 STS tasks, 50 seeds (Tsukagoshi 2022)"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +62,18 @@ def spread(plan: Plan, comparison: Comparison, backbone: str, look: Look | None)
         return _of_pairs(comparison, backbone, seen.pairs, trained > 0, with_items)
     if not trained:
         return Spread(noise=None, whence=("neither arm is trained",))
-    public = PUBLIC.get(plan.study.family)
+    public = family(plan.study.family).spread
     if public is None or comparison.metric.startswith("geometry/"):
         return Spread(noise=None, whence=("no finished pairs, and no public figure for such a score",))
     from evaluators.significance.power import Noise
 
+    sd, source = public
     both = "; two arms, taken as uncorrelated" if trained == 2 else ""
     item, words = _guess(seen.sample if seen else None) if with_items else (0.0, ())
     groups = seen.sample.groups if item and seen and seen.sample else 0
     return Spread(
-        noise=Noise(sd=public.sd * math.sqrt(trained), item=item, groups=groups),
-        whence=(public.source + both, *words),
+        noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups),
+        whence=(source + both, *words),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from evaluators.metrics.ranges import range_of
 from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker, words
 from orchestration.reading.document import Place, read
@@ -249,6 +250,19 @@ def _check_comparison(
         check.name((*place, "backbone"), parts["backbones"])
     if isinstance(entry.get("metric"), str) and family and parts["data"] is not WRONG:
         _check_metric(check, (*place, "metric"), entry["metric"], parts, family)
+        _check_margins(check, place, entry)
+
+
+def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any]) -> None:
+    """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large."""
+    limits = range_of(entry["metric"])
+    for key in ("margin", "min_effect"):
+        value = entry.get(key)
+        if not limits or not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        if value >= (width := limits[1] - limits[0]):
+            between = f"{entry['metric']} lies between {limits[0]:g} and {limits[1]:g}"
+            check.refuse((*place, key), f"below {width:g}: {between}, so no difference is larger")
 
 
 def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family) -> None:

@@ -22,7 +22,9 @@ Name = Annotated[str, Predicate(is_name), NAME]
 Arm = Annotated[str, MinLen(1), "the name of an arm"]
 Claim = Annotated[str, Predicate(is_name), f"a name for the claim, such as H1; {NAME}"]
 Metric = Annotated[str, MinLen(1), "the name of a metric that `evaluate` yields"]
-Group = Annotated[str, MinLen(1), "a name for the claims that are corrected together, such as ranking"]
+Group = Annotated[
+    str, Predicate(is_name), f"a name for the claims that are corrected together, such as ranking; {NAME}"
+]
 Count = Annotated[int, Ge(1), Le(1000)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 Positive = Annotated[float, Gt(0)]

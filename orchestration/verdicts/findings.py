@@ -104,6 +104,7 @@ class Findings:
     family: str
     revision: str
     declared: str
+    rule: int  # the version of the rule that judged
     created: str  # ISO 8601, UTC
     ledger: str  # the ledger's URL or path
     seeds: tuple[int, ...]  # as declared, in the order they are added

@@ -25,19 +25,27 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 PLACES = ("created", "ledger", "location", "problem")  # where and when, not what: allowed to differ
+RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What `verify` did: how many figures it recomputed, and those that differ as (place, printed, recomputed)."""
+    """What `verify` did: how many figures it recomputed, and those that differ as (place, printed, recomputed).
+
+    rules: the versions of the rule by which the study was judged when it was printed, and here; 0: not told.
+    """
 
     study: str
+    rules: tuple[int, int]
     figures: int
     differences: tuple[tuple[str, Any, Any], ...]
 
 
 def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger, findings: Findings) -> None:
     """Write the study's scores, claims, versions and printed figures into one file, atomically."""
+    from orchestration.verdicts.declared import declaration_of
+    from orchestration.verdicts.evidence import StudyRecords
+
     held = ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +60,7 @@ def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger
                 archive.writestr(f"ledger/{entry}/{name}", content)
         failures = [asdict(failure) for failure in ledger.failed().values() if failure.id in {r.id for r in runs}]
         archive.writestr("failures.json", json.dumps(failures))
-        declaration = ledger.declared(study.name)
+        declaration = declaration_of(StudyRecords(study, runs, ledger))
         if declaration is not None:
             archive.writestr("declared.json", json.dumps([dict(claim) for claim in declaration.claims]))
     temporary.replace(path)
@@ -106,8 +114,11 @@ def _check(name: str, folder: Path) -> Verification:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{name}: the passport is damaged ({error})") from None
     again = plain(with_distributions(find(study, runs, ledger), ledger))
+    rules = printed.pop(RULE, 0), again.pop(RULE)
     differences = [*_differing_aggregates(runs, ledger), *_differing("", printed, again)]
-    return Verification(study=name, figures=sum(1 for _ in _figures(again)), differences=tuple(differences))
+    return Verification(
+        study=name, rules=rules, figures=sum(1 for _ in _figures(again)), differences=tuple(differences)
+    )
 
 
 def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:

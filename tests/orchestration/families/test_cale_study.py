@@ -17,8 +17,9 @@ from orchestration.report.html import html
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
 from orchestration.study.study import Study
+from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
-from orchestration.verdicts.find import declare, find
+from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import verify, write_passport
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon

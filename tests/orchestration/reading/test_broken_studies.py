@@ -126,6 +126,8 @@ STUDIES = {
     "an expectation that YAML reads as no": changed("expect: better", "expect: no", "compare[H1].expect = no", "YAML reads no as false"),
     "equivalent without a margin": changed(", margin: 0.01", "", ":14: compare[H2].margin is missing", "the largest difference that counts as none"),
     "a negative margin": changed("margin: 0.01", "margin: -0.01", "compare[H2].margin = -0.01", MARGIN),
+    "a margin that cannot fail": changed("margin: 0.01", "margin: 2", "compare[H2].margin = 2", "below 1: t2d/recall@10 lies between 0 and 1, so no difference is larger"),
+    "an effect that cannot be": changed("expect: better}", "expect: better, min_effect: 1.0}", "compare[H1].min_effect = 1.0", "below 1: t2d/recall@10 lies between 0 and 1"),
     "an arm against itself": changed("control: B1-noHN", "control: B1", "compare[H2].control = 'B1'", "another arm than treatment"),
     "a claim twice": changed("claim: H2", "claim: H1", ":14: compare[H1].claim = 'H1'", "a name that no other comparison has"),
     "no claim": changed("claim: H1, ", "", "compare[0].claim is missing", "a name for the claim"),

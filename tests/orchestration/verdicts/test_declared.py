@@ -1,0 +1,141 @@
+"""Claims are known by what they say: names and files change nothing, another recipe or margin does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.study import Study
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
+from orchestration.verdicts.findings import Findings
+from orchestration.verdicts.passport import plain, verify, write_passport
+from tests.named_study import finished, write_study
+
+Study_ = dict[str, Any]
+
+
+def runs_of(study: Study) -> tuple[Any, ...]:
+    tasks = dict.fromkeys(study.evaluate, "7" * 16)
+    return plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32")).runs
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A study that was declared before its first run and is finished."""
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    study = read_study(path)
+    declare(study, runs_of(study), Ledger(tmp_path / "ledger"))
+    finished(path)
+    return path
+
+
+def judged(path: Path, change: Callable[[Study_], object], name: str = "first") -> Findings:
+    """The study as changed, under a name, from what the ledger holds."""
+    content = yaml.safe_load(path.read_text())
+    change(content)
+    changed = path.with_name(f"{name}.yaml")
+    changed.write_text(yaml.safe_dump(content, sort_keys=False))
+    study = read_study(changed)
+    return find(study, runs_of(study), Ledger(path.parent / "ledger"))
+
+
+def exploratory(findings: Findings) -> list[bool]:
+    return [finding.verdict.exploratory for finding in findings.findings]
+
+
+def without_names(findings: Findings) -> list[Mapping[str, Any]]:
+    names = {"claim": "", "family_digest": "", "treatment": "", "control": "", "id": "", "sentence": ""}
+    return [replace(finding.verdict, generator_seed=0, **names).to_dict() for finding in findings.findings]
+
+
+def nothing(study: Study_) -> None:
+    pass
+
+
+def test_renaming_claims_changes_nothing_else(path: Path) -> None:
+    def rename(study: Study_) -> None:
+        for claim in study["compare"]:
+            claim["claim"] += " again"
+
+    before, after = judged(path, nothing), judged(path, rename)
+    assert exploratory(before) == exploratory(after) == [False] * 3
+    assert without_names(before) == without_names(after)
+
+
+def test_renaming_arms_and_the_order_of_claims_change_nothing(path: Path) -> None:
+    def rename(study: Study_) -> None:
+        study["arms"]["hard"] = study["arms"].pop("B1")
+        for claim in study["compare"]:
+            for role in ("treatment", "control"):
+                claim[role] = claim[role].replace("B1", "hard")
+        study["compare"].reverse()
+
+    assert exploratory(judged(path, rename)) == [False] * 3
+
+
+def test_renaming_the_file_keeps_what_was_declared(path: Path, tmp_path: Path) -> None:
+    renamed = judged(path, nothing, "second")
+    assert exploratory(renamed) == [False] * 3
+    study, ledger = read_study(path.with_name("second.yaml")), Ledger(tmp_path / "ledger")
+    write_passport(tmp_path / "p.passport", study, runs_of(study), ledger, renamed)
+    assert verify(tmp_path / "p.passport").differences == ()
+    declare(study, runs_of(study), ledger)  # as `semray run` does
+    assert exploratory(judged(path, nothing, "second")) == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda study: study["compare"][2].update(margin=0.2), [False, False, True]),
+        (lambda study: study["compare"][0].update(expect="worse"), [True, False, False]),
+        (lambda study: study["compare"][1].update(family="calibration"), [False, True, False]),
+        (lambda study: study["arms"]["B1"].update(temperature=0.5), [True, True, True]),
+        (lambda study: study["compare"].append({**study["compare"][0], "claim": "H4", "expect": "worse"}), [False, False, False, True]),
+    ],
+)  # fmt: skip
+def test_another_claim_was_not_declared(
+    path: Path, change: Callable[[Study_], object], expected: list[bool]
+) -> None:
+    assert exploratory(judged(path, change)) == expected
+
+
+def test_a_new_study_of_seen_runs_is_exploratory(path: Path) -> None:
+    """What no study had declared before its runs were there."""
+    changed = judged(path, lambda study: study["compare"][2].update(margin=0.2), "third")
+    assert exploratory(changed) == [False, False, True]
+
+
+def test_declarations_of_before_are_known_by_their_words(path: Path, tmp_path: Path) -> None:
+    """Then, only the words were written down, with the names of arms."""
+    place = tmp_path / "ledger" / ".declared" / "first.json"
+    body = json.loads(place.read_text())
+    old = [
+        {name: value for name, value in claim.items() if name not in ("says", "rows")} for claim in body["claims"]
+    ]
+    place.unlink()
+    Ledger(tmp_path / "ledger").declare("first", old)
+
+    def rename(study: Study_) -> None:
+        study["compare"][0]["claim"] = "main"
+        study["compare"][2]["margin"] = 0.04
+
+    assert exploratory(judged(path, rename)) == [False, False, True]
+
+
+def test_the_version_of_the_rule_is_told_apart_from_the_figures(path: Path, tmp_path: Path) -> None:
+    findings = judged(path, nothing)
+    study, place = read_study(path), tmp_path / "p.passport"
+    write_passport(place, study, runs_of(study), Ledger(tmp_path / "ledger"), replace(findings, rule=1))
+    check = verify(place)
+    assert (check.rules, check.differences) == ((1, findings.rule), ())
+    assert plain(findings)["rule"] == findings.rule
