@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from orchestration.plan.reach import reachability
 from orchestration.plan.spread import Look, Sample, Seen
 from orchestration.plan.words import describe, estimate
 from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
 from orchestration.study.study import Study
 
 STUDY = """\
@@ -36,7 +37,8 @@ compare:
   - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
   - {claim: H3, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}
 """
-FACTS = Facts(backbones={"small": "s" * 8, "large": "l" * 8}, corpus="c" * 8, precision="fp32")
+TASKS = {"t2d": "t" * 8, "d2t": "d" * 8, "geometry": "g" * 8}
+FACTS = Facts(backbones={"small": "s" * 8, "large": "l" * 8}, corpus="c" * 8, tasks=TASKS, precision="fp32")
 
 Load = Callable[..., Study]
 
@@ -49,6 +51,11 @@ def load(tmp_path: Path) -> Load:
         return read_study(path)
 
     return load
+
+
+def entries(runs: Iterable[Run]) -> list[str]:
+    """What a ledger holds in which these runs are done."""
+    return [entry for run in runs for entry in run.entries]
 
 
 def test_untrained_arms_come_first_then_all_arms_of_each_seed(load: Load) -> None:
@@ -71,7 +78,8 @@ def test_ids_are_the_same_in_another_process(load: Load) -> None:
     study = load()
     code = (
         "from orchestration.plan.plan import *; from orchestration.reading.read_study import read_study; import sys\n"
-        "facts = Facts(backbones={'small': 's' * 8, 'large': 'l' * 8}, corpus='c' * 8, precision='fp32')\n"
+        "tasks = {'t2d': 't' * 8, 'geometry': 'g' * 8}\n"
+        "facts = Facts(backbones={'small': 's' * 8, 'large': 'l' * 8}, corpus='c' * 8, tasks=tasks, precision='fp32')\n"
         "print(*(run.id for run in plan(read_study(sys.argv[1]), facts).runs))"
     )
     out = subprocess.run(
@@ -89,10 +97,10 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
         return {run.id for run in plan(load(text), facts).runs}
 
     first = ids()
-    assert len(first) == 14
-    assert first.isdisjoint(ids(facts=replace(FACTS, corpus="other")))
-    assert first.isdisjoint(ids(facts=replace(FACTS, backbones={"small": "x", "large": "y"})))
     untrained = {run.id for run in plan(load(), FACTS).runs if run.seed is None}
+    assert len(first) == 14
+    assert first & ids(facts=replace(FACTS, corpus="other")) == untrained  # they read none of its rows
+    assert first.isdisjoint(ids(facts=replace(FACTS, backbones={"small": "x", "large": "y"})))
     for change in (
         "train: {learning_rate: 1.0e-3}",
         "resources: {workers_per_run: 2}",
@@ -103,15 +111,14 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
 
 def test_what_the_ledger_holds_is_not_left(load: Load) -> None:
     whole = plan(load(), FACTS)
-    finished = [run.id for run in whole.runs[:5]]
-    part = plan(load(), FACTS, [*finished, "0123456789abcdef"])
+    part = plan(load(), FACTS, [*entries(whole.runs[:5]), "0123456789abcdef"])
     assert part.done == whole.runs[:5]
     assert part.left == whole.runs[5:]
     assert [job.runs for job in part.jobs] == [(run,) for run in whole.runs[5:]]
 
 
 def test_renaming_an_arm_or_adding_a_comparison_leaves_nothing_to_do(load: Load) -> None:
-    done = [run.id for run in plan(load(), FACTS).runs]
+    done = entries(plan(load(), FACTS).runs)
     renamed = (
         STUDY.replace("B1-noHN", "plain")
         + "  - {claim: new, treatment: plain, control: B0, metric: t2d/mrr, expect: better}\n"
@@ -370,8 +377,8 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
 
 
 def test_words_count_what_is_done_failed_and_left(load: Load) -> None:
-    half = [run.id for run in plan(load(), FACTS).runs[:8]]
-    planned = plan(load(), replace(FACTS, seconds=dict.fromkeys(half, 100.0)), half)
+    half = plan(load(), FACTS).runs[:8]
+    planned = plan(load(), replace(FACTS, seconds={run.id: 100.0 for run in half}), entries(half))
     stuck = planned.left[0]
     failure = Failure(
         id=stuck.id, run=stuck, attempt=2, error="loss is nan at step 212", log="ledger/x.log", at=""
@@ -384,19 +391,19 @@ def test_words_count_what_is_done_failed_and_left(load: Load) -> None:
 def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
     whole = plan(load(), FACTS)
     seconds = {run.id: 10.0 if run.arm == "B1" else 1.0 for run in whole.runs[:6]}
-    planned = plan(load(), replace(FACTS, seconds=seconds), seconds)
+    planned = plan(load(), replace(FACTS, seconds=seconds), entries(whole.runs[:6]))
     expected = sum(10.0 if run.arm == "B1" else 1.0 for run in planned.left)
     told = estimate(planned)
     assert told is not None
     assert told.seconds == pytest.approx(expected)
     assert estimate(whole) is None
     only_untrained = {run.id: 1.0 for run in whole.runs[:2]}
-    assert estimate(plan(load(), replace(FACTS, seconds=only_untrained), only_untrained)) is None
+    assert estimate(plan(load(), replace(FACTS, seconds=only_untrained), entries(whole.runs[:2]))) is None
 
 
 def test_words_of_a_finished_plan_point_to_the_report(load: Load) -> None:
     study = load()
-    done = [run.id for run in plan(study, FACTS).runs]
+    done = entries(plan(study, FACTS).runs)
     assert describe(plan(study, FACTS, done)).endswith(f"semray report {study.path}")
 
 
