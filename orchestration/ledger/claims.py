@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from orchestration.ledger.notes import damaged, read_note, whole
+from orchestration.ledger.notes import LedgerError, damaged, read_note, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
 
