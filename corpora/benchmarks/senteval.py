@@ -1,0 +1,181 @@
+"""SentEval's sets for classification, in its layout: MR, CR, SUBJ, MPQA, SST2, TREC and MRPC.
+
+    splits = read("TREC", path="data")          # {"train": Labelled, "test": Labelled}
+    splits = read("MR", path="data")            # {"all": Labelled}: sets without a test part of their own
+
+Rows come in the toolkit's order, by number of tokens, then label, then place in the files, which the folds of its
+cross-validation hang on. Tokens are joined by one space and a text without any becomes ".", as the toolkit's own
+examples do. Source: Conneau and Kiela 2018; SentEval, senteval/{binary,sst,trec,mrpc}.py.
+
+Departure: lines end at line feeds alone, where the toolkit also ends them at every character Unicode calls a line
+boundary. Its own files hold none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from corpora.store.errors import CorpusError
+from corpora.store.places import looked_at, not_found
+
+SOURCE = "https://github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
+TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """N rows of one or two texts (sides) with labels (N,) int64 from 0. ids name file and line."""
+
+    ids: tuple[str, ...]
+    sides: tuple[tuple[str, ...], ...]
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Splits = Mapping[str, Labelled]
+_Row = tuple[str, tuple[list[str], ...], int]  # id, tokens of each side, label
+
+
+def read(name: str, *, path: str | None) -> Splits:
+    """The splits of a set of `NAMES`, from data.path or $SEMRAY_DATA. CorpusError when it is nowhere or odd."""
+    folder_name, files, read_folder = _SETS[name]
+    places = [f"{above}{folder_name}" for above in ("senteval/", "", "downstream/")]
+    looked = looked_at([f"{place}/{files[0]}" for place in places], path)
+    for _, file in looked:
+        if file.is_file():
+            return {split: _sorted(rows) for split, rows in read_folder(file.parent).items()}
+    raise not_found(
+        f"SentEval's {name}",
+        [f"{origin}: {file}" for origin, file in looked],
+        holds=f"{folder_name}/{', '.join(files)}",
+        source=SOURCE,
+    )
+
+
+def fingerprint(splits: Splits) -> str:
+    """sha256 of all texts and labels in order."""
+    digest = hashlib.sha256()
+    for split, rows in splits.items():
+        digest.update(repr(split).encode())
+        for row in zip(*rows.sides, rows.labels.tolist(), strict=True):
+            digest.update(repr(row).encode())
+    return digest.hexdigest()
+
+
+def _sorted(rows: Iterable[_Row]) -> Labelled:
+    ordered = sorted(rows, key=lambda row: (*map(len, row[1]), row[2]))
+    sides = zip(*(row[1] for row in ordered), strict=True)
+    return Labelled(
+        tuple(row[0] for row in ordered),
+        tuple(tuple(" ".join(tokens) or "." for tokens in side) for side in sides),
+        np.array([row[2] for row in ordered], np.int64),
+    )
+
+
+def _binary(positive: str, negative: str) -> Callable[[Path], dict[str, list[_Row]]]:
+    """A file a class, one sample a line; a blank line is a sample without tokens."""
+
+    def of(file: Path, label: int) -> list[_Row]:
+        rows: list[_Row] = [
+            (f"{file.name}:{number}", (line.split(),), label)
+            for number, line in enumerate(_lines(file, "latin-1"), 1)
+        ]
+        if len(rows) < 10:
+            raise CorpusError(f"corpora: {file} has {len(rows)} lines; accepted: at least 10, one for each fold")
+        return rows
+
+    return lambda folder: {"all": of(folder / positive, 1) + of(folder / negative, 0)}
+
+
+def _sst2(folder: Path) -> dict[str, list[_Row]]:
+    def rows(split: str) -> list[_Row]:
+        file = folder / f"sentiment-{split}"
+        return [
+            (f"{split}:{number}", (fields[0].split(),), _label(fields[1], ("0", "1"), file, number))
+            for number, fields in _fields(file, 2)
+        ]
+
+    return {split: rows(split) for split in ("train", "dev", "test")}
+
+
+def _trec(folder: Path) -> dict[str, list[_Row]]:
+    """`COARSE:fine question` a line; the fine label is dropped."""
+
+    def rows(split: str, file: Path) -> list[_Row]:
+        found: list[_Row] = []
+        for number, line in enumerate(_lines(file, "latin-1"), 1):
+            label, colon, rest = line.strip().partition(":")
+            fine, _, question = rest.partition(" ")
+            if not (colon and fine and question):
+                raise CorpusError(
+                    f"corpora: {file}, line {number}: {line[:40]!r}\n  accepted: LABEL:fine, a space, the question"
+                )
+            found.append((f"{split}:{number}", (question.split(),), _label(label, TREC_LABELS, file, number)))
+        return found
+
+    return {"train": rows("train", folder / "train_5500.label"), "test": rows("test", folder / "TREC_10.label")}
+
+
+def _mrpc(folder: Path) -> dict[str, list[_Row]]:
+    """A header, then quality, two ids and both sentences."""
+
+    def rows(split: str) -> list[_Row]:
+        file = folder / f"msr_paraphrase_{split}.txt"
+        return [
+            (
+                f"{split}:{number}",
+                (fields[3].split(), fields[4].split()),
+                _label(fields[0], ("0", "1"), file, number),
+            )
+            for number, fields in _fields(file, 5)
+            if number > 1
+        ]
+
+    return {split: rows(split) for split in ("train", "test")}
+
+
+def _fields(file: Path, columns: int) -> Iterable[tuple[int, list[str]]]:
+    for number, line in enumerate(_lines(file, "utf-8-sig"), 1):
+        fields = line.strip().split("\t")
+        if len(fields) < columns:
+            raise CorpusError(f"corpora: {file}, line {number}: {len(fields)} fields, expected {columns}")
+        yield number, fields
+
+
+def _label(written: str, accepted: tuple[str, ...], file: Path, number: int) -> int:
+    if written not in accepted:
+        raise CorpusError(f"corpora: {file}, line {number}: label {written!r}\n  accepted: {', '.join(accepted)}")
+    return accepted.index(written)
+
+
+def _lines(file: Path, encoding: str) -> list[str]:
+    try:
+        text = file.read_text(encoding=encoding)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
+    if not text:
+        raise CorpusError(f"corpora: {file} is empty")
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _pair(folder: str, positive: str, negative: str) -> tuple[str, tuple[str, ...], Callable]:
+    return folder, (positive, negative), _binary(positive, negative)
+
+
+_SETS: dict[str, tuple[str, tuple[str, ...], Callable[[Path], dict[str, list[_Row]]]]] = {
+    "MR": _pair("MR", "rt-polarity.pos", "rt-polarity.neg"),
+    "CR": _pair("CR", "custrev.pos", "custrev.neg"),
+    "SUBJ": _pair("SUBJ", "subj.objective", "subj.subjective"),
+    "MPQA": _pair("MPQA", "mpqa.pos", "mpqa.neg"),
+    "SST2": ("SST/binary", ("sentiment-train", "sentiment-dev", "sentiment-test"), _sst2),
+    "TREC": ("TREC", ("train_5500.label", "TREC_10.label"), _trec),
+    "MRPC": ("MRPC", ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"), _mrpc),
+}
+NAMES = tuple(_SETS)

@@ -1,0 +1,108 @@
+"""SentEval's classification: what a linear classifier finds in frozen vectors. Accuracy, and F1 for MRPC.
+
+    table = tasks("data")          # {"senteval/MR": Task, ..., "senteval-sklearn/MR": Task, ...}
+
+`senteval/…` follows the toolkit's own classifier and protocol; `senteval-sklearn/…` puts sklearn's logistic
+regression in its place. Their figures are never compared with each other. Source: Conneau and Kiela 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from corpora.benchmarks import senteval
+from corpora.benchmarks.senteval import Labelled, Splits
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Benchmark, Task
+
+if TYPE_CHECKING:
+    from evaluators.metrics.probing import Backend
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+SentEvalTask = Task[Splits, str]
+BackendName = Literal["toolkit", "logistic"]
+
+SEVEN = tuple(f"senteval/{name}" for name in senteval.NAMES)
+SEVEN_SKLEARN = tuple(f"senteval-sklearn/{name}" for name in senteval.NAMES)
+
+
+def tasks(path: str | None) -> dict[str, SentEvalTask]:
+    """All tasks by name, both backends; path: a folder to look in before $SEMRAY_DATA."""
+    table = {}
+    for set_name in senteval.NAMES:
+        benchmark = _benchmark(partial(senteval.read, set_name, path=path))
+        table[f"senteval/{set_name}"] = _task(f"senteval/{set_name}", benchmark, "toolkit")
+        table[f"senteval-sklearn/{set_name}"] = _task(f"senteval-sklearn/{set_name}", benchmark, "logistic")
+    return table
+
+
+def _benchmark(read: Callable[[], Splits]) -> Benchmark[Splits]:
+    rows = cache(read)
+    return Benchmark(fingerprint=lambda: senteval.fingerprint(rows()), load=rows)
+
+
+def _task(name: str, benchmark: Benchmark[Splits], backend: BackendName) -> SentEvalTask:
+    paired = name.endswith("/MRPC")
+
+    def score(splits: Splits, encode: Encode) -> list[Score]:
+        from evaluators.metrics import probing
+
+        said = predicted(splits, encode, getattr(probing, backend)())
+        tested = splits["all" if "all" in splits else "test"]
+        groups = _groups(tested)
+        right = (said == tested.labels).astype(np.float64)
+        scores = [score_of_items(f"{name}/accuracy", "mean", tested.ids, groups, right)]
+        if paired:
+            decided = said.astype(np.float64)
+            scores.append(score_of_items(f"{name}/f1", "f1", tested.ids, groups, decided, tested.labels))
+        return scores
+
+    return SentEvalTask(
+        name=name,
+        metrics={f"{name}/accuracy": True} | ({f"{name}/f1": True} if paired else {}),
+        headline=f"{name}/accuracy",
+        benchmark=benchmark,
+        texts=lambda splits: [text for rows in splits.values() for side in rows.sides for text in side],
+        score=score,
+        source="Conneau and Kiela 2018" + ("; classifier: sklearn" if backend == "logistic" else ""),
+    )
+
+
+def predicted(splits: Splits, encode: Encode, backend: Backend) -> np.ndarray:
+    """The class of each tested row, by the protocol that the set's splits ask for. -> (N,)."""
+    from evaluators.metrics import probing
+
+    if "all" in splits:
+        rows = splits["all"]
+        return probing.nested(features(rows, encode), rows.labels, _classes(splits), backend)
+    train, test = splits["train"], splits["test"]
+    x, tested = features(train, encode), features(test, encode)
+    if "dev" in splits:
+        dev = (features(splits["dev"], encode), splits["dev"].labels)
+        return probing.with_dev(x, train.labels, dev, tested, _classes(splits), backend)
+    return probing.tuned(x, train.labels, tested, _classes(splits), backend)
+
+
+def features(rows: Labelled, encode: Encode) -> np.ndarray:
+    """Vectors of single texts; of two, |a - b| beside a·b. -> (N, D) or (N, 2 D)."""
+    sides = [encode(side) for side in rows.sides]
+    if len(sides) == 1:
+        return sides[0]
+    a, b = sides
+    return np.concatenate([np.abs(a - b), a * b], axis=1)
+
+
+def _classes(splits: Splits) -> int:
+    return 1 + max(int(rows.labels.max()) for rows in splits.values())
+
+
+def _groups(rows: Labelled) -> list[str]:
+    """Rows with the same texts are resampled together, by the name of the first."""
+    first: dict[tuple[str, ...], str] = {}
+    texts = zip(*rows.sides, strict=True)
+    return [first.setdefault(text, name) for name, text in zip(rows.ids, texts, strict=True)]
