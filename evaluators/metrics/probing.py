@@ -30,7 +30,7 @@ Asked = tuple[np.ndarray, np.ndarray | None, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
-class Backend:
+class Probe:
     """fit(features, labels, asked, classes) answers each of `asked`.
 
     grid: settings where dev or inner folds choose; long_grid: where folds of a training part choose.
@@ -41,27 +41,27 @@ class Backend:
     long_grid: tuple[float, ...]
 
 
-def nested(x: np.ndarray, y: np.ndarray, classes: int, backend: Backend) -> np.ndarray:
+def nested(x: np.ndarray, y: np.ndarray, classes: int, probe: Probe) -> np.ndarray:
     """Each row's class, by a classifier that never saw it: regulariser by inner folds, ten outer folds.
 
     x (N, D), y (N,) in the order in which the folds are dealt -> (N,).
     """
     outer = [(train, test) for train, test in _folds(y)]
-    inner = [(train[rows], train[held], backend.grid) for train, _ in outer for rows, held in _folds(y[train])]
-    scanned = backend.fit(x, y, inner, classes)
+    inner = [(train[rows], train[held], probe.grid) for train, _ in outer for rows, held in _folds(y[train])]
+    scanned = probe.fit(x, y, inner, classes)
     chosen = [_best(scanned[start : start + FOLDS]) for start in range(0, len(scanned), FOLDS)]
-    refits = [(train, None, (backend.grid[best],)) for (train, _), best in zip(outer, chosen, strict=True)]
+    refits = [(train, None, (probe.grid[best],)) for (train, _), best in zip(outer, chosen, strict=True)]
     said = np.empty(len(y), np.int64)
-    for (_, test), fitted in zip(outer, backend.fit(x, y, refits, classes), strict=True):
+    for (_, test), fitted in zip(outer, probe.fit(x, y, refits, classes), strict=True):
         said[test] = fitted.predicted(x[test], 0)
     return said
 
 
-def tuned(x: np.ndarray, y: np.ndarray, test: np.ndarray, classes: int, backend: Backend) -> np.ndarray:
+def tuned(x: np.ndarray, y: np.ndarray, test: np.ndarray, classes: int, probe: Probe) -> np.ndarray:
     """Classes of test rows: regulariser by ten folds of the training part, then one fit on all of it. -> (M,)."""
-    scanned = backend.fit(x, y, [(rows, held, backend.long_grid) for rows, held in _folds(y)], classes)
-    setting = backend.long_grid[_best(scanned)]
-    (fitted,) = backend.fit(x, y, [(np.arange(len(y)), None, (setting,))], classes)
+    scanned = probe.fit(x, y, [(rows, held, probe.long_grid) for rows, held in _folds(y)], classes)
+    setting = probe.long_grid[_best(scanned)]
+    (fitted,) = probe.fit(x, y, [(np.arange(len(y)), None, (setting,))], classes)
     return fitted.predicted(test, 0)
 
 
@@ -71,15 +71,15 @@ def with_dev(
     dev: tuple[np.ndarray, np.ndarray],
     test: np.ndarray,
     classes: int,
-    backend: Backend,
+    probe: Probe,
 ) -> np.ndarray:
     """Classes of test rows: regulariser by accuracy on dev, whose classifier is tested as it is. -> (M,).
 
     The toolkit fits once more with what it chose; seeded anew, that fit is the one it chose.
     """
     features, labels = np.concatenate([x, dev[0]]), np.concatenate([y, dev[1]])
-    rows = (np.arange(len(y)), np.arange(len(y), len(labels)), backend.grid)
-    scanned = backend.fit(features, labels, [rows], classes)
+    rows = (np.arange(len(y)), np.arange(len(y), len(labels)), probe.grid)
+    scanned = probe.fit(features, labels, [rows], classes)
     return scanned[0].predicted(test, _best(scanned))
 
 
@@ -95,7 +95,7 @@ def _best(scanned: Sequence[Predictor]) -> int:
     return int(np.argmax([round(100 * np.mean(found), 2) for found in by_setting]))
 
 
-def toolkit() -> Backend:
+def toolkit() -> Probe:
     """The toolkit's linear layer, trained by torch; the grid is of weight decays."""
     from evaluators.metrics.linear_probe import Fit, Fitted, fit_stacked
 
@@ -103,15 +103,15 @@ def toolkit() -> Backend:
         return fit_stacked(x, y, [Fit(*one) for one in asked], classes)
 
     decays = (1e-5, 1e-4, 1e-3, 1e-2)
-    return Backend(fit, decays, decays)
+    return Probe(fit, decays, decays)
 
 
-def logistic() -> Backend:
+def logistic() -> Probe:
     """sklearn's logistic regression; the grid is of C. It converges, so it needs no held-out rows to stop at.
 
     Departure: solved by L-BFGS, as liblinear, the toolkit's solver of its day, no longer takes six classes.
     """
-    return Backend(_fit_logistic, tuple(2.0**t for t in range(-2, 4)), tuple(2.0**t for t in range(-1, 6)))
+    return Probe(_fit_logistic, tuple(2.0**t for t in range(-2, 4)), tuple(2.0**t for t in range(-1, 6)))
 
 
 @dataclass(frozen=True, eq=False)

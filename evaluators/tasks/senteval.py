@@ -21,18 +21,18 @@ from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task
 
 if TYPE_CHECKING:
-    from evaluators.metrics.probing import Backend
+    from evaluators.metrics.probing import Probe
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SentEvalTask = Task[Splits, str]
-BackendName = Literal["toolkit", "logistic"]
+ProbeName = Literal["toolkit", "logistic"]
 
 SEVEN = tuple(f"senteval/{name}" for name in senteval.NAMES)
 SEVEN_SKLEARN = tuple(f"senteval-sklearn/{name}" for name in senteval.NAMES)
 
 
 def tasks(path: str | None) -> dict[str, SentEvalTask]:
-    """All tasks by name, both backends; path: a folder to look in before $SEMRAY_DATA."""
+    """Every task by name, with both probes; path: a folder to look in before $SEMRAY_DATA."""
     table = {}
     for set_name in senteval.NAMES:
         benchmark = _benchmark(partial(senteval.read, set_name, path=path))
@@ -46,13 +46,13 @@ def _benchmark(read: Callable[[], Splits]) -> Benchmark[Splits]:
     return Benchmark(fingerprint=lambda: senteval.fingerprint(rows()), load=rows)
 
 
-def _task(name: str, benchmark: Benchmark[Splits], backend: BackendName) -> SentEvalTask:
+def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEvalTask:
     paired = name.endswith("/MRPC")
 
     def score(splits: Splits, encode: Encode) -> list[Score]:
         from evaluators.metrics import probing
 
-        said = predicted(splits, encode, getattr(probing, backend)())
+        said = predicted(splits, encode, getattr(probing, probe)())
         tested = splits["all" if "all" in splits else "test"]
         groups = _groups(tested)
         right = (said == tested.labels).astype(np.float64)
@@ -69,23 +69,23 @@ def _task(name: str, benchmark: Benchmark[Splits], backend: BackendName) -> Sent
         benchmark=benchmark,
         texts=lambda splits: [text for rows in splits.values() for side in rows.sides for text in side],
         score=score,
-        source="Conneau and Kiela 2018" + ("; classifier: sklearn" if backend == "logistic" else ""),
+        source="Conneau and Kiela 2018" + ("; classifier: sklearn" if probe == "logistic" else ""),
     )
 
 
-def predicted(splits: Splits, encode: Encode, backend: Backend) -> np.ndarray:
+def predicted(splits: Splits, encode: Encode, probe: Probe) -> np.ndarray:
     """The class of each tested row, by the protocol that the set's splits ask for. -> (N,)."""
     from evaluators.metrics import probing
 
     if "all" in splits:
         rows = splits["all"]
-        return probing.nested(features(rows, encode), rows.labels, _classes(splits), backend)
+        return probing.nested(features(rows, encode), rows.labels, _classes(splits), probe)
     train, test = splits["train"], splits["test"]
     x, tested = features(train, encode), features(test, encode)
     if "dev" in splits:
         dev = (features(splits["dev"], encode), splits["dev"].labels)
-        return probing.with_dev(x, train.labels, dev, tested, _classes(splits), backend)
-    return probing.tuned(x, train.labels, tested, _classes(splits), backend)
+        return probing.with_dev(x, train.labels, dev, tested, _classes(splits), probe)
+    return probing.tuned(x, train.labels, tested, _classes(splits), probe)
 
 
 def features(rows: Labelled, encode: Encode) -> np.ndarray:
