@@ -65,9 +65,9 @@ def main() -> None:
         path = Path(folder) / "hundred.yaml"
         path.write_text(STUDY)
         study, ledger = read_study(path), Ledger(Path(folder) / "ledger")
-        tasks = dict.fromkeys(study.evaluate, "t")
-        backbones = dict.fromkeys(study.backbones, "b")
-        runs = plan(study, Facts(backbones=backbones, corpus="c", tasks=tasks, precision="fp32")).runs
+        backbones, tasks = dict.fromkeys(study.backbones, "b"), dict.fromkeys(study.evaluate, "t")
+        asked = plan(study, Facts(backbones=backbones, corpus="c", tasks=tasks, precision="fp32"))
+        runs = asked.runs
         declare(study, runs, ledger)
         for run in runs:
             attempt = ledger.lease(run.id)
@@ -75,7 +75,7 @@ def main() -> None:
                 ledger.stage(result, attempt)
                 ledger.commit(result.entry, attempt)
         passport = Path(folder) / "passport.zip"
-        write_passport(passport, study, runs, ledger, find(study, runs, ledger))
+        write_passport(passport, asked, ledger, find(study, runs, ledger))
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "orchestration", "verify", str(passport)], check=True)
         seconds = time.perf_counter() - began

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, plan
+from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run, Scored, Trained
-from orchestration.study.study import Study
+from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from trainers.engine.world import Progress
@@ -64,17 +64,18 @@ def write_study(path: Path, question: str, arms: Sequence[str], claims: Sequence
     return path
 
 
-def finished(path: Path, item: str = "item") -> tuple[Study, Ledger, Findings]:
-    """The study in a file, with every run in a ledger beside it. StudyError where it is none."""
+def finished(path: Path, item: str = "item") -> tuple[Plan, Ledger, Findings]:
+    """The plan of the study in a file, with every run in a ledger beside it. StudyError where it is none."""
     study, ledger = read_study(path), Ledger(path.parent / "ledger")
     tasks = dict.fromkeys(study.evaluate, "7" * 16)
-    runs = plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32")).runs
-    for run in runs:
+    asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
+    declare(study, asked.runs, ledger)
+    for run in asked.runs:
         attempt = ledger.lease(run.id)
         for result in _results(run, item):
             ledger.stage(result, attempt)
             ledger.commit(result.entry, attempt)
-    return study, ledger, find(study, runs, ledger)
+    return asked, ledger, find(study, asked.runs, ledger)
 
 
 def _results(run: Run, item: str) -> list[Trained | Scored]:

@@ -100,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
     report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
     report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
+    report.add_argument(
+        "--sign", metavar="KEY", default=None, help="sign the passport with an SSH key, as FILE.sig beside it"
+    )
     sync = add("sync", "bring MLflow up to what the ledger holds")
     track(sync)
     add("status", "show which runs are done, failed or left")
@@ -115,6 +118,16 @@ def _parser() -> argparse.ArgumentParser:
     add("headroom", "show what a study could gain, before training anything")
     verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")
     verify.add_argument("passport", metavar="FILE")
+    verify.add_argument(
+        "--declared",
+        metavar="DIGEST",
+        default=None,
+        help="the digest of the claims, published before the first run",
+    )
+    verify.add_argument(
+        "--signers", metavar="FILE", default=None, help="allowed signers, as ssh-keygen(1) has them"
+    )
+    verify.add_argument("--signed-by", metavar="NAME", default=None, help="who of them must have signed FILE.sig")
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
     doctor = add(
         "doctor",

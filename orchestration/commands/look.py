@@ -14,9 +14,11 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.study.errors import StudyError
+from orchestration.study.names import cut, printable
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
+    from orchestration.verdicts.passport import Verification
 
 
 def plan(options: Namespace) -> int:
@@ -73,7 +75,10 @@ def report(options: Namespace) -> int:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
     from orchestration.verdicts.passport import write_passport
+    from orchestration.verdicts.signature import sign
 
+    if options.sign and not options.passport:
+        raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = grown(planned(study, ledger), ledger)
     findings = find(study, plan.runs, ledger)
@@ -84,8 +89,11 @@ def report(options: Namespace) -> int:
     page = write(findings, report_folder(options, study, ledger))
     say(f"report  {page}")
     if options.passport:
-        write_passport(Path(options.passport), study, plan.runs, ledger, findings)
-        say(f"passport  {options.passport}")
+        passport = Path(options.passport)
+        digest = write_passport(passport, plan, ledger, findings)
+        say(f"passport  {passport}", f"publish   sha256 {digest}")
+        if options.sign:
+            say(f"signature {sign(passport, Path(options.sign))}")
     return DONE
 
 
@@ -109,21 +117,44 @@ def why(options: Namespace) -> int:
 
 
 def verify(options: Namespace) -> int:
-    """Recompute a passport's figures."""
+    """Recompute a passport's figures; hold it against a declaration that was published, and a signature."""
     from orchestration.verdicts.passport import verify as check
+    from orchestration.verdicts.signature import check_signature
 
-    done = check(Path(options.passport))
+    passport = Path(options.passport)
+    if bool(options.signers) != bool(options.signed_by):
+        raise StudyError("--signers, --signed-by: one without the other\n  accepted: both, or none")
+    done = check(passport)
+    if options.signers:
+        check_signature(passport, Path(options.signers), options.signed_by)
+    other = bool(options.declared) and options.declared.lower() != done.declared
     if options.json:
         print(json.dumps(asdict(done), default=str))
     else:
-        for place, printed, again in done.differences:
-            print(f"differs  {place}: printed {printed}, recomputed {again}")
-        was, here = done.rules
-        if was != here:
-            print(f"judged by version {was or 'unknown'} of the rule when printed, by version {here} here")
-        wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
-        print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
-    return SOME_FAILED if done.differences else DONE
+        _print_check(done, options)
+    if other:
+        say(f"declared  {done.declared or 'nothing'}, not {printable(options.declared)}, which was published")
+    return SOME_FAILED if done.differences or other else DONE
+
+
+def _print_check(done: Verification, options: Namespace) -> None:
+    for difference in done.differences:
+        place, printed, again = (cut(printable(str(value)), 120) for value in difference)
+        print(f"differs  {place}: printed {printed}, recomputed {again}")
+    was, here = done.rules
+    if was != here:
+        print(f"judged by version {was or 'unknown'} of the rule when printed, by version {here} here")
+    wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
+    print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
+    asked = sum(done.runs.values())
+    told = ", ".join(f"{count} {status}" for status, count in done.runs.items() if count)
+    print(f"runs      {asked} that the study asks for: {told}")
+    if done.unsealed:
+        print(f"unsealed  {done.unsealed} runs, recorded before entries had seals")
+    print(f"declared  {done.declared or 'nothing: its claims are exploratory'}")
+    print(f"sha256    {done.sha256}")
+    if options.signers:
+        print(f"signed by {printable(options.signed_by)}")
 
 
 def described(plan: Plan, ledger: Ledger) -> str:

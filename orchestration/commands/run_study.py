@@ -42,7 +42,8 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
         say(described(plan, ledger))
         if plan.left:
             prepare(study)  # a mistake that only a close look finds is found before a lane starts
-        declare(study, plan.runs, ledger)  # and a claim is written down before it can be seen
+        declaration = declare(study, plan.runs, ledger)  # and a claim is written down before it can be seen
+        say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
         given_up: set[str] = set()
         while True:
             stopped = _train(plan, ledger, given_up)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress
 
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
+ENTRY_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")  # beside seal and model
 ITEMS = pa.schema(
     {
         "metric": pa.dictionary(pa.int32(), pa.string()),

@@ -33,6 +33,7 @@ from orchestration.ledger import claims, points
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
+    ENTRY_FILES,
     Files,
     Metric,
     Record,
@@ -54,7 +55,6 @@ __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record"
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 UNSEALED = "unsealed"
-FORMER_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")
 MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
 ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
 STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
@@ -163,12 +163,19 @@ class Ledger:
         return read_curve(self._files(entry))
 
     def files(self, entry: str) -> dict[str, bytes]:
-        """All files of an entry but its model, by name, as they were sealed."""
+        """The files of an entry but its model, by name, as they were sealed.
+
+        Nothing else that lies there is among them. LedgerError for a link or a folder in a file's place.
+        """
         files = self._files(entry)
-        if files.seal is None:
-            return {name: files.read(name) for name in FORMER_FILES}
-        held = {name: files.read(name) for name in files.seal if not name.startswith(MODEL)}
-        return {**held, SEAL: files.raw(SEAL)}
+        own = [name for name in ENTRY_FILES if files.seal is None or name in files.seal]
+        names = own if files.seal is None else [*own, SEAL]
+        if isinstance(self._storage, LocalStorage):
+            places = {name: self._storage.root / entry / name for name in names}
+            for name, place in places.items():
+                if place.is_symlink() or (place.exists() and not place.is_file()):
+                    raise files.damaged(name, "it is no plain file")
+        return {name: files.raw(name) if name == SEAL else files.read(name) for name in names}
 
     def audit(self, entry: str) -> str | None:
         """What is wrong with an entry, for a person; None when every file is as its run wrote it.

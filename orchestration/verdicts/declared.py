@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 NAMES = ("claim", "seen", "says", "rows")  # of what is written down, what is not said by the comparison itself
 
 
-def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> None:
-    """Write the study's comparisons down before its first run; a later call changes nothing.
+def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
+    """Write the study's comparisons down before its first run; a later call changes nothing. Returns the first.
 
     A claim whose two arms have finished runs already is written down as seen, unless a study that declared it
     before is its source.
     """
     evidence = StudyRecords(study, runs, ledger)
     inherited = _inherited(evidence)
-    ledger.declare(
+    return ledger.declare(
         study.name,
         [
             _said(comparison)

@@ -1,7 +1,9 @@
 """The study passport: one file that holds every score behind a report, and the check that recomputes the report.
 
-A zip: `<study>.yaml`, `runs.json` (every run of the plan, resolved), `findings.json` (what was printed) and
-`ledger/`, the study's part of the ledger without models. `verify` needs neither models nor data nor network.
+A zip: `<study>.yaml`, `passport.json` (what the world added to the study: fingerprints, precision),
+`findings.json` (what was printed), `declared.json` (the claims as first declared), `failures.json`, and `ledger/`,
+the study's entries with their seals, without models. `verify` derives the runs from the study again, and needs
+neither models nor data nor network. What that proves and what it cannot stands in docs/report.md.
 """
 
 from __future__ import annotations
@@ -11,21 +13,25 @@ import math
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.ledger.seal import digest_of_file
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
+from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.plan.plan import Facts, Plan
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
-FORMAT = 1
+FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 PLACES = ("created", "ledger", "location", "problem")  # where and when, not what: allowed to differ
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
+MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,44 +39,77 @@ class Verification:
     """What `verify` did: how many figures it recomputed, and those that differ as (place, printed, recomputed).
 
     rules: the versions of the rule by which the study was judged when it was printed, and here; 0: not told.
+    sha256: of the passport file. declared: the digest of the claims as first declared, "" without any. runs: how
+    many the study asks for by what became of them. unsealed: runs recorded before entries had seals.
     """
 
     study: str
     rules: tuple[int, int]
     figures: int
     differences: tuple[tuple[str, Any, Any], ...]
+    sha256: str
+    declared: str
+    runs: Mapping[str, int]
+    unsealed: int
 
 
-def write_passport(path: Path, study: Study, runs: Sequence[Run], ledger: Ledger, findings: Findings) -> None:
-    """Write the study's scores, claims, versions and printed figures into one file, atomically."""
+def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -> str:
+    """Write the study's scores, claims, versions and printed figures into one file, atomically.
+
+    Returns its SHA-256. LedgerError when an entry is damaged, or holds a link or a folder in a file's place.
+    """
     from orchestration.verdicts.declared import declaration_of
     from orchestration.verdicts.evidence import StudyRecords
 
-    held = ledger.entries()
+    study, held = plan.study, ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("passport.json", json.dumps({"format": FORMAT, "study": study.name}))
-        archive.writestr(f"{study.name}.yaml", study.path.read_bytes())
-        archive.writestr("runs.json", json.dumps([run.to_dict() for run in runs], indent=1))
-        archive.writestr("findings.json", json.dumps(plain(findings), indent=1))
-        finished = [run for run in runs if not run.lacking(held)]
-        for entry in dict.fromkeys(entry for run in finished for entry in ledger.entries_of(run)):
-            for name, content in ledger.files(entry).items():
-                archive.writestr(f"ledger/{entry}/{name}", content)
-        failures = [asdict(failure) for failure in ledger.failed().values() if failure.id in {r.id for r in runs}]
-        archive.writestr("failures.json", json.dumps(failures))
-        declaration = declaration_of(StudyRecords(study, runs, ledger))
+
+        def add(name: str, content: bytes) -> None:
+            member = zipfile.ZipInfo(name, MOMENT)
+            member.external_attr = 0o100644 << 16  # a plain file
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+
+        facts = {name: value for name, value in asdict(plan.facts).items() if name != "seconds"}
+        add(HEADER, _json({"format": FORMAT, "study": study.name, "facts": facts}))
+        add(f"{study.name}.yaml", study.path.read_bytes())
+        add("findings.json", _json(plain(findings)))
+        failed = ledger.failed()
+        failures = [failed[run.id] for run in plan.runs if run.id in failed]
+        add(
+            "failures.json",
+            _json([{"id": one.id, "attempt": one.attempt, "error": one.error} for one in failures]),
+        )
+        declaration = declaration_of(StudyRecords(study, plan.runs, ledger))
         if declaration is not None:
-            archive.writestr("declared.json", json.dumps([dict(claim) for claim in declaration.claims]))
+            add("declared.json", _json([dict(claim) for claim in declaration.claims]))
+        finished = [run for run in plan.runs if not run.lacking(held)]
+        for entry in dict.fromkeys(entry for run in finished for entry in ledger.entries_of(run)):
+            for name, content in sorted(ledger.files(entry).items()):
+                add(f"ledger/{entry}/{name}", content)
     temporary.replace(path)
+    return digest_of_file(path)
 
 
 def verify(path: Path) -> Verification:
     """Recompute every figure of a passport from its item-level scores. StudyError when the file is not one."""
     with tempfile.TemporaryDirectory(prefix="semray-passport-") as folder:
-        name = _unpack(path, Path(folder))
-        return _check(name, Path(folder))
+        header = unpacked(path, Path(folder))
+        if header.get("format") != FORMAT:
+            told = f"it has the format {header.get('format')}"
+            raise refused(path, told, f"format {FORMAT}: write it again with `semray report --passport FILE`")
+        try:
+            return _check(path, header, Path(folder))
+        except StudyError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            # the content of a stranger's file, of another shape than any that semray writes
+            raise refused(path, f"it is damaged ({type(error).__name__}: {error})") from None
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def plain(findings: Findings) -> dict[str, Any]:
@@ -78,47 +117,70 @@ def plain(findings: Findings) -> dict[str, Any]:
     return json.loads(json.dumps(_without_nan(asdict(findings))))
 
 
-def _unpack(path: Path, folder: Path) -> str:
-    """Unzip and return the study's name."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)  # zipfile drops absolute names and ".."
-        header = json.loads((folder / "passport.json").read_text())
-        if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']}, this version reads {FORMAT}")
-        if not (folder / f"{header['study']}.yaml").resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"study {header['study']!r} is not a name")
-        return header["study"]
-    except FileNotFoundError:
-        raise StudyError(
-            f"{path}: not found\n  accepted: a file that `semray report --passport FILE` wrote"
-        ) from None
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError) as error:
-        raise StudyError(f"{path}: not a readable passport ({error})") from None
-
-
-def _check(name: str, folder: Path) -> Verification:
+def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.plan.plan import plan
     from orchestration.reading.read_study import read_study
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import grown
 
-    study, ledger = read_study(folder / f"{name}.yaml"), Ledger(folder / "ledger")
-    try:
-        runs = [Run.from_dict(fields) for fields in json.loads((folder / "runs.json").read_text())]
-        for failure in json.loads((folder / "failures.json").read_text()):
-            ledger.fail(Run.from_dict(failure["run"]), failure["attempt"], failure["error"], "")
-        printed = json.loads((folder / "findings.json").read_text())
-        if (folder / "declared.json").exists():
-            ledger.declare(name, json.loads((folder / "declared.json").read_text()))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StudyError(f"{name}: the passport is damaged ({error})") from None
-    again = plain(with_distributions(find(study, runs, ledger), ledger))
+    study, ledger = read_study(folder / f"{header['study']}.yaml"), Ledger(folder / "ledger")
+    printed = read_json(path, folder / "findings.json")
+    if (folder / "declared.json").exists():
+        ledger.declare(study.name, read_json(path, folder / "declared.json"))
+    first = plan(study, _facts(header["facts"], study), ledger.entries())
+    _put_failures(ledger, first, read_json(path, folder / "failures.json"))
+    runs = grown(first, ledger).runs
+    findings = with_distributions(find(study, runs, ledger), ledger)
+    again, records = plain(findings), [ledger.record(run) for run in runs if ledger.holds(run)]
     rules = printed.pop(RULE, 0), again.pop(RULE)
-    differences = [*_differing_aggregates(runs, ledger), *_differing("", printed, again)]
+    differences = [
+        *_strange_entries(runs, ledger),
+        *_differing_aggregates(runs, ledger),
+        *_differing("", printed, again),
+    ]
     return Verification(
-        study=name, rules=rules, figures=sum(1 for _ in _figures(again)), differences=tuple(differences)
+        study=study.name,
+        rules=rules,
+        figures=sum(1 for _ in _figures(again)),
+        differences=tuple(differences),
+        sha256=digest_of_file(path),
+        declared=findings.declared,
+        runs={status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
+        unsealed=sum(not record.sealed for record in records),
     )
+
+
+def _facts(given: Mapping[str, Any], study: Study) -> Facts:
+    from orchestration.plan.plan import Facts
+
+    names = {field.name for field in fields(Facts)} - {"seconds"}
+    if set(given) != names or given["precision"] not in ("fp32", "bf16"):
+        raise ValueError(f"facts: {', '.join(sorted(names))} are wanted, precision fp32 or bf16")
+    for name, wanted in (("backbones", study.backbones), ("tasks", study.evaluate)):
+        if lacking := [one for one in wanted if not isinstance(given[name].get(one), str)]:
+            raise ValueError(f"facts.{name} lacks {lacking[0]}")
+    return Facts(**given)
+
+
+def _put_failures(ledger: Ledger, plan: Plan, failures: Sequence[Mapping[str, Any]]) -> None:
+    """Failures of runs that the study asks for, or may ask for with another seed."""
+    from orchestration.plan.plan import extend
+
+    study = plan.study
+    pairs = {(arm, backbone) for arm in study.arms for backbone in study.backbones}
+    runs = {run.id: run for run in extend(plan, study.seeds.reserve, pairs).runs}
+    for failure in failures:
+        ledger.fail(runs[failure["id"]], int(failure["attempt"]), str(failure["error"]), "")
+
+
+def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:
+    """Entries that no run of the study has."""
+    held = ledger.entries()
+    own = {entry for run in runs if not run.lacking(held) for entry in ledger.entries_of(run)}
+    for entry in sorted(held - own):
+        yield f"ledger/{entry}", "enclosed", "of no run that the study asks for"
 
 
 def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:

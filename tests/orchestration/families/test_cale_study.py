@@ -124,8 +124,8 @@ def test_distances_of_every_arm_are_shown_by_category(findings: Findings) -> Non
 
 def test_a_passport_recomputes_the_distances_shown(findings: Findings, place: Path, tmp_path: Path) -> None:
     study = study_of(place)
-    runs = plan(study, gather_facts(study)).runs
-    write_passport(tmp_path / "passport.zip", study, runs, Ledger(place / "ledger"), findings)
+    asked = plan(study, gather_facts(study))
+    write_passport(tmp_path / "passport.zip", asked, Ledger(place / "ledger"), findings)
     assert verify(tmp_path / "passport.zip").differences == ()
 
 

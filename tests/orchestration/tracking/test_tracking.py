@@ -481,11 +481,11 @@ def test_odd_names_are_tracked_as_they_are(uri: str, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
     arms, claims = ["B1 {lr 1e-3}", "it's; drop -- /../", "日" * 100], ["H 1", "H-1", "c" * 100]
-    study, ledger, findings = finished(write_study(tmp_path / "odd's study.yaml", "Is it?", arms, claims))
+    plan, ledger, findings = finished(write_study(tmp_path / "odd's study.yaml", "Is it?", arms, claims))
     assert sync(findings, ledger, uri).problem == ""
     assert sync(findings, ledger, uri).updated == 0
     client = MlflowClient(tracking_uri=uri)
-    experiment = client.get_experiment_by_name(study.name)
+    experiment = client.get_experiment_by_name(plan.study.name)
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id], max_results=100)
     assert {run.data.tags.get("claim") for run in runs} == {*claims, None}
