@@ -77,7 +77,7 @@ def _read_damaged_study(study: Path, changes: list[tuple[float, int, str]]) -> N
         assert time.process_time() - began < 2
 
 
-quick, thorough = both(150, 20_000)
+quick, thorough = both(80, 20_000)
 
 
 @quick
@@ -203,7 +203,7 @@ def _reseal(content: dict[str, bytes]) -> None:
         content[seal] = json.dumps(digests).encode()
 
 
-quick, thorough = both(40, 3000)
+quick, thorough = both(20, 3000)
 
 
 @quick
@@ -278,7 +278,7 @@ def _judged(findings: Findings) -> Any:
     return [finding["verdict"] for finding in told["findings"]], told["arms"], told["metrics"]
 
 
-quick, thorough = both(60, 5000)
+quick, thorough = both(30, 5000)
 
 
 @quick
