@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.place import beside
 from orchestration.plan.held import planned
 from orchestration.study.study import Study
 
@@ -48,8 +49,7 @@ def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
     """`--out`, else reports/<study> beside a local ledger or here."""
     if getattr(options, "out", None):
         return Path(options.out)
-    beside = Path(ledger.url).parent if "://" not in ledger.url else Path()
-    return beside / "reports" / study.name
+    return beside(ledger.url) / "reports" / study.name
 
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:

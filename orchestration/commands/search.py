@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.run_study import run_study
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import gather_facts, prepare
+from orchestration.plan.held import facts_where
+from orchestration.plan.plan import Facts, prepare
 
 if TYPE_CHECKING:
     from orchestration.search.trials import Selection
     from orchestration.study.study import Study
-    from trainers.engine.world import Precision
 
 
 def search(options: Namespace) -> int:
@@ -66,10 +66,10 @@ def confirm(options: Namespace) -> int:
 
 
 def _selections(study: Study, ledger: Ledger) -> list[Selection]:
-    """The study's searches. `precision: auto` is this machine's, unless the ledger has points in the other one."""
+    """The study's searches, with what the ledger has of them."""
     from orchestration.search.trials import selections
 
-    facts = gather_facts(study)
-    other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
-    both = [selections(study, known) for known in (facts, replace(facts, precision=other))]
-    return max(both, key=lambda some: sum(len(ledger.suggested(study.name, one.id)) for one in some))
+    def points(facts: Facts) -> int:
+        return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts))
+
+    return selections(study, facts_where(study, points))

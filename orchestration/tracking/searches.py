@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.ledger.place import beside
 from orchestration.search import words
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
     """Write the journals and the plots, mirror the searches in MLflow; returns what to tell a person."""
     uri, lines = uri or sync.default_uri(ledger.url), []
-    beside = Path(ledger.url).parent if "://" not in ledger.url else Path()
     for searched in found:
         selection = searched.selection
-        folder = beside / "reports" / selection.study.name / f"search-{slug(selection.arm)}"
+        folder = beside(ledger.url) / "reports" / selection.study.name / f"search-{slug(selection.arm)}"
         journal = export(searched, folder / "optuna.log")
         for name, content in plots(searched).items():
             (folder / name).write_bytes(content)

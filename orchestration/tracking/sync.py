@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import cache_folder
+from orchestration.ledger.place import beside
 from orchestration.tracking.entries import Entry, Planned, planned, planned_study
 from orchestration.tracking.write import DIGEST, EVIDENCE, write_entry
 
@@ -73,8 +74,7 @@ def default_uri(ledger: str) -> str:
     """$MLFLOW_TRACKING_URI, else mlflow.db beside a local ledger, or in this folder when the ledger is remote."""
     if uri := os.environ.get("MLFLOW_TRACKING_URI"):
         return uri
-    beside = Path.cwd() if "://" in ledger else Path(ledger).absolute().parent
-    return f"sqlite:///{beside / 'mlflow.db'}"
+    return f"sqlite:///{beside(ledger).absolute() / 'mlflow.db'}"
 
 
 def ui_command(uri: str) -> str:
