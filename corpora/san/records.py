@@ -10,7 +10,7 @@ All texts are columns over mapped Arrow arrays, so that several workers share on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -83,6 +83,7 @@ class SanCorpus:
     sentences: the anchors. soft: the sentence negated (SNCSE's soft negative), "" where negation changes nothing.
     negator: who negated, in words. sets: the aligned negatives by the name that an arm's `negatives:` gives.
     entailed, contradicted: of each anchor, for the supervised host; None in a corpus without labels.
+    teachers: frozen encoders by the name that an arm's `teachers:` gives, as BACKBONE@READOUT.
     fingerprint: names sources, settings and builder.
     """
 
@@ -92,6 +93,7 @@ class SanCorpus:
     sets: Mapping[str, AlignedSet]
     entailed: Texts | None = None
     contradicted: Texts | None = None
+    teachers: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str
 
     def __len__(self) -> int:

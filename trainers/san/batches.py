@@ -15,7 +15,7 @@ import numpy as np
 from trainers.encoders.tokens import Tokens
 from trainers.engine.streams import number, numpy_stream
 from trainers.san import columns
-from trainers.san.settings import PROMPTED, Settings
+from trainers.san.settings import PROMPTED, TAUGHT, Settings
 from trainers.san.templates import OTHER_VIEW, VIEW, Template, in_template
 
 if TYPE_CHECKING:
@@ -113,6 +113,10 @@ def check_corpus(settings: Settings, corpus: SanCorpus, workers: int) -> None:
         raise ValueError(f"train.batch_size = {size}\n  accepted: at most {len(corpus)}, the sentences there are")
     if settings.needs_set and settings.negatives not in corpus.sets:
         raise ValueError(f"train.negatives = {settings.negatives!r}\n  accepted: {', '.join(corpus.sets)}")
+    unknown = sorted(set(settings.teachers) - corpus.teachers.keys()) if settings.host in TAUGHT else []
+    if unknown:
+        known = ", ".join(corpus.teachers) or "names in data.teachers, which has none"
+        raise ValueError(f"train.teachers = {list(settings.teachers)!r}\n  accepted: {known}")
     if settings.host == "simcse_sup" and (corpus.entailed is None or corpus.contradicted is None):
         raise ValueError(
             "train.host = 'simcse_sup'\n  accepted: with a corpus of premise, entailment and contradiction"

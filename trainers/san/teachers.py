@@ -53,7 +53,7 @@ class Teachers:
         aside = columns.negatives(settings, corpus) if settings.san != "off" else None
         taught = []
         for name in settings.teachers:
-            teacher = Teacher.of(name)
+            teacher = Teacher.of(corpus.teachers[name])
             read = partial(
                 vectors, teacher, sentences=sentences, max_length=settings.max_length, device=device, tell=tell
             )

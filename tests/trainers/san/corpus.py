@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,7 +16,7 @@ def texts_of(rows: list[str]) -> Texts:
     return Texts(pa.array(rows, pa.large_string()))
 
 
-def san_corpus(size: int = 40) -> SanCorpus:
+def san_corpus(size: int = 40, teachers: Mapping[str, str] | None = None) -> SanCorpus:
     """Row 3 has a negative that says the same, row 5 none at all, row 7 one of low quality; 8 and 9 are one sentence."""
     rng = np.random.default_rng(5)
     sentences = [" ".join(rng.choice(WORDS, 4 + row % 6)) for row in range(size)]
@@ -41,5 +43,6 @@ def san_corpus(size: int = 40) -> SanCorpus:
         sets={"san": made},
         entailed=texts_of([" ".join(sentence.split()[:-1]) for sentence in sentences]),
         contradicted=texts_of([f"no {sentence}" for sentence in sentences]),
+        teachers=teachers or {},
         fingerprint=f"made-up-{size}",
     )

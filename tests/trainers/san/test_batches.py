@@ -159,6 +159,7 @@ def test_prompted_hosts_read_templates(encoder: Encoder):
         ({"batch_size": 41}, 1, r"batch_size = 41\n  accepted: at most 40"),
         ({"batch_size": 9}, 2, r"batch_size = 9\n  accepted: a multiple of the 2 workers"),
         ({"san": "hince", "negatives": "sam"}, 1, r"negatives = 'sam'\n  accepted: san"),
+        ({"host": "rankcse", "teachers": ("t",)}, 1, r"teachers = \['t'\]\n  accepted: names in data\.teachers"),
         ({"host": "simcse_sup"}, 1, r"host = 'simcse_sup'\n  accepted: with a corpus of premise"),
     ],
 )

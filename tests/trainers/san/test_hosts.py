@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpora.san.records import SanCorpus
 from tests.tiny import tiny_backbone
 from tests.trainers.san.corpus import san_corpus
 from tests.workers import together
@@ -27,13 +28,13 @@ from trainers.san.student import Student
 from trainers.san.teachers import Teachers
 from trainers.san.training import fit, read, terms_of
 
-CORPUS = san_corpus()
+SENTENCES = san_corpus().sentences[:]
 HOSTS = ("simcse", "simcse_sup", "sncse", "rankcse", "rlrd")
 SHORT = Settings(steps=4, batch_size=8, learning_rate=1e-3, readout="mean", p1=0.0, p2=0.0, rl_every=3)
 
 
 def arm(host: Any, san: Any, backbone: Path, **changes: Any) -> Settings:
-    teachers = (f"{backbone}@mean", f"{backbone}@idf") if host in TAUGHT else ()
+    teachers = ("whole", "words") if host in TAUGHT else ()
     negatives = "san" if san != "off" else ""
     return replace(SHORT, host=host, san=san, negatives=negatives, teachers=teachers, **changes)
 
@@ -48,14 +49,18 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_backbone(tmp_path_factory.mktemp("backbone"))
 
 
+def corpus(backbone: Path) -> SanCorpus:
+    return san_corpus(teachers={"whole": f"{backbone}@mean", "words": f"{backbone}@idf"})
+
+
 def step(settings: Settings, backbone: Path) -> tuple[dict[str, torch.Tensor], Rows, Any, Teachers]:
     """The terms of the first step of an arm, and what they are made of."""
     encoder = encoder_of(settings, backbone, World())
     student = Student(encoder, settings, 0)
-    batch = batches(settings, CORPUS, encoder, 0, World())(0)
-    terms = terms_of(settings, student, CORPUS, 1, World())(student, batch)
+    batch = batches(settings, corpus(backbone), encoder, 0, World())(0)
+    terms = terms_of(settings, student, corpus(backbone), 1, World())(student, batch)
     rows = Rows.of(student(batch.views, batch.apart, batch.stream), batch, World())
-    return terms, rows, batch, Teachers.of(settings, CORPUS, device="cpu", tell=print)
+    return terms, rows, batch, Teachers.of(settings, corpus(backbone), device="cpu", tell=print)
 
 
 def test_sncse_adds_its_margins(backbone: Path):
@@ -134,10 +139,10 @@ def test_supervised_hard_takes_negatives_for_the_contradictions(backbone: Path):
 @pytest.mark.parametrize("san", ["off", "hince"])
 def test_every_host_learns(backbone: Path, host: str, san: str):
     settings = arm(host, san, backbone, steps=25, learning_rate=3e-3)
-    reader, curve = fit(settings, backbone, CORPUS, 0, World())
+    reader, curve = fit(settings, backbone, corpus(backbone), 0, World())
     first, last = (np.mean([progress.loss for progress in part]) for part in (curve[:5], curve[-5:]))
     assert last < first
-    rows = reader.encode(CORPUS.sentences[:5])
+    rows = reader.encode(SENTENCES[:5])
     assert rows.shape == (5, 32)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     assert isinstance(reader, {"simcse_sup": Headed, "sncse": Prompted, "rlrd": Prompted}.get(host, object))
@@ -150,15 +155,15 @@ class Killed(Exception):
 @pytest.mark.parametrize("host", ["simcse", "rlrd"])
 def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(backbone: Path, tmp_path: Path, host: str):
     settings = arm(host, "hince", backbone, steps=8, p1=0.1, p2=0.3)
-    whole, curve = fit(settings, backbone, CORPUS, 0, World())
+    whole, curve = fit(settings, backbone, corpus(backbone), 0, World())
 
     def die(progress: Progress) -> None:
         if progress.step == 6:
             raise Killed
 
     with pytest.raises(Killed):
-        fit(settings, backbone, CORPUS, 0, World(scratch=tmp_path, checkpoint_every=4, report=die))
-    resumed, again = fit(settings, backbone, CORPUS, 0, World(scratch=tmp_path, checkpoint_every=4))
+        fit(settings, backbone, corpus(backbone), 0, World(scratch=tmp_path, checkpoint_every=4, report=die))
+    resumed, again = fit(settings, backbone, corpus(backbone), 0, World(scratch=tmp_path, checkpoint_every=4))
     assert [(p.loss, p.figures) for p in again] == [(p.loss, p.figures) for p in curve]
     assert np.array_equal(resumed.encode(["a dog"]), whole.encode(["a dog"]))
 
@@ -189,9 +194,9 @@ def _share(rank: int, size: int, folder: Path, names: list[str]) -> None:
     for name, settings in arms(folder / "still"):
         if name not in names:
             continue
-        reader, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
+        reader, curve = fit(settings, folder / "still", corpus(folder / "still"), 0, World(rank=rank, size=size))
         terms = [{"loss": p.loss, **p.terms, **p.figures} for p in curve]
-        found[name] = {"terms": terms, "vectors": reader.encode(CORPUS.sentences[:6]).tolist()}
+        found[name] = {"terms": terms, "vectors": reader.encode(SENTENCES[:6]).tolist()}
     (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
 
 
