@@ -2,10 +2,11 @@
 
     python benchmarks/san_step.py [--steps 10] [--repeats 3]
 
-All train all-MiniLM-L6-v2 with a tanh head on the same WordNet sentences: 32 anchors of at most 32 pieces, each beside
-itself under another dropout, cross-entropy over cosines at temperature 0.05, one AdamW update, one thread. The peer
-runs MultipleNegativesRankingLoss at scale 20 over the same head, with its own defaults. With negatives a step has 96
-texts for 64. Each trainer has a process of its own; the peer needs the package accelerate.
+All train all-MiniLM-L6-v2 with a tanh head on the same WordNet sentences: 32 anchors of at most 32 pieces, each
+beside itself under another dropout, cross-entropy over cosines at temperature 0.05, one AdamW update, one
+thread. The peer runs MultipleNegativesRankingLoss at scale 20 over the same head, with its own defaults. With
+negatives a step has 96 texts for 64. Each trainer has a process of its own; the peer needs the package
+accelerate.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ def main() -> None:
         "A step of SimCSE on all-MiniLM-L6-v2, plain and with aligned negatives, one CPU thread, fp32",
         table({name: np.concatenate(parts) for name, parts in steps.items()}),
         [
-            f"A step has {BATCH} anchors, {2 * BATCH} texts plain and {3 * BATCH} with negatives, and one update; median"
-            f" over {options.repeats} interleaved repeats of {options.steps} steps, the first 2 of each left out.",
+            f"A step has {BATCH} anchors, {2 * BATCH} texts plain and {3 * BATCH} with negatives, and one update; "
+            f"median over {options.repeats} interleaved repeats of {options.steps} steps, without the first 2.",
             f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: CPU time suffers less than wall time.",
-            "Same encoder, head, sentences, lengths, loss and update on both sides. SAN's paper prints +22 % on average"
-            " for its four hosts, table 10.",
+            "Same encoder, head, sentences, lengths, loss and update on both sides. SAN, table 10, prints +22 % on"
+            " average for its four hosts.",
         ],
         packages=("torch", "deepspeed", "transformers", "sentence-transformers"),
     )

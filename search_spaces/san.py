@@ -1,8 +1,8 @@
 """The search space of the san family, and the grid of the paper as a preset.
 
-A search that moves the arm with negatives alone is unfair to its control: both stand in `search.arms`, or the study
-is refused. Every arm gets as many trials, over the names that mean something to it; the arm's own settings, the
-paper's in the shipped studies, are tried first. To search by: `dev/sts/STS-B/spearman`.
+A search that moves the arm with negatives alone is unfair to its control: both stand in `search.arms`, or the
+study is refused. Every arm gets as many trials, over the names that mean something to it; the arm's own
+settings, the paper's in the shipped studies, are tried first. To search by: `dev/sts/STS-B/spearman`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,10 @@ from corpora.san.mask_predict import Recipe
 
 LexiconSource = Literal["auto", "spacy"]
 SETS = "names, each with a recipe {law, scale, iterations, seed, …} or the folder of a `semray san-generate`"
+READOUTS = ("cls", "mean", "mask", "idf")
+TEACHERS = (
+    f"names, each with BACKBONE@READOUT, READOUT one of {', '.join(READOUTS)}, such as all-MiniLM-L6-v2@mean"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +25,8 @@ class SanData:
     negate alike, so that arms differ in their aligned negatives alone. least_words, most_words: sentences of other
     lengths are left out. sample: so many of them, chosen by their text. lexicon: what tags the vocabulary. path: a
     folder to look in first for wiki1m, nli and snli. wordnet, semcor: where these are kept; None looks where they
-    usually are.
+    usually are. teachers: frozen encoders by the name that arms give, as BACKBONE@READOUT; what they say of the
+    sentences is made once and kept.
     """
 
     sentences: str = "wordnet"
@@ -33,14 +38,23 @@ class SanData:
     path: str | None = None
     wordnet: str | None = None
     semcor: str | None = None
+    teachers: Annotated[Mapping[str, str], TEACHERS] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        rebuilt = {
+            name: Recipe(**given) if isinstance(given, dict) else given for name, given in self.negatives.items()
+        }
+        object.__setattr__(self, "negatives", rebuilt)  # recipes come as mappings from a ledger's record
         for name in ("least_words", "most_words", "sample"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: accepted: a whole number of 1 or more")
         if self.most_words is not None and self.most_words < self.least_words:
             raise ValueError(f"most_words: accepted: at least least_words, {self.least_words}")
+        for teacher in self.teachers.values():
+            backbone, _, readout = teacher.rpartition("@")
+            if not backbone or readout not in READOUTS:
+                raise ValueError(f"teachers: accepted: {TEACHERS}")
         if not self.negatives:
             raise ValueError(f"negatives: accepted: {SETS}")
         recipes = [given for given in self.negatives.values() if isinstance(given, Recipe)]

@@ -7,9 +7,11 @@ every site knows the rate of each token (`ByText`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,19 @@ def _sites(body: nn.Module) -> list[nn.Dropout]:
     return [module for module in body.modules() if isinstance(module, nn.Dropout)]
 
 
+def check_fused(backbone: Path) -> None:
+    """ValueError when a backbone cannot run packed, by its configuration."""
+    kind = json.loads((backbone / "config.json").read_text()).get("model_type", "")
+    if kind not in packing.PACKED:
+        raise not_packed(kind)
+
+
+def not_packed(kind: str) -> ValueError:
+    """The error of a backbone of this model_type that is to run `fused`."""
+    known = ", ".join(sorted(packing.PACKED))
+    return ValueError(f"train.san_pass = 'fused'\n  accepted: separate, or fused with {known}, not {kind}")
+
+
 class _Site(nn.Dropout):
     """A dropout whose rows have rates of their own while `table` holds them."""
 
@@ -84,11 +99,7 @@ class ByText:
 
     def __init__(self, encoder: Encoder) -> None:
         if not encoder.packed:
-            known = ", ".join(sorted(packing.PACKED))
-            raise ValueError(
-                f"train.san_pass = 'fused'\n  accepted: separate, or fused with {known}, not "
-                f"{encoder.backbone.config.model_type}"
-            )
+            raise not_packed(encoder.backbone.config.model_type)
         self.of_tokens: Tensor | None = None  # of the pass that runs, (m,)
         self._waiting: tuple[Tensor, Tensor] | None = None  # of the tokens and of the texts still to pass
         for parent in list(encoder.backbone.modules()):

@@ -31,8 +31,8 @@ class Settings:
     temperature and the teachers' (None: the student's; half of it for listnet), the first teacher's share, the
     loss's weight; normalised by items it is divided by their number. consistency: None as `conform` says.
     san_mle: weight of the lists over negatives beside those over views; tau3: the teachers' temperature there.
-    rl_*: in RLRD the weight of all lists; how policies learn (fixed: none, equal shares), after how many steps, and
-    how often they go over these.
+    rl_*: in RLRD the weight of all lists; how policies learn (fixed: none, equal shares), after how many steps,
+    and how often they go over these.
     """
 
     train: bool = True

@@ -1,0 +1,79 @@
+"""What the san family is measured on besides the tasks of the field: duplicates put first (figure 2).
+
+table = tasks(data)          # {"rerank/AskUbuntuDupQuestions": Task, ...}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corpora.benchmarks import reranking
+from corpora.benchmarks.reranking import Reranked
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Task, small
+
+if TYPE_CHECKING:
+    from corpora.san.data import SanData
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+Queries = tuple[Reranked, ...]
+FIGURES = ("map_at_1", "mrr_at_1", "map")
+
+
+def tasks(data: SanData) -> dict[str, Task[Queries, str]]:
+    """Every task by name; data.path: a folder to look in first."""
+    return {f"rerank/{name}": _task(name, data.path) for name in reranking.NAMES}
+
+
+def _task(name: str, path: str | None) -> Task[Queries, str]:
+    task = f"rerank/{name}"
+    return Task(
+        name=task,
+        metrics={f"{task}/{figure}": True for figure in FIGURES},
+        headline=f"{task}/mrr_at_1",
+        benchmark=small(partial(reranking.read, name, path=path)),
+        texts=_texts,
+        score=partial(_score, task),
+        source="Lei et al. 2016; Cohan et al. 2020; Liu et al. 2018; figures: SAN, figure 2",
+    )
+
+
+def _texts(queries: Queries) -> Iterator[str]:
+    for row in queries:
+        yield from (row.query, *row.positive, *row.negative)
+
+
+def _score(task: str, queries: Queries, encode: Encode) -> list[Score]:
+    """map_at_1 is as trec_eval has it: 1 over the number of right candidates, where the first is right.
+
+    At a cut of 1 the reciprocal rank is precision. A tie counts against the right candidate.
+    """
+    right = [_ranked(row, encode) for row in queries]
+    first = np.array([found[0] for found in right], np.float64)
+    figures = {
+        "map_at_1": first / [found.sum() for found in right],
+        "mrr_at_1": first,
+        "map": np.array([_average_precision(found) for found in right]),
+    }
+    ids = [json.dumps([number, row.query]) for number, row in enumerate(queries)]
+    groups = [row.query for row in queries]
+    return [score_of_items(f"{task}/{name}", "mean", ids, groups, values) for name, values in figures.items()]
+
+
+def _ranked(row: Reranked, encode: Encode) -> np.ndarray:
+    """Whether each candidate is right, by falling cosine, wrong ones first among equals. -> (K,) bool."""
+    vectors = encode([row.query, *row.positive, *row.negative]).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    right = np.arange(len(vectors) - 1) < len(row.positive)
+    return right[np.lexsort((right, -(vectors[1:] @ vectors[0])))]
+
+
+def _average_precision(right: np.ndarray) -> float:
+    """Mean, over the right candidates, of the share of right ones down to each. (K,) bool -> scalar."""
+    return float((np.cumsum(right) / np.arange(1, len(right) + 1))[right].mean())

@@ -1,0 +1,61 @@
+"""Reranking by hand: two queries whose candidates lie at known angles; and files that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.benchmarks.reranking import read
+from corpora.san.data import SanData
+from corpora.store.errors import CorpusError
+from evaluators.tasks.san import tasks
+from evaluators.tasks.task import evaluate
+
+NAME = "SciDocsRR"
+ROWS = [
+    {"query": "q 0", "positive": ["a 10", "b 40"], "negative": ["c 20", "d 90"]},
+    {"query": "p 0", "positive": ["e 30"], "negative": ["f 30", "g 50"]},
+    {"query": "left out", "positive": [], "negative": ["h 1"]},
+]
+
+
+def encode(texts: list[str]) -> np.ndarray:
+    """Each text at the angle, in degrees, that it ends with."""
+    angles = np.radians([float(text.split()[1]) for text in texts])
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "reranking").mkdir()
+    (folder / "reranking" / f"{NAME}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def test_figures_by_hand(tmp_path: Path):
+    """Query q: right, wrong, right, wrong: AP (1 + 2/3) / 2, first right of two. Query p: a tie, so second: AP 1/2."""
+    write(tmp_path, "\n".join(map(json.dumps, ROWS)) + "\n")
+    task = tasks(SanData(path=str(tmp_path)))[f"rerank/{NAME}"]
+    ((_, scores),) = evaluate([task], {"texts": encode})
+    found = {score.metric.rpartition("/")[2]: score for score in scores}
+    assert {name: score.value for name, score in found.items()} == pytest.approx(
+        {"map_at_1": 0.25, "mrr_at_1": 0.5, "map": (5 / 6 + 1 / 2) / 2}
+    )
+    assert found["map"].values is not None
+    assert found["map"].values.tolist() == pytest.approx([5 / 6, 1 / 2])
+    assert set(task.metrics) == {score.metric for score in scores}
+
+
+@pytest.mark.parametrize("text", ["{}", "no json", '{"query": 1, "positive": ["a"], "negative": ["b"]}'])
+def test_a_line_that_is_no_query_is_named(tmp_path: Path, text: str):
+    write(tmp_path, text)
+    with pytest.raises(CorpusError, match=rf"{NAME}\.jsonl\.gz, line 1: "):
+        read(NAME, path=str(tmp_path))
+
+
+def test_a_set_that_is_nowhere_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    with pytest.raises(CorpusError, match=r"SciDocsRR not found; looked at\n .*reranking/SciDocsRR\.jsonl"):
+        read(NAME, path=str(tmp_path))
