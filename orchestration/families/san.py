@@ -79,12 +79,17 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
     """Every backbone has what its arms ask for: a mask token with room beside it, packed attention for `fused`."""
     from transformers import AutoTokenizer
 
-    from trainers.encoders.backbones import BackboneError
+    from trainers.encoders.backbones import BackboneError, depth_of
     from trainers.san.dropout import check_fused
     from trainers.san.templates import OTHER_VIEW, in_template
 
     for folder in backbones:
         for name, arm in study.arms.items():
+            depth = depth_of(folder)
+            if arm.layers is not None and arm.layers > depth:
+                raise ValueError(
+                    f"arms.{name}.layers = {arm.layers}\n  accepted: up to {depth}, the layers of {folder.name}"
+                )
             try:
                 if arm.host in PROMPTED:
                     tokenizer = AutoTokenizer.from_pretrained(
@@ -119,7 +124,12 @@ FAMILY = EncoderFamily(
     read=read,
     fit=fit,
     own_tasks=tasks,
-    sizes=(),
+    distributions={
+        "cosine of pairs": {
+            "alike in meaning, few words shared": "suppression/hi_lo/mean",
+            "unlike in meaning, many words shared": "suppression/lo_hi/mean",
+        }
+    },
     checks=(check_arms, check_backbones, check_search),
     space=SPACE,
     # Simple-SimCSE, results/bert-base-uncased.csv, column avg / 100: 50 seeds, mean .7511, sd .0084.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,11 +47,32 @@ def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
         max_length=settings.max_length,
         precision=world.precision,
     )
+    if settings.layers is not None:
+        keep_layers(encoder.backbone, settings.layers)
     if prompted:
         mask_token(encoder.tokenizer)
     if settings.train and settings.p1 is not None:
         set_rate(encoder.backbone, settings.p1)
     return encoder
+
+
+def keep_layers(body: Any, count: int) -> None:
+    """Leave the first layers of a body alone in it. ValueError when it has fewer."""
+    from torch import nn
+
+    depth = body.config.num_hidden_layers
+    if count > depth:
+        raise ValueError(f"train.layers = {count}\n  accepted: up to {depth}, the layers of this backbone")
+    stacks = [
+        (parent, name)
+        for parent in body.modules()
+        for name, child in parent.named_children()
+        if isinstance(child, nn.ModuleList) and len(child) == depth
+    ]
+    assert len(stacks) == 1, "one stack of layers"
+    parent, name = stacks[0]
+    setattr(parent, name, getattr(parent, name)[:count])
+    body.config.num_hidden_layers = count
 
 
 def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:

@@ -18,6 +18,7 @@ TAUGHT = frozenset({"rankcse", "rlrd"})
 class Settings:
     """The `train:` block of a san study. ValueError names a field whose value is not accepted.
 
+    layers: the first layers of the backbone, which alone are kept; None for all.
     host: the recipe that negatives are added to. san: not at all, at a temperature of their own (HiNCE), or at
     tau1 (hard). negatives: the name of a set in data.negatives. column: what takes their place in controls.
     postprocess: the rule by which negatives of low quality are replaced.
@@ -43,6 +44,7 @@ class Settings:
     postprocess: Literal["off", "authors", "semray"] = "semray"
     conform: Literal["paper", "authors"] = "paper"
     readout: Literal["cls", "mean"] = "cls"
+    layers: int | None = None
     tau1: float = 0.05
     tau2: float = 0.08
     p1: float | None = None
@@ -140,7 +142,7 @@ class Settings:
 
 POSITIVE = frozenset(
     {"tau1", "tau2", "tau3", "rank_tau", "rank_teacher_tau", "learning_rate", "epochs", "steps", "batch_size"}
-    | {"clip_norm", "max_length", "rl_every", "rl_epochs"}
+    | {"clip_norm", "max_length", "rl_every", "rl_epochs", "layers"}
 )
 NOT_NEGATIVE = frozenset(
     {"warmup", "weight_decay", "bml_alpha", "bml_beta", "bml_weight", "rank_weight", "consistency_weight"}
@@ -153,7 +155,7 @@ OF_LISTS = frozenset({"teachers", "rank_loss", "rank_tau", "rank_teacher_tau", "
 OF_RANKCSE = frozenset({"rank_mix", "rank_weight", "consistency", "consistency_weight"})
 OF_RLRD = frozenset({"rl_weight", "rl_update", "rl_every", "rl_epochs"})
 OF_POLICIES = frozenset({"rl_every", "rl_epochs"})
-UNTRAINED = frozenset({"train", "readout", "max_length"})
+UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
 def defining(settings: Settings) -> dict[str, Any]:

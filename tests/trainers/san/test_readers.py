@@ -79,6 +79,23 @@ def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tm
     assert reader.encode([]).shape == (0, 32)
 
 
+def test_the_first_layers_alone(backbone: Path, tmp_path: Path):
+    """As transformers gives the state after that layer."""
+    from transformers import AutoModel, AutoTokenizer
+
+    shallow = opened(Settings(train=False, readout="mean", layers=2), backbone, World())
+    model, tokenizer = AutoModel.from_pretrained(backbone).eval(), AutoTokenizer.from_pretrained(backbone)
+    with torch.no_grad():
+        states = model(**tokenizer(TEXTS[1], return_tensors="pt"), output_hidden_states=True).hidden_states
+    mean = states[2][0].mean(0).numpy()
+    assert np.allclose(shallow.encode([TEXTS[1]])[0], mean / np.linalg.norm(mean), atol=1e-5)
+    shallow.save(tmp_path / "model")
+    again = opened(Settings(train=False, readout="mean", layers=2), tmp_path / "model", World())
+    assert np.allclose(again.encode(TEXTS), shallow.encode(TEXTS), atol=1e-6)
+    with pytest.raises(ValueError, match=r"train\.layers = 9\n  accepted: up to 3"):
+        opened(Settings(train=False, layers=9), backbone, World())
+
+
 def of_teacher(name: str, template=None, tell=print) -> np.ndarray:
     column = columns.whole(CORPUS.sentences)
     return vectors(Teacher.of(name), column, column, template, max_length=32, device="cpu", tell=tell)
