@@ -108,7 +108,7 @@ def peer(steps: int, seed: int) -> np.ndarray:
     logging.disable_progress_bar()
     torch.set_num_threads(1)
     body = models.Transformer(str(resolve_backbone("all-MiniLM-L6-v2")), max_seq_length=LENGTH)
-    width = body.get_word_embedding_dimension()
+    width = body.get_embedding_dimension()
     model = SentenceTransformer(
         modules=[body, models.Pooling(width), models.Dense(width, width, activation_function=torch.nn.Tanh())],
         device="cpu",
