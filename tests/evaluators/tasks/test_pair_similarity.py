@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.pairs import PairData
 from corpora.difficulty.rows import PairTask
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.tasks.pair_similarity import bounded_ranks, metric_names, pair_metrics, vector_ranks
+from evaluators.tasks.pair_similarity import bounded_ranks, tasks, vector_ranks
+from tests.pair_scores import pair_metrics
 
 
 def pairs(a: list[str], b: list[str], gold: list[float]) -> Pairs:
@@ -165,6 +167,7 @@ def test_isolated_gain_is_over_the_better_of_control_and_frozen() -> None:
 
 
 def test_every_promised_metric_is_named() -> None:
-    assert set(metric_names(["stsb"], ["similarity"])) == {"stsb/spearman", "stsb/pearson"}
-    assert "dev/stsb/isolated_gain" in metric_names(["stsb"], ["dev/similarity"])
-    assert "stsb/recall@1_restricted" in metric_names(["stsb", "mrpc"], ["similarity", "retrieval"])
+    table = tasks(PairData(tasks=("stsb", "mrpc")))
+    assert set(table["similarity/stsb"].metrics) == {"stsb/spearman", "stsb/pearson"}
+    assert "dev/stsb/isolated_gain" in table["dev/similarity/stsb"].metrics
+    assert "mrpc/recall@1_restricted" in table["retrieval/mrpc"].metrics

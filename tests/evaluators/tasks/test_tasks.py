@@ -2,16 +2,21 @@
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpora.concept.corpus import ConceptData, fingerprint
 from corpora.store.records import ConceptCorpus, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow, Texts
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.tasks.concept import TASKS
-from evaluators.tasks.task import evaluate, headlines, metric_names
+from evaluators.tasks.concept import tasks, tasks_on
+from evaluators.tasks.task import Benchmark, evaluate, metric_names, named
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.measuring import given, scores_of
 
+TASKS = tasks(ConceptData())  # on WordNet; here they are measured on made-up rows
 NOTHING = np.zeros(0, np.int32)
 EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))
 
@@ -49,6 +54,11 @@ def corpus():
     )
 
 
+def table(corpus):
+    splits = {name: given(part) for name, part in corpus.splits.items()}
+    return tasks_on(splits, splits)
+
+
 def triples(texts):
     """Counts of letter triples in 64 buckets: a real encoder of texts, if a poor one."""
     vectors = np.zeros((len(texts), 64), np.float32)
@@ -59,8 +69,8 @@ def triples(texts):
 
 
 def test_every_score_is_declared_and_made_of_its_items(corpus):
-    scores = evaluate(TASKS, list(TASKS), corpus, triples)
-    names = metric_names(TASKS, list(TASKS))
+    scores = scores_of(table(corpus), list(TASKS), triples)
+    names = metric_names(TASKS.values())
     assert len({score.metric for score in scores}) == len(scores)
     for score in scores:
         assert names[score.metric] == score.larger_is_better
@@ -72,11 +82,10 @@ def test_every_score_is_declared_and_made_of_its_items(corpus):
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_headlines_are_among_the_metrics(task):
     assert task.headline in task.metrics
-    assert headlines(TASKS, [task.name]) == (task.headline,)
 
 
 def test_items_are_named_by_what_they_are(corpus):
-    figures = {score.metric: score for score in evaluate(TASKS, ["t2d", "d2t"], corpus, triples)}
+    figures = {score.metric: score for score in scores_of(table(corpus), ["t2d", "d2t"], triples)}
     assert list(figures["t2d/mrr"].item_ids) == ["bank", "shore of a river", "moth"]
     assert list(figures["t2d/mrr"].group_ids) == ["river-n", "river-n", "moth-n"]
     assert list(figures["d2t/mrr"].item_ids) == ["river-n", "money-n", "moth-n"]
@@ -92,7 +101,7 @@ def test_both_directions_by_hand(corpus):
         radians = np.radians([angles[text] for text in texts])
         return np.stack([np.cos(radians), np.sin(radians)], axis=1)
 
-    figures = {score.metric: score for score in evaluate(TASKS, ["t2d", "d2t"], corpus, encode)}
+    figures = {score.metric: score for score in scores_of(table(corpus), ["t2d", "d2t"], encode)}
     assert figures["t2d/mrr"].values.tolist() == [1 / 2, 1, 1 / 3]  # moth: 100° and 120° before its own 170°
     assert figures["d2t/mrr"].values.tolist() == [1, 1 / 2, 1 / 3]  # money: shore at 15°, then bank at 80°
     assert figures["t2d/recall@1"].value == pytest.approx(1 / 3)
@@ -105,16 +114,16 @@ def test_every_text_is_encoded_once(corpus):
         seen.update(texts)
         return triples(texts)
 
-    evaluate(TASKS, ["t2d", "stress", "geometry", "pair_auc"], corpus, counting)
+    scores_of(table(corpus), ["t2d", "stress", "geometry", "pair_auc"], counting)
     part = corpus.splits["id"]
     assert set(seen.values()) == {1}
     assert set(seen) == {*part.terms, *part.definitions, *(row.negative for row in part.stress)}
 
 
 def test_the_company_of_other_tasks_changes_nothing(corpus):
-    together = {score.metric: score.value for score in evaluate(TASKS, list(TASKS), corpus, triples)}
+    together = {score.metric: score.value for score in scores_of(table(corpus), list(TASKS), triples)}
     for name in TASKS:
-        for score in evaluate(TASKS, [name], corpus, triples):
+        for score in scores_of(table(corpus), [name], triples):
             assert together[score.metric] == score.value
 
 
@@ -129,11 +138,38 @@ def test_an_encoding_that_is_not_usable_is_named(corpus):
 
     for value in (np.nan, np.inf, 0):
         with pytest.raises(ValueError, match="t2d: the encoding of 'moth'"):
-            evaluate(TASKS, ["t2d"], corpus, spoiled(value))
+            scores_of(table(corpus), ["t2d"], spoiled(value))
     with pytest.raises(ValueError, match=r"t2d: 6 texts, the first 'bank'.* shape \(5, 64\)"):
-        evaluate(TASKS, ["t2d"], corpus, lambda texts: triples(texts)[:-1])
+        scores_of(table(corpus), ["t2d"], lambda texts: triples(texts)[:-1])
 
 
 def test_an_unknown_task_is_named_with_those_that_exist(corpus):
     with pytest.raises(ValueError, match="no task 't2e'; accepted: t2d, d2t"):
-        metric_names(TASKS, ["t2d", "t2e"])
+        named(TASKS, ["t2d", "t2e"])
+
+
+def test_a_task_that_reads_what_the_encoder_does_not_is_named():
+    with pytest.raises(ValueError, match="t2d reads texts\n  accepted: tasks that read occurrences"):
+        list(evaluate([TASKS["t2d"]], {"occurrences": triples}))
+
+
+def test_rows_and_version_are_part_of_what_a_task_is_called_by():
+    task = next(iter(table_of_one("a").values()))
+    other = next(iter(table_of_one("b").values()))
+    assert len({task.fingerprint, other.fingerprint, replace(task, version=2).fingerprint}) == 3
+    assert task.fingerprint == next(iter(table_of_one("a").values())).fingerprint
+
+
+def table_of_one(rows):
+    benchmark = Benchmark(fingerprint=lambda: rows, load=lambda: split("id"))
+    return tasks_on(dict.fromkeys(("id", "dev", "hh"), benchmark), dict.fromkeys(("id", "dev", "hh"), benchmark))
+
+
+def test_sizes_of_what_is_tested_change_those_tasks_alone(tmp_path):
+    """And never what is trained on."""
+    write_wordnet(tmp_path, small_entries(), SMALL_EXCEPTIONS)
+    data = ConceptData(wordnet=str(tmp_path))
+    fewer = replace(data, stress_concepts=1)
+    assert fingerprint(data) == fingerprint(fewer)
+    names = {name for name, task in tasks(data).items() if task.fingerprint != tasks(fewer)[name].fingerprint}
+    assert names == {"stress", "pair_auc", "dev/pair_auc"}

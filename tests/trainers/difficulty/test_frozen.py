@@ -13,7 +13,7 @@ from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import PairData
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.errors import CorpusError
-from evaluators.tasks.pair_similarity import pair_metrics
+from tests.pair_scores import evaluated
 from tests.tiny import WORDS, tiny_backbone
 from trainers.difficulty.data import prepared
 from trainers.difficulty.fit import fit_stack
@@ -289,6 +289,6 @@ def test_a_scorer_wants_unit_rows(exported) -> None:
 def test_only_pair_arms_can_be_exported(tmp_path: Path, folder: Path) -> None:
     data = prepared(task(), SentenceEncoder(folder), None)
     settings = Settings(form="complexity", steps=1, batch_size=32, m=8)
-    (result,) = fit_stack([(settings, 0)], [data], evaluate=pair_metrics)
+    (result,) = fit_stack([(settings, 0)], [data], evaluate=evaluated)
     with pytest.raises(ValueError, match="form = complexity; accepted for a scorer"):
         export_scorer(tmp_path / "x", result.trained["toy"], data, backbone="b", prompt=None, max_length=None)

@@ -12,7 +12,7 @@ from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.rows import PairTask
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
-from evaluators.tasks.pair_similarity import pair_metrics
+from tests.pair_scores import evaluated
 from trainers.difficulty.data import TaskData, for_selection, task_data
 from trainers.difficulty.fit import StackResult, fit_portions, fit_stack
 from trainers.difficulty.settings import FORMS, UNTRAINED, Settings, defining, isolating
@@ -141,9 +141,9 @@ def test_every_arm_alone_equals_itself_in_the_group() -> None:
     """The whole path: grouping, both rounds, two threads, evaluation; then each request by itself."""
     data = [toy(), toy("other", 90)]
     requests = [(settings(form), None if form in UNTRAINED else 1) for form in FORMS]
-    together = fit_stack(requests, data, evaluate=pair_metrics, threads=2)
+    together = fit_stack(requests, data, evaluate=evaluated, threads=2)
     for request, one in zip(requests, together, strict=True):
-        (alone,) = fit_stack([request], data, evaluate=pair_metrics)
+        (alone,) = fit_stack([request], data, evaluate=evaluated)
         assert same_values(one, alone), request[0].form
         assert one.trained.keys() == alone.trained.keys()
         for name in one.trained:
@@ -158,7 +158,7 @@ def test_results_follow_the_requests_and_progress_reaches_its_total() -> None:
         (settings("fixed"), 0),
         (settings("pair_lex"), 1),
     ]
-    found = fit_stack(requests, [toy()], evaluate=pair_metrics, report=lambda *at: seen.append(at))
+    found = fit_stack(requests, [toy()], evaluate=evaluated, report=lambda *at: seen.append(at))
     assert [(one.settings, one.seed) for one in found] == requests
     assert seen[-1] == (90, 90)
     last = found[0].curve()[-1]
@@ -172,8 +172,8 @@ def test_portions_give_what_one_call_gives_and_give_it_early() -> None:
     seen: list[tuple[int, int]] = []
     arms = ["pair_ungated", "pair_lex", "pair_gate_free"]
     requests = [(settings("baseline"), None), *((settings(arm), seed) for seed in range(6) for arm in arms)]
-    whole = fit_stack(requests, [toy()], evaluate=pair_metrics)
-    portions = fit_portions(requests, [toy()], evaluate=pair_metrics, report=lambda *at: seen.append(at))
+    whole = fit_stack(requests, [toy()], evaluate=evaluated)
+    portions = fit_portions(requests, [toy()], evaluate=evaluated, report=lambda *at: seen.append(at))
     found = [next(portions)]
     assert seen[-1] == (9 * 30, 18 * 30)  # three seeds of three arms are done, and three are to come
     found += portions
@@ -192,7 +192,7 @@ def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
     (result,) = fit_stack(
         [(settings("pair_lex", steps=1, learning_rate=1e-12), 4)],
         [data],
-        evaluate=lambda task, said, control: [said.scores],
+        evaluate=lambda request, task, said, control: [said.scores],
     )
     np.testing.assert_allclose(result.scores[0], data.evaluation.anchor, atol=1e-6)
 
@@ -200,7 +200,7 @@ def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
 def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> None:
     """gamma' = gamma x mean gate over the training pairs, found also when the treated arm was not requested."""
     data = toy()
-    (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=pair_metrics)
+    (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=evaluated)
     rows = fitted(["pair_judge"], [2], data)
     from trainers.difficulty.predict import mean_gate
     from trainers.difficulty.stack import TrainedAdapter
@@ -228,7 +228,7 @@ def test_label_target_is_one_minus_gold() -> None:
 
 def test_without_a_judge_judged_arms_are_refused_before_training() -> None:
     with pytest.raises(CorpusError, match=r"data\.judge = none"):
-        fit_stack([(settings("pair_judge"), 0)], [toy(judged=False)], evaluate=pair_metrics)
+        fit_stack([(settings("pair_judge"), 0)], [toy(judged=False)], evaluate=evaluated)
 
 
 def test_settings_name_every_mistake() -> None:
@@ -242,7 +242,7 @@ def test_settings_name_every_mistake() -> None:
 
 def test_identity_start_needs_the_embedding_width() -> None:
     with pytest.raises(ValueError, match="identity needs d_h = 32"):
-        fit_stack([(settings("pair_lex", init="identity"), 0)], [toy()], evaluate=pair_metrics)
+        fit_stack([(settings("pair_lex", init="identity"), 0)], [toy()], evaluate=evaluated)
 
 
 def test_a_member_that_diverges_says_where_and_leaves_the_others_alone() -> None:
@@ -265,12 +265,12 @@ def test_what_diverged_has_no_scores_and_the_rest_has_all() -> None:
         (settings("pair_ungated", learning_rate=1e38), 0),
         (settings("pair_lex"), 1),
     ]
-    first, wild, last = fit_stack(requests, [toy()], evaluate=pair_metrics)
+    first, wild, last = fit_stack(requests, [toy()], evaluate=evaluated)
     assert not wild.scores
     assert "pair_ungated: loss is not finite at step" in wild.broken[0]
     assert first.scores
     assert last.scores
-    assert same_values(first, fit_stack(requests[:1], [toy()], evaluate=pair_metrics)[0])
+    assert same_values(first, fit_stack(requests[:1], [toy()], evaluate=evaluated)[0])
 
 
 def test_selection_looks_at_training_pairs_alone() -> None:
@@ -289,8 +289,8 @@ def test_isolation_trains_the_control_beside_its_treated_arm() -> None:
     """The same two arms asked for by name give the same difference."""
     data = [for_selection(toy(n=300))]
     treated, control = settings("pair_lex"), settings("pair_lex_shuffled")
-    (alone,) = fit_stack([(treated, 1)], data, evaluate=pair_metrics, isolate=True, retrieval=False)
-    named = fit_stack([(treated, 1), (control, 1), (settings("baseline"), None)], data, evaluate=pair_metrics)
+    (alone,) = fit_stack([(treated, 1)], data, evaluate=evaluated, isolate=True, retrieval=False)
+    named = fit_stack([(treated, 1), (control, 1), (settings("baseline"), None)], data, evaluate=evaluated)
     spearmen = [by_metric(result)["dev/toy/spearman"] for result in named]
     assert by_metric(alone)["dev/toy/isolated_gain"] == pytest.approx(spearmen[0] - max(spearmen[1:]))
     assert "dev/toy/mrr" not in by_metric(alone)
