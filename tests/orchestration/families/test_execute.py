@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.families.encoders import execute
+from evaluators.tasks.pair_similarity import tasks
+from orchestration.families.registry import execute
 from orchestration.plan.plan import gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.results import outcome
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
 
@@ -58,7 +60,7 @@ def runs(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Run]:
 def test_what_was_planned_is_what_runs_and_cut_texts_are_told(runs: dict[str, Run]) -> None:
     told = {}
     for name, run in runs.items():
-        ((_, result),) = execute(Job(runs=(run,)), World())
+        result = outcome(execute(Job(runs=(run,)), World()))
         assert result.scores
         told[name] = result.notes
     assert told["B0"] == {}
@@ -78,7 +80,7 @@ def test_development_data_are_scored_in_the_middle_of_training(
     run = next(run for run in plan(study, gather_facts(study)).runs if run.arm == "short")
     looked = replace(run, look_at=(2, 3))
     assert looked.id == run.id
-    ((_, plain),), ((_, result),) = (execute(Job(runs=(one,)), World()) for one in (run, looked))
+    plain, result = (outcome(execute(Job(runs=(one,)), World())) for one in (run, looked))
     assert [score.value for score in result.scores] == [score.value for score in plain.scores]
     found = {point.step: set(point.figures) for point in result.curve if point.figures}
     assert found.keys() == {2, 3}
@@ -96,8 +98,11 @@ def test_another_backbone_of_that_name_is_refused(runs: dict[str, Run], place: P
 
 def test_another_corpus_of_that_name_is_refused(runs: dict[str, Run]) -> None:
     elsewhere = replace(runs["B0"], data={**runs["B0"].data, "n_id": 19})
+    with pytest.raises(StudyError, match=r"rows of the task t2d(.|\n)*expected"):
+        list(execute(Job(runs=(elsewhere,)), World()))
+    trained = replace(elsewhere, seed=0, settings={**elsewhere.settings, "train": True, "steps": 1})
     with pytest.raises(StudyError, match=r"corpus of the concept family(.|\n)*expected"):
-        next(execute(Job(runs=(elsewhere,)), World()))
+        next(execute(Job(runs=(trained,)), World()))
 
 
 def test_a_stack_runs_on_what_was_planned_or_not_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +115,13 @@ def test_a_stack_runs_on_what_was_planned_or_not_at_all(place: Path, monkeypatch
     (place / "pairs.yaml").write_text(PAIRS.format(backbone=place / "tiny", folder=place))
     study = read_study(place / "pairs.yaml")
     (run,) = plan(study, gather_facts(study)).runs
-    ((_, result),) = execute(Job(runs=(run,)), World())
+    result = outcome(execute(Job(runs=(run,)), World()))
     assert {score.metric for score in result.scores} >= {"stsb/spearman", "stsb/pearson"}
     with (place / "sts-dev.csv").open("a") as file:
+        file.write(line.format(5, "a cup", "a cup"))
+    with pytest.raises(StudyError, match="rows of the task similarity/stsb"):
+        next(execute(Job(runs=(run,)), World()))
+    with (place / "sts-train.csv").open("a") as file:
         file.write(line.format(5, "a cup", "a cup"))
     with pytest.raises(StudyError, match="corpus of the difficulty family"):
         next(execute(Job(runs=(run,)), World()))
@@ -135,9 +144,13 @@ def test_a_run_of_a_search_sees_training_pairs_alone(tmp_path: Path, monkeypatch
             )
         study = read_study(tmp_path / "pairs.yaml")
         (run, *_) = plan(study, gather_facts(study)).runs
-        ((_, chosen),) = execute(Job(runs=(replace(run, evaluate=("dev/similarity",)),)), World())
-        ((_, tested),) = execute(Job(runs=(run,)), World())
-        told.append({score.metric: score.value for score in chosen.scores if "/diag/" not in score.metric})
+        searching = replace(study, evaluate=("dev/similarity/stsb",))
+        dev = {name: task.fingerprint for name, task in tasks(study.data).items() if name in searching.evaluate}
+        facts = replace(gather_facts(study), tasks=dev)
+        (selecting, *_) = plan(searching, facts).runs
+        chosen = outcome(execute(Job(runs=(selecting,)), World()))
+        tested = outcome(execute(Job(runs=(run,)), World()))
+        told.append({name: value for name, value in chosen.values.items() if "/diag/" not in name})
         assert {score.metric for score in tested.scores} >= {"stsb/spearman", "stsb/isolated_gain"}
     assert told[0].keys() == {"dev/stsb/spearman", "dev/stsb/pearson", "dev/stsb/isolated_gain"}
     assert told[0] == told[1]
