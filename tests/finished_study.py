@@ -7,7 +7,7 @@ recall and loses 0.05 in the stress test. M1 lacks a run that failed and one tha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from evaluators.significance.judge import Verdict, judge
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
+from tests.results import results
 from trainers.engine.world import Progress
 
 BACKBONE = "tiny"
@@ -63,14 +64,14 @@ def make_run(arm: str, seed: int | None) -> Run:
         seed=seed,
         settings=ARMS[arm],
         data={"lexicons": ["wordnet"], "split": "in-domain"},
-        evaluate=("t2d", "stress", "geometry"),
+        tasks={"t2d": "r1", "stress": "r2", "geometry": "r3"},
         defining=ARMS[arm],
         backbone_fingerprint="b" * 16,
         corpus_fingerprint="4f1c0000a1b2c3d4",
     )
 
 
-def make_result(run: Run, save_model: Callable[[Path], None] | None = None) -> Result:
+def make_results(run: Run, save_model: Callable[[Path], None] | None = None) -> Iterator[Result]:
     """Scores with the arm's effect; the noise is the seed's own, shared in part by all arms."""
     seed = 0 if run.seed is None else run.seed
     noise = np.random.default_rng([seed, sorted(ARMS).index(run.arm)]).normal(0, 0.004, len(METRICS))
@@ -91,18 +92,19 @@ def make_result(run: Run, save_model: Callable[[Path], None] | None = None) -> R
         Progress(step=s, steps=steps, loss=2 * math.exp(-s / 20) + 0.5 + 0.01 * seed, terms={"hince": 1.0})
         for s in range(steps)
     ]
-    return Result(
-        scores=[recall, *others], curve=curve, seconds={"train": 2.5, "evaluate": 0.5}, save_model=save_model
-    )
+    seconds = {"train": 2.5, "evaluate": 0.5}
+    return results(run, [recall, *others], curve=curve, seconds=seconds, save_model=save_model)
 
 
 def fill(ledger: Ledger, runs: Sequence[Run], save_model: Callable[[Path], None] | None = None) -> None:
     """Finish these runs as a lane and the driver would."""
     for run in runs:
-        if not ledger.has(run.id):
+        if not ledger.holds(run):
             attempt = ledger.lease(run.id)
-            ledger.stage(run, make_result(run, save_model), attempt)
-            ledger.commit(run.id, attempt)
+            for result in make_results(run, save_model):
+                ledger.stage(result, attempt)
+                ledger.commit(result.entry, attempt)
+            ledger.forget(run.id)
 
 
 def planned(seeds: int) -> list[Run]:
@@ -150,7 +152,7 @@ def _row(ledger: Ledger, run: Run) -> RunRow:
         return RunRow(**place, status="failed", attempt=2, problem="loss is nan at step 12 (hince)")
     if lost(run):
         return RunRow(**place, status="missing")
-    record, curve = ledger.record(run.id), ledger.curve(run.id).to_pylist()
+    record, curve = ledger.record(run), ledger.curve(run).to_pylist()
     return RunRow(
         **place,
         metrics={name: metric.value for name, metric in record.metrics.items()},
@@ -158,6 +160,7 @@ def _row(ledger: Ledger, run: Run) -> RunRow:
         seconds=sum(record.seconds.values()),
         attempt=record.attempt,
         location=record.url,
+        entries=ledger.entries_of(run),
     )
 
 

@@ -21,6 +21,7 @@ from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.trials import Searched, Selection, Trial, searched, selections
 from orchestration.study.run import Job, Result, Run
+from tests.results import results
 from trainers.engine.world import Progress, World
 
 STUDY = """\
@@ -46,6 +47,7 @@ search:
 resources: {lanes: 1, retries: 0}
 """
 MRR, AUC = "dev/t2d/mrr", "dev/pair_auc"
+ROWS = dict.fromkeys(("dev/t2d", "dev/d2t", "dev/pair_auc", "t2d", "pair_auc"), "rows")
 
 
 def quality(run: Run) -> float:
@@ -56,11 +58,14 @@ def quality(run: Run) -> float:
     return float(0.5 - (margin - 0.3) ** 2 - 0.05 * math.log(temperature / 0.03) ** 2 + luck)
 
 
-def scored(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
-    """The quality of each run; with a larger margin the second figure is the better one."""
+def worth(run: Run) -> list[Score]:
+    """The quality of a run; with a larger margin the second figure is the better one."""
+    return [Score(metric=MRR, value=quality(run)), Score(metric=AUC, value=run.settings["hn_margin"])]
+
+
+def scored(job: Job, world: World) -> Iterator[Result]:
     for run in job.runs:
-        worth = [Score(metric=MRR, value=quality(run)), Score(metric=AUC, value=run.settings["hn_margin"])]
-        yield run, Result(scores=worth)
+        yield from results(run, worth(run))
 
 
 def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
@@ -70,7 +75,7 @@ def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
     study = read_study(path)
     assert study.search is not None
     study = replace(study, search=replace(study.search, **changes))
-    (found,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
+    (found,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", tasks=ROWS, precision="fp32"))
     return found
 
 
@@ -93,23 +98,23 @@ def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Search
 
 def climbing(
     job: Job, world: World, pause: Callable[[Run, int], float] = lambda run, step: 0.0
-) -> Iterator[tuple[Run, Result]]:
+) -> Iterator[Result]:
     """As `scored`, with ten steps on the way there, the score being seen at some. pause: seconds after a step."""
-    for run, result in scored(job, world):
+    for run in job.runs:
         curve = []
         for step in range(1, 11):
             figures = {MRR: quality(run) - 1 + step / 10} if step in run.look_at else {}
             curve.append(Progress(step=step, steps=10, loss=1 / step, figures=figures))
             world.report(curve[-1])
             time.sleep(pause(run, step))
-        yield run, replace(result, curve=curve)
+        yield from results(run, worth(run), curve=curve)
 
 
-def slowly(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def slowly(job: Job, world: World) -> Iterator[Result]:
     """As `scored`, each run a moment later."""
-    for run, result in scored(job, world):
+    for run in job.runs:
         time.sleep(0.1)
-        yield run, result
+        yield from results(run, worth(run))
 
 
 if __name__ == "__main__":

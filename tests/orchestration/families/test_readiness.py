@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.families.readiness import check_layers
+from orchestration.families.concept import check_layers
 from orchestration.plan.plan import prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
@@ -94,8 +94,8 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
     DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
     assert "num_hidden_layers" not in (tmp_path / "config.json").read_text()
     with pytest.raises(ValueError, match=r"arms\.M1\.layers = 3\n  accepted: up to 2"):
-        check_layers(study_of(place), [tmp_path])
-    check_layers(study_of(place, "layers: 3", "layers: 2"), [tmp_path])
+        check_layers(study_of(place), [tmp_path], None)
+    check_layers(study_of(place, "layers: 3", "layers: 2"), [tmp_path], None)
     check_layers(
-        study_of(place, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"), [tmp_path / "no"]
+        study_of(place, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"), [tmp_path / "no"], None
     )

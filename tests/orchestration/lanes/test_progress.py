@@ -19,7 +19,6 @@ RUN = Run(
     seed=3,
     settings={},
     data={},
-    evaluate=("similarity",),
     defining={},
     backbone_fingerprint="b",
     corpus_fingerprint="c",

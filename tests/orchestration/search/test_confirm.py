@@ -67,7 +67,8 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
 def test_a_control_that_lacks_only_the_signal_is_tuned_alike() -> None:
     """Or C14 would measure what the search bought. The frozen cosine has nothing to tune, and stays."""
     study = read_study(ROOT / "studies" / "difficulty_search.yaml")
-    facts = Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", precision="fp32")
+    tasks = dict.fromkeys([f"{part}similarity/{name}" for name in study.data.tasks for part in ("", "dev/")], "r")
+    facts = Facts(backbones=dict.fromkeys(study.backbones, "b"), corpus="c", tasks=tasks, precision="fp32")
     (chosen,) = selections(study, facts)
     start = {"gamma": 0.25, "lambda_rank": 0.1, "lambda_hard": 0.5, "learning_rate": 1e-3}
     confirmed = confirmation(study, [scored(chosen, start, start | {"gamma": 0.5, "lambda_hard": 1.0})])

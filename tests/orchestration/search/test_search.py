@@ -22,8 +22,10 @@ from orchestration.search.trials import Searched, Trial, best_of, front_of, sele
 from orchestration.search.words import as_json, mean_words, table
 from orchestration.study.blocks import StopEarly
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Result, Run
+from orchestration.study.run import Job, Result
+from tests import results as made_up
 from tests import searching
+from tests.results import results
 from tests.searching import MRR, climbing, go, scored, selection
 from trainers.engine.world import World
 
@@ -60,15 +62,16 @@ def ray_of_two() -> Iterator[None]:
     with connected(2):
         ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
         ray.cloudpickle.register_pickle_by_value(searching)
+        ray.cloudpickle.register_pickle_by_value(made_up)
         yield
 
 
-def fragile(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+def fragile(job: Job, world: World) -> Iterator[Result]:
     """Diverges beyond a margin of 0.3, at the second seed."""
-    for run, result in scored(job, world):
+    for run in job.runs:
         if run.settings["hn_margin"] > 0.3 and run.seed == 101:
             raise RuntimeError("loss is nan")
-        yield run, result
+        yield from scored(Job(runs=(run,)), world)
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +100,10 @@ def test_a_search_finds_what_is_there_and_spends_seeds_where_they_matter(done: D
 def test_no_run_of_a_search_keeps_its_model_or_looks_at_test_data(done: Done) -> None:
     found, _, ledger = done
     for run_id in ledger.ids():
-        assert ledger.model(run_id) is None
-        assert set(ledger.record(run_id).run.evaluate) == {"dev/t2d"}
-        assert ledger.record(run_id).run.seed in found.selection.seeds
+        assert ledger.model_of(run_id) is None
+        assert ledger.training(run_id).run.seed in found.selection.seeds
+    scores = ledger.entries() - ledger.ids()
+    assert {task for entry in scores for task in ledger.scores(entry).run.tasks} == {"dev/t2d"}
 
 
 def test_a_longer_search_goes_on_from_the_shorter_one(done: Done, tmp_path: Path) -> None:
@@ -110,7 +114,7 @@ def test_a_longer_search_goes_on_from_the_shorter_one(done: Done, tmp_path: Path
     before = ledger.ids()
     longer, _ = go(selection(tmp_path), ledger)
     assert longer.trials == found.trials
-    assert {ledger.record(run_id).attempt for run_id in before} == {1}
+    assert {ledger.training(run_id).attempt for run_id in before} == {1}
 
 
 def test_a_search_that_is_killed_ends_with_the_same_table(done: Done, tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_a_search_that_is_killed_ends_with_the_same_table(done: Done, tmp_path: 
     again, _ = go(selection(tmp_path), ledger)
     assert again.trials == done[0].trials
     assert ledger.ids() >= before
-    assert all(ledger.record(run_id).attempt == 1 for run_id in before)
+    assert all(ledger.training(run_id).attempt == 1 for run_id in before)
 
 
 def test_a_failed_seed_ends_its_point_and_is_shown(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ def test_a_run_that_is_stopped_in_its_middle_is_not_finished(early: Done, tmp_pa
     chosen = selection(tmp_path, stop_early=EARLY, race=0.0)
     steps = {chosen.run(n, found.trials[n].point, seed).id: step for (n, seed), step in doomed.items()}
 
-    def halting(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    def halting(job: Job, world: World) -> Iterator[Result]:
         yield from climbing(job, world, lambda run, step: 0.7 if step >= steps.get(run.id, 99) else 0.0)
 
     ledger = Ledger(tmp_path / "ledger")
@@ -235,7 +239,7 @@ def test_a_search_that_stops_early_goes_on_as_it_was(early: Done, tmp_path: Path
     before = ledger.ids()
     again, _ = go(selection(tmp_path, stop_early=EARLY, race=0.0), ledger, climbing)
     assert again.trials == found.trials
-    assert {ledger.record(run_id).attempt for run_id in before} == {1}
+    assert {ledger.training(run_id).attempt for run_id in before} == {1}
 
 
 @pytest.mark.long
@@ -269,16 +273,18 @@ def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
     """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds."""
     sizes = tmp_path / "sizes"
 
-    def counted(job: Job, world: World) -> Iterator[tuple[Run, Result]]:
+    def counted(job: Job, world: World) -> Iterator[Result]:
         with sizes.open("a") as file:
             file.write(f"{len(job.runs)}\n")
         for run in job.runs:
             worth = 1 - (run.settings["gamma"] - 0.5) ** 2 + (run.seed or 0) / 1000
-            yield run, Result(scores=[Score(metric="dev/stsb/spearman", value=worth)])
+            yield from results(run, [Score(metric="dev/stsb/spearman", value=worth)])
 
     (tmp_path / "stacked.yaml").write_text(STACKED)
     study = read_study(tmp_path / "stacked.yaml")
-    (chosen,) = selections(study, Facts(backbones={"tiny": "b"}, corpus="c", precision="fp32"))
+    (chosen,) = selections(
+        study, Facts(backbones={"tiny": "b"}, corpus="c", tasks={"dev/similarity/stsb": "rows"}, precision="fp32")
+    )
     found, _ = go(chosen, Ledger(tmp_path / "ledger"), counted)
     assert [len(trial.scores) for trial in found.trials] == [2] * 12
     jobs = [int(line) for line in sizes.read_text().split()]

@@ -287,10 +287,17 @@ def test_a_failed_run_that_finishes_later_is_the_same_run(uri: str, tmp_path: Pa
     (before,) = search(uri, "attributes.status = 'FAILED' and tags.`semray.kind` = 'run'")
     run = make_run("M1", 4)
     fill(ledger, [run])
-    record = ledger.record(run.id)
+    record = ledger.record(run)
     metrics = {name: metric.value for name, metric in record.metrics.items()}
     rows = tuple(
-        replace(row, status="finished", metrics=metrics, attempt=record.attempt, problem="")
+        replace(
+            row,
+            status="finished",
+            metrics=metrics,
+            attempt=record.attempt,
+            problem="",
+            entries=ledger.entries_of(run),
+        )
         if row.id == run.id
         else row
         for row in findings.runs

@@ -8,8 +8,8 @@ from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.run import Result
 from orchestration.verdicts.find import find
+from tests.results import finish
 
 STUDY = """\
 question: Is hard better?
@@ -24,7 +24,8 @@ compare:
   - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
   - {claim: H2, treatment: B1, control: B0, metric: d2t/recall@10, expect: better}
 """
-FACTS = Facts(backbones={"small": "s" * 8}, corpus="c" * 8, precision="fp32")
+ROWS = {"t2d": "r", "d2t": "r"}
+FACTS = Facts(backbones={"small": "s" * 8}, corpus="c" * 8, tasks=ROWS, precision="fp32")
 
 
 def test_a_run_without_the_compared_figure_costs_its_seed_not_the_report(tmp_path: Path) -> None:
@@ -36,9 +37,7 @@ def test_a_run_without_the_compared_figure_costs_its_seed_not_the_report(tmp_pat
         scores = [Score(metric="t2d/recall@10", value=value)]
         if run.seed != 3:
             scores.append(Score(metric="d2t/recall@10", value=value))
-        attempt = ledger.lease(run.id)
-        ledger.stage(run, Result(scores=scores), attempt)
-        ledger.commit(run.id, attempt)
+        finish(ledger, run, scores)
     first, second = (finding.verdict for finding in find(study, runs, ledger).findings)
     assert (first.verdict, first.n_seeds, first.dropped) == ("better", 6, ())
     assert (second.n_seeds, second.dropped) == (5, ((3, "treatment: its run yielded no such figure"),))
