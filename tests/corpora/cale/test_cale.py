@@ -16,6 +16,7 @@ from corpora.cale.data import CaleData
 from corpora.cale.records import POS, SPLITS, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
+from evaluators.tasks.cale import tasks
 from tests.corpora.semcor_samples import LEMMAS, tagfiles, write_archive, write_folder, write_lexicon, write_zip
 
 
@@ -141,12 +142,19 @@ def test_samples_are_fixed_and_nested(corpus: CaleCorpus, data: CaleData) -> Non
     [
         *({"seed": 43}, {"min_len": 3}, {"max_len": 4}, {"length_unit": "tokens"}, {"multi_sense": "drop"}),
         *({"min_count": 11}, {"partner_pool": "strict"}, {"val": 0.1}, {"test": 0.1}, {"train_pairs": 9}),
-        *({"val_pairs": 9}, {"test_pairs": 9}, {"threshold_pairs": 9}),
     ],
     ids=str,
 )
 def test_settings_that_change_rows_change_the_fingerprint(data: CaleData, changed: dict[str, object]) -> None:
     assert fingerprint(replace(data, **changed)) != fingerprint(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", ["val_pairs", "test_pairs", "threshold_pairs"])
+def test_how_much_is_tested_changes_what_is_tested_alone(data: CaleData, size: str) -> None:
+    fewer = replace(data, **{size: 9})  # type: ignore[arg-type]
+    assert fingerprint(fewer) == fingerprint(data)
+    before, after = tasks(data), tasks(fewer)
+    assert before["spcd"].fingerprint != after["spcd"].fingerprint
 
 
 def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path: Path) -> None:
@@ -157,7 +165,6 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
     files["brown1/tagfiles/br-a01"] = files["brown1/tagfiles/br-a01"].replace(">The<", ">A<")
     changed = write_folder(tmp_path / "changed", files)
     assert fingerprint(replace(data, semcor=str(changed))) != fingerprint(data)
-    with_wic = replace(data, wic=True, path=str(tmp_path))
     told = []
     for label in "TF":
         for split in ("train", "dev", "test"):
@@ -165,9 +172,10 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{split}.data.txt").write_text("board\tN\t0-0\tboard\tboards\n")
             (folder / f"{split}.gold.txt").write_text(f"{label}\n")
-        told.append(fingerprint(with_wic))
-    assert len({*told, fingerprint(data)}) == 3
-    assert [pair.same for pair in load(with_wic).wic["dev"]] == [False]
+        wic = tasks(replace(data, path=str(tmp_path)))["wic"]
+        told.append(wic.fingerprint)
+    assert len(set(told)) == 2
+    assert [pair.same for pair in wic.benchmark.load()["dev"]] == [False]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +184,6 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
         ("length_unit", "words", "annotated, tokens"),
         ("multi_sense", "all", "first, drop"),
         ("partner_pool", "all", "one_sided, strict"),
-        ("lscd", ("en", "fi"), "en, de, es, it, la, sv"),
-        ("cosimlex", ("de",), "en, fi, hr, sl"),
         ("min_count", 0, "a whole number of 1 or more"),
         ("test_pairs", 0, "a whole number of 1 or more"),
         ("min_len", 101, "at most max_len, 100"),

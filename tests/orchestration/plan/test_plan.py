@@ -109,12 +109,32 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
     assert first.isdisjoint(ids(f"{STUDY}resources: {{precision: bf16}}\n"))  # it rounds what is encoded, too
 
 
+def entries(runs: Iterable[Run]) -> list[str]:
+    return [entry for run in runs for entry in run.entries]
+
+
+def test_a_task_more_or_other_rows_to_test_on_train_nothing(load: Load) -> None:
+    whole = plan(load(STUDY.replace("[t2d, geometry]", "[t2d]")), FACTS)
+    more = plan(load(), FACTS, entries(whole.runs))
+    assert [run.id for run in more.runs] == [run.id for run in whole.runs]
+    assert more.to_score == more.left == more.runs
+    assert all(tuple(run.tasks) == ("geometry",) for job in more.jobs for run in job.runs)
+    other = plan(load(), replace(FACTS, tasks={**TASKS, "t2d": "other"}), entries(plan(load(), FACTS).runs))
+    assert all(tuple(run.tasks) == ("t2d",) for job in other.jobs for run in job.runs)
+
+
+def test_scores_of_another_precision_are_other_scores(load: Load) -> None:
+    fp32, bf16 = (plan(load(), replace(FACTS, precision=one)).runs[0] for one in ("fp32", "bf16"))
+    assert {name.partition(".")[2] for name in fp32.entries} & {n.partition(".")[2] for n in bf16.entries} == {""}
+
+
 def test_what_the_ledger_holds_is_not_left(load: Load) -> None:
     whole = plan(load(), FACTS)
     part = plan(load(), FACTS, [*entries(whole.runs[:5]), "0123456789abcdef"])
     assert part.done == whole.runs[:5]
     assert part.left == whole.runs[5:]
     assert [job.runs for job in part.jobs] == [(run,) for run in whole.runs[5:]]
+    assert part.to_score == ()
 
 
 def test_renaming_an_arm_or_adding_a_comparison_leaves_nothing_to_do(load: Load) -> None:

@@ -15,7 +15,7 @@ from tests.workers import together
 from trainers import losses
 from trainers.concept.batches import batches, draw_negatives
 from trainers.concept.settings import Settings, defining
-from trainers.concept.training import fit, loss
+from trainers.concept.training import fit, loss, read
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 
@@ -160,8 +160,7 @@ def test_rows_of_one_concept_are_masked_in_the_batch(encoder: Encoder):
 def test_training_moves_terms_towards_their_definitions(backbone: Path, readout: str):
     settings = replace(SHORT, readout=readout, steps=40, batch_size=8, hard_negatives=False, learning_rate=5e-3)
     trained, curve = fit(settings, backbone, CORPUS, 0, World())
-    frozen, none = fit(replace(settings, train=False), backbone, CORPUS, 0, World())
-    assert none == []
+    frozen = read(replace(settings, train=False), backbone, World())
     assert len(curve) == 40
     assert set(curve[0].terms) == {"syn", "t2d"}
 
@@ -204,7 +203,7 @@ def test_one_seed_is_one_encoder_and_arms_share_the_first_step(backbone: Path):
 
 def test_frozen_weighted_and_trained_weighted_begin_at_the_same_encoder(backbone: Path):
     """The untrained mixture is what M1 and B3 are before their first step."""
-    frozen, _ = fit(replace(SHORT, readout="weighted", train=False), backbone, CORPUS, 0, World())
+    frozen = read(replace(SHORT, readout="weighted", train=False), backbone, World())
     barely, _ = fit(replace(SHORT, readout="weighted", steps=1, learning_rate=1e-12), backbone, CORPUS, 0, World())
     assert np.allclose(frozen.encode(TEXTS), barely.encode(TEXTS), atol=1e-6)
 
