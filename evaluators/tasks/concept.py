@@ -45,9 +45,14 @@ def tasks_on(
 ) -> dict[str, SplitTask]:
     """The same tasks on splits of one's own: "id", "dev" and "hh", for the rankings and for the stress rows."""
     every = (
-        *(_t2d(name, ranked[split]) for name, split in (("t2d", "id"), ("hh/t2d", "hh"), ("dev/t2d", "dev"))),
-        *(_d2t(name, ranked[split]) for name, split in (("d2t", "id"), ("hh/d2t", "hh"), ("dev/d2t", "dev"))),
-        *(_pair_auc(name, stressed[split]) for name, split in (("pair_auc", "id"), ("dev/pair_auc", "dev"))),
+        _t2d("t2d", ranked["id"]),
+        _d2t("d2t", ranked["id"]),
+        _t2d("hh/t2d", ranked["hh"]),
+        _d2t("hh/d2t", ranked["hh"]),
+        _t2d("dev/t2d", ranked["dev"]),
+        _d2t("dev/d2t", ranked["dev"]),
+        _pair_auc("pair_auc", stressed["id"]),
+        _pair_auc("dev/pair_auc", stressed["dev"]),
         _stress(stressed["id"]),
         _geometry(ranked["id"]),
     )
