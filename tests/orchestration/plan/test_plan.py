@@ -109,10 +109,6 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
     assert first.isdisjoint(ids(f"{STUDY}resources: {{precision: bf16}}\n"))  # it rounds what is encoded, too
 
 
-def entries(runs: Iterable[Run]) -> list[str]:
-    return [entry for run in runs for entry in run.entries]
-
-
 def test_a_task_more_or_other_rows_to_test_on_train_nothing(load: Load) -> None:
     whole = plan(load(STUDY.replace("[t2d, geometry]", "[t2d]")), FACTS)
     more = plan(load(), FACTS, entries(whole.runs))
