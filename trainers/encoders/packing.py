@@ -105,6 +105,6 @@ def _dropped(chances: Tensor, rate: float, rates: Tensor | None, training: bool)
 
 
 def dropout_by_row(values: Tensor, rates: Tensor) -> Tensor:
-    """Dropout at rates below 1 that broadcast against the values."""
-    kept = torch.rand_like(values) >= rates
-    return values * kept / (1 - rates)
+    """Dropout at rates below 1 that broadcast against the values, in the values' own precision."""
+    scale = (torch.rand(values.shape, device=values.device) >= rates) / (1 - rates)
+    return values * scale.to(values.dtype)

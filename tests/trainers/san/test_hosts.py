@@ -148,6 +148,17 @@ def test_every_host_learns(backbone: Path, host: str, san: str):
     assert isinstance(reader, {"simcse_sup": Headed, "sncse": Prompted, "rlrd": Prompted}.get(host, object))
 
 
+@pytest.mark.parametrize("san_pass", ["separate", "fused"])
+def test_half_precision_stays_out_of_the_loss(backbone: Path, san_pass: Any):
+    settings = arm("rankcse", "hince", backbone, p1=0.1, p2=0.3, san_pass=san_pass)
+    curves = {}
+    for precision in ("fp32", "bf16"):
+        _, curve = fit(settings, backbone, corpus(backbone), 0, World(precision=precision))  # type: ignore[arg-type]
+        curves[precision] = [progress.loss for progress in curve]
+    assert curves["bf16"] != curves["fp32"]
+    assert curves["bf16"] == pytest.approx(curves["fp32"], rel=0.05)
+
+
 class Killed(Exception):
     pass
 
