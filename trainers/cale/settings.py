@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from trainers.engine.limits import Steps
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -34,7 +36,7 @@ class Settings:
     weight_decay: float = 0.05
     clip_norm: float = 1.0
     batch_size: int = 32
-    steps: int | None = None
+    steps: Steps | None = None
     max_length: int = 128
 
     def __post_init__(self) -> None:

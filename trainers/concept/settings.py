@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from trainers.engine.limits import Steps
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -29,7 +31,7 @@ class Settings:
     layers: int = 4
     hard_negatives: bool = False
     learning_rate: float = 2e-5
-    steps: int = 8000
+    steps: Steps = 8000
     batch_size: int = 16
     warmup: int = 100
     layer_decay: float = 0.9

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from trainers.engine.limits import Steps
+
 Source = Literal["zero", "half", "global", "shuffled", "own"]
 
 
@@ -85,7 +87,7 @@ class Settings:
     form: str = "pair_judge"
     gamma: float = 0.25
     init: Literal["linear", "identity"] = "linear"
-    steps: int = 600
+    steps: Steps = 600
     batch_size: int = 128
     learning_rate: float = 1e-3
     weight_decay: float = 1e-2

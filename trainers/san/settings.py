@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from trainers.engine.limits import Steps
+
 Host = Literal["simcse", "simcse_sup", "sncse", "rankcse", "rlrd"]
 PROMPTED = frozenset({"sncse", "rlrd"})
 TAUGHT = frozenset({"rankcse", "rlrd"})
@@ -55,7 +57,7 @@ class Settings:
     dedup_in_batch: bool | None = None
     learning_rate: float = 3e-5
     epochs: int = 1
-    steps: int | None = None
+    steps: Steps | None = None
     batch_size: int = 64
     warmup: int = 0
     weight_decay: float = 0.0

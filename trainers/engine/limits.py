@@ -1,0 +1,8 @@
+"""Limits that every family's settings share, as annotated types. No torch here: settings are read without it."""
+
+from typing import Annotated
+
+from annotated_types import Le
+
+STEPS_AT_MOST = 10_000_000
+Steps = Annotated[int, Le(STEPS_AT_MOST), f"a whole number up to {STEPS_AT_MOST:,}, days of training at any speed"]
