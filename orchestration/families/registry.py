@@ -17,6 +17,7 @@ FAMILIES = {
     "cale": "orchestration.families.cale",
     "concept": "orchestration.families.concept",
     "difficulty": "orchestration.families.difficulty",
+    "frozen": "orchestration.families.frozen",
     "san": "orchestration.families.san",
 }
 

@@ -1,0 +1,1 @@
+"""Encoders as they are: nothing is trained."""

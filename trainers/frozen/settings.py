@@ -1,0 +1,33 @@
+"""What a study of frozen encoders may set: how a backbone is read. Nothing is trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One arm: a readout, and how many tokens of a text are read. ValueError names a value that is refused."""
+
+    train: Literal[False] = False
+    readout: Literal["mean", "cls", "max"] = "mean"
+    max_length: int = 256
+
+    def __post_init__(self) -> None:
+        if self.train:
+            raise ValueError("train.train = true\n  accepted: false; a family that trains is named by `family:`")
+        if not self.max_length > 0:
+            raise ValueError(f"train.max_length = {self.max_length!r}\n  accepted: a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenData:
+    """The `data:` block. path: a folder in which benchmarks are looked for before $SEMRAY_DATA."""
+
+    path: str | None = None
+
+
+def defining(settings: Settings) -> dict[str, Any]:
+    """The settings that can change the result."""
+    return asdict(settings)
