@@ -1,0 +1,107 @@
+"""Encoders as they are, from a study file to figures on the field's tasks; what is not at hand is said by the plan."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from corpora.store import hub
+from orchestration.families.registry import execute
+from orchestration.plan.plan import gather_facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Scored
+from orchestration.study.study import Study
+from tests.tiny import WORDS, tiny_backbone
+from trainers.engine.world import World
+
+STUDY = """\
+question: How is it best read?
+family: frozen
+backbones: [{folder}/tiny]
+data: {{path: {folder}}}
+arms:
+  mean: {{readout: mean}}
+  cls: {{readout: cls}}
+evaluate: [sts/STS-B, geometry/STS-B, senteval-sklearn/CR]
+compare:
+  - {{claim: H1, treatment: mean, control: cls, metric: sts/STS-B/spearman, expect: better}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny backbone, STS-B's test part and CR, and no way to the hub."""
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+
+    def away(of: hub.HubSet) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(hub, "_fetched", away)
+    tiny_backbone(tmp_path / "tiny")
+    rows = [
+        f"main\tnews\t2012\t1\t{n % 6}\ta {a} is\tthe {b}\n" for n, (a, b) in enumerate(pairwise(WORDS[25:55]))
+    ]
+    (tmp_path / "STSBenchmark").mkdir()
+    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("".join(rows))
+    (tmp_path / "CR").mkdir()
+    for name, words in (("custrev.pos", WORDS[:20]), ("custrev.neg", WORDS[20:40])):
+        (tmp_path / "CR" / name).write_text("".join(f"a {word}\n" for word in words))
+    return tmp_path
+
+
+def written(place: Path, text: str = STUDY) -> Study:
+    (place / "frozen.yaml").write_text(text.format(folder=place))
+    return read_study(place / "frozen.yaml")
+
+
+def test_every_arm_is_measured_once_and_nothing_is_trained(place: Path) -> None:
+    study = written(place)
+    runs = plan(study, gather_facts(study)).runs
+    assert [(run.arm, run.seed) for run in runs] == [("mean", None), ("cls", None)]
+    figures = {}
+    for run in runs:
+        results = [result for result in execute(Job(runs=(run,)), World()) if isinstance(result, Scored)]
+        assert [result.task for result in results] == list(study.evaluate)
+        figures[run.arm] = {score.metric: score for result in results for score in result.scores}
+    assert {"sts/STS-B/spearman", "geometry/STS-B/uniformity"} <= figures["mean"].keys()
+    spearman = {arm: found["sts/STS-B/spearman"] for arm, found in figures.items()}
+    assert spearman["mean"].value != spearman["cls"].value
+    assert spearman["mean"].item_ids == spearman["cls"].item_ids
+    assert len(figures["mean"]["senteval-sklearn/CR/accuracy"].values) == 40
+
+
+def test_other_rows_are_other_scores_of_the_same_run(place: Path) -> None:
+    study = written(place)
+    before = plan(study, gather_facts(study)).runs[0]
+    with (place / "STSBenchmark" / "sts-test.csv").open("a") as file:
+        file.write("main\tnews\t2012\t1\t5\ta cat\tthe cat\n")
+    again = written(place)
+    after = plan(again, gather_facts(again)).runs[0]
+    assert after.id == before.id
+    changed = {task for task in before.tasks if before.tasks[task] != after.tasks[task]}
+    assert changed == {"sts/STS-B", "geometry/STS-B"}
+
+
+def test_a_set_that_is_not_at_hand_is_said_before_anything_runs(place: Path) -> None:
+    study = written(place, STUDY.replace("geometry/STS-B", "sts"))
+    assert "sts/SICK-R" in study.evaluate
+    with pytest.raises(StudyError, match=r"STS12 not found; looked at(.|\n)*no network(.|\n)*then: export"):
+        gather_facts(study)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{{readout: cls}}", "{{readout: cls, train: true}}", "train"),
+        ("{{readout: cls}}", "{{readout: first}}", "readout"),
+        ("{{readout: cls}}", "{{max_length: 0}}", "max_length"),
+        ("sts/STS-B,", "sts/STSB,", r"sts/STSB(.|\n)*sts/STS-B"),
+    ],
+)
+def test_what_is_refused(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        written(place, STUDY.replace(old, new))
