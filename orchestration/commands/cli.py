@@ -24,6 +24,8 @@ HOMES = {  # the file of each word
     "sync": "publish",
     "export": "entries",
     "set-aside": "entries",
+    "audit": "entries",
+    "prune": "prune",
     "headroom": "headroom",
     "doctor": "machine",
 }
@@ -113,6 +115,15 @@ def _parser() -> argparse.ArgumentParser:
         "set-aside", "move a damaged ledger entry away, so that its run is done again", study=False, json=False
     )
     aside.add_argument("run", metavar="RUN", help="the run's id, or enough of its first digits")
+    add("audit", "look whether every entry of the ledger is as its run wrote it", study=False)
+    prune = add("prune", "give back the room that models take; says first what it would delete")
+    prune.add_argument(
+        "--models",
+        choices=("best", "none"),
+        default=None,
+        help="keep each arm's best seed, or none (default: what the study says under resources)",
+    )
+    prune.add_argument("--yes", action="store_true", help="delete; without it nothing is")
     why = add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
     add("headroom", "show what a study could gain, before training anything")

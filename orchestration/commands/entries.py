@@ -1,15 +1,15 @@
-"""The commands about one entry of the ledger: export its model, set it aside."""
+"""The commands about the entries of a ledger: export a model, set one aside, look whether all are intact."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from orchestration.commands.terminal import DONE
-from orchestration.ledger.ledger import Ledger
+from orchestration.commands.terminal import DONE, SOME_FAILED
+from orchestration.ledger.ledger import UNSEALED, Ledger, LedgerError
 from orchestration.study.errors import StudyError
 
 
@@ -36,6 +36,33 @@ def set_aside(options: Namespace) -> int:
     ledger = Ledger(options.ledger)
     print(f"moved to {ledger.set_aside(_only(ledger.entries(), options.run, ledger))}")
     return DONE
+
+
+def audit(options: Namespace) -> int:
+    """Look at every file of a ledger; name each damaged entry with what mends it."""
+    ledger = Ledger(options.ledger)
+    found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
+    damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED)}
+    try:
+        ledger.failed()
+    except LedgerError as error:
+        damaged[".failures"] = str(error)
+    counts = {
+        "sealed": sum(why is None for why in found.values()),
+        "unsealed": sum(why == UNSEALED for why in found.values()),
+        "damaged": len(damaged),
+    }
+    if options.json:
+        print(json.dumps({**counts, "entries": damaged}, indent=1))
+    else:
+        print("\n".join([*map(str, damaged.values()), _in_words(counts, ledger)]))
+    return SOME_FAILED if damaged else DONE
+
+
+def _in_words(counts: Mapping[str, int], ledger: Ledger) -> str:
+    sealed, unsealed, damaged = counts.values()
+    before = f", {unsealed} readable but of before entries were sealed" if unsealed else ""
+    return f"{ledger.url}: {sealed} sealed entries as their runs wrote them{before}, {damaged} damaged"
 
 
 def _only(entries: Collection[str], start: str, ledger: Ledger) -> str:

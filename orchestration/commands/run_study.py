@@ -12,6 +12,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
+from orchestration.plan.models import not_kept
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
@@ -19,6 +20,7 @@ from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import with_another_seed
 
 if TYPE_CHECKING:
+    from orchestration.lanes.events import Event
     from orchestration.verdicts.findings import Findings
 
 
@@ -53,12 +55,16 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
                 break
             plan = wider
             say(f"still open: {_open_claims(findings)}; seed {plan.runs[-1].seed} for their arms")
+        if not stopped and study.resources.models == "best":
+            for run in not_kept(replace(plan, finished=ledger.entries()), ledger, "best"):
+                ledger.drop_model(run)
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 
 
 def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
     """Launch what the ledger lacks, except for runs given up before; True when asked to stop before the end."""
     from orchestration.lanes.cluster import cores
+    from orchestration.lanes.events import RunFinished
     from orchestration.lanes.launch import launch
     from orchestration.lanes.progress import Watch
 
@@ -67,13 +73,19 @@ def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
     if not left.jobs:
         return False
     watch = Watch(len(left.left))
+
+    def hear(event: Event) -> None:
+        watch(event)
+        if isinstance(event, RunFinished) and event.seconds and plan.study.resources.models == "none":
+            ledger.drop_model(event.run)
+
     stacked = family(plan.study.family).stacked  # one model for many runs: it takes the whole machine
     try:
         outcome = launch(
             left.jobs,
             ledger=ledger,
             resources=plan.study.resources,
-            on_event=watch,
+            on_event=hear,
             threads_per_lane=max(1, cores() // len(left.jobs)) if stacked else 1,
         )
     finally:

@@ -339,13 +339,23 @@ class Ledger:
             self._storage.remove(f".staging/{name}")
         return adopted
 
-    def drop_model(self, run_id: str) -> None:
-        """Delete the model of a training, whose scores stay valid; a new task for it will train again."""
-        files = self._files(run_id)
-        if files.seal is not None:  # first: what lies there afterwards and is not sealed is not used
-            kept_files = {name: digest for name, digest in files.seal.items() if not name.startswith(MODEL)}
-            self._storage.write(f"{run_id}/{SEAL}", as_seal(kept_files))
-        self._storage.remove(f"{run_id}/model")
+    def model_size(self, run: Run) -> int:
+        """Bytes that the model of a run takes; 0 where none is kept, and for a run that is not trained."""
+        entry = self._trained(run)
+        seal = self._files(entry).seal if self.has(entry) else {}
+        return self._storage.size(f"{entry}/model") if seal is None or _with_model(seal) else 0
+
+    def drop_model(self, run: Run) -> None:
+        """Delete the model of a run, whose scores stay valid; a new task for it will train again.
+
+        KeyError for a run that is not trained.
+        """
+        entry = self._trained(run)
+        seal = self._files(entry).seal
+        if seal is not None and _with_model(seal):  # first: what lies there and is not sealed is not used
+            kept_files = {name: digest for name, digest in seal.items() if not name.startswith(MODEL)}
+            self._storage.write(f"{entry}/{SEAL}", as_seal(kept_files))
+        self._storage.remove(f"{entry}/model")
 
     # What failed
 

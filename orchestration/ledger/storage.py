@@ -72,6 +72,9 @@ class Storage(Protocol):
     def remove(self, name: str) -> None:
         """Delete a file or folder; nothing happens when there is none."""
 
+    def size(self, name: str) -> int:
+        """Bytes of all files in a folder; 0 when there is none."""
+
     def local(self, name: str, cache: Path) -> Path | None:
         """The folder on this machine, downloaded below `cache` where needed; None when there is none."""
 
@@ -201,6 +204,9 @@ class LocalStorage:
         else:
             path.unlink(missing_ok=True)
 
+    def size(self, name: str) -> int:
+        return sum(path.lstat().st_size for path in (self.root / name).rglob("*") if path.is_file())
+
     def local(self, name: str, cache: Path) -> Path | None:
         path = self.root / name
         return path if path.is_dir() else None
@@ -289,6 +295,9 @@ class ObjectStorage:
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self.filesystem.rm(f"{self.root}/{name}", recursive=True)
+
+    def size(self, name: str) -> int:
+        return sum(self.filesystem.size(f"{self.root}/{name}/{file}") for file in self._files(name))
 
     def local(self, name: str, cache: Path) -> Path | None:
         files = self._files(name)

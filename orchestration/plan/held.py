@@ -21,7 +21,9 @@ def planned(study: Study, ledger: Ledger) -> Plan:
     facts = facts_where(study, lambda known: len(make_plan(study, known, held).done))
     plan = make_plan(study, facts, held)
     seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in plan.done}
-    return replace(plan, facts=replace(facts, seconds=seconds))
+    trained = (run for run in plan.to_score if run.seed is not None)
+    gone = frozenset(run.id for run in trained if not ledger.model_size(run))
+    return replace(plan, facts=replace(facts, seconds=seconds), gone=gone)
 
 
 def facts_where(study: Study, held: Callable[[Facts], int]) -> Facts:

@@ -39,12 +39,16 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The runs of a study in the order they are started, and the entries that the ledger holds already."""
+    """The runs of a study in the order they are started, and the entries that the ledger holds already.
+
+    gone: ids of runs that lack scores alone, and whose model is gone: they train again.
+    """
 
     study: Study
     facts: Facts
     runs: tuple[Run, ...]
     finished: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     @property
     def done(self) -> tuple[Run, ...]:

@@ -51,6 +51,7 @@ def describe(
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
     lines += [f"runs    {line}" for line in _placement(plan)]
+    lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
     lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
@@ -84,6 +85,14 @@ def _placement(plan: Plan) -> Iterator[str]:
         place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {_count(workers, 'worker')}"
         together = f", stacked as {_count(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
         yield f"{_count(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
+
+
+def _scores(plan: Plan) -> Iterator[str]:
+    """What is trained already, and which of that trains again all the same."""
+    if kept := len(plan.to_score) - len(plan.gone):
+        yield f"{_count(kept, 'run')} of these {'is' if kept == 1 else 'are'} trained, and only scored"
+    if plan.gone:
+        yield f"{_count(len(plan.gone), 'run')} of these trained before; the models are gone, so they train again"
 
 
 def _time_left(plan: Plan, lanes: int) -> list[str]:

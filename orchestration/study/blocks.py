@@ -29,6 +29,7 @@ Count = Annotated[int, Ge(1), Le(1000)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 Positive = Annotated[float, Gt(0)]
 Expectation = Literal["better", "worse", "equivalent", "not_worse"]
+Models = Literal["keep", "best", "none"]
 DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
 
 
@@ -203,7 +204,8 @@ class DeepSpeed:
 class Resources:
     """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never.
 
-    memory_gib_per_run: what each run is given room for; 0 counts no memory.
+    memory_gib_per_run: what each run is given room for; 0 counts no memory. models: those that stay in the ledger:
+    all; of every arm and backbone the seed that is best by the first claim's metric, once the study is done; none.
     """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
@@ -215,6 +217,7 @@ class Resources:
     launcher: Literal["auto", "pool", "train"] = "auto"
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     checkpoint_every: Annotated[int, Ge(0)] = 0
+    models: Models = "keep"
 
     @property
     def gpus_per_worker(self) -> float:

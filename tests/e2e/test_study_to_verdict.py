@@ -36,7 +36,7 @@ evaluate: [t2d, geometry]
 compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}}
   - {{claim: H2, treatment: M1, control: B1, metric: t2d/mrr, expect: equivalent, margin: 0.01}}
-resources: {{lanes: 2}}
+resources: {{lanes: 2, models: {models}}}
 """
 KEYS = {
     "claim",
@@ -63,8 +63,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wordnet.mkdir()
     write_wordnet(wordnet, small_entries(), SMALL_EXCEPTIONS)
     backbone = tiny_backbone(folder / "tiny")
-    for name, seeds in (("small", "3"), ("growing", "{start: 2, max: 4}")):
-        (folder / f"{name}.yaml").write_text(STUDY.format(backbone=backbone, wordnet=wordnet, seeds=seeds))
+    for name, seeds, models in (
+        ("small", "3", "keep"),
+        ("growing", "{start: 2, max: 4}", "keep"),
+        ("frugal", "3", "none"),
+        ("choosy", "3", "best"),
+    ):
+        (folder / f"{name}.yaml").write_text(
+            STUDY.format(backbone=backbone, wordnet=wordnet, seeds=seeds, models=models)
+        )
     return folder
 
 
@@ -147,13 +154,19 @@ def test_every_figure_of_a_run_is_the_aggregate_of_its_items(place: Path, finish
 
 
 def test_a_folder_of_its_own_gives_the_same_figures(place: Path, finished: dict[str, Any], ask: Ask) -> None:
-    """Seeds decide, not history: a second ledger, filled on one lane, holds the same values to the last digit."""
+    """Seeds decide, not history: a second ledger, filled on one lane, holds the same values to the last digit.
+
+    The study there keeps no model.
+    """
     ledger = str(place / "elsewhere")
-    command = [sys.executable, "-m", "orchestration", "run", "small.yaml", "--lanes", "1", "--ledger", ledger]
+    command = [sys.executable, "-m", "orchestration", "run", "frugal.yaml", "--lanes", "1", "--ledger", ledger]
     done = subprocess.run([*command, "--json"], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     first = json.loads(ask("report", "small.yaml", "--json")[1])
     assert [claim["per_seed"] for claim in json.loads(done.stdout)] == [claim["per_seed"] for claim in first]
+    assert not list(Path(ledger).glob("*/model"))
+    assert len(list((place / "ledger").glob("*/model"))) == 6
+    assert all(Ledger(ledger).audit(entry) is None for entry in Ledger(ledger).entries())
 
 
 def test_plan_and_status_know_what_is_done(ask: Ask) -> None:
@@ -249,6 +262,71 @@ def test_a_claim_added_after_the_first_run_is_exploratory(ask: Ask, place: Path)
     assert claims["X1"]["exploratory"]
     assert not claims["H1"]["exploratory"]
     assert claims["H1"]["family_size"] == 2
+
+
+def test_an_audit_counts_the_entries_and_names_the_damaged(ask: Ask, place: Path) -> None:
+    code, out, _ = ask("audit")
+    entries = Ledger(place / "ledger").entries()
+    assert (code, out) == (
+        0,
+        f"{place}/ledger: {len(entries)} sealed entries as their runs wrote them, 0 damaged\n",
+    )
+    entry = min(entries)
+    file = place / "ledger" / entry / "result.json"
+    intact = file.read_bytes()
+    try:
+        file.write_bytes(intact.replace(b'"attempt": 1', b'"attempt": 2'))
+        code, out, _ = ask("audit")
+        assert code == 1
+        assert f"{entry}/result.json: it is not as the run wrote it" in out
+        assert f"semray set-aside {entry}" in out
+        assert f"{len(entries) - 1} sealed entries as their runs wrote them, 1 damaged" in out
+        code, out, _ = ask("audit", "--json")
+        found = json.loads(out)
+        assert code == 1
+        assert (found["sealed"], found["unsealed"], found["damaged"]) == (len(entries) - 1, 0, 1)
+        assert [*found["entries"]] == [entry]
+    finally:
+        file.write_bytes(intact)
+
+
+def test_models_are_pruned_when_told_to(ask: Ask, place: Path) -> None:
+    """First it says what would go; then the best seed of each arm stays, and all scores; then none."""
+    ledger = Ledger(place / "ledger")
+
+    def models() -> dict[str, tuple[str, int | None]]:
+        runs = {path.parent.name: ledger.training(path.parent.name).run for path in place.glob("ledger/*/model")}
+        return {run_id: (run.arm, run.seed) for run_id, run in runs.items() if run.seed in range(3)}
+
+    before = models()
+    assert len(before) == 6
+    code, _, err = ask("prune", "small.yaml")
+    assert (code, "accepted: `--models best` or `--models none`" in err) == (2, True)
+    code, out, _ = ask("prune", "choosy.yaml")
+    assert code == 0
+    assert "4 models, " in out
+    assert "nothing is without --yes" in out
+    assert models() == before
+
+    assert ask("run", "choosy.yaml")[0] == 0  # all is done: it trains nothing, and keeps the best
+    rows = json.loads(ask("report", "small.yaml", "--json")[1])[0]["per_seed"]
+    best = max(rows, key=lambda row: row["treatment"])["seed"]
+    assert ("B1", best) in models().values()
+    assert sorted(arm for arm, _ in models().values()) == ["B1", "M1"]
+
+    found = json.loads(ask("prune", "small.yaml", "--models", "none", "--yes", "--json")[1])
+    assert found["deleted"]
+    assert found["models"].keys() < before.keys()
+    assert len(found["models"]) == 2
+    assert found["bytes"] == sum(found["models"].values()) > 1000
+    assert models() == {}
+    assert ask("audit")[0] == 0
+    assert json.loads(ask("report", "small.yaml", "--json")[1])[0]["per_seed"] == rows
+    more = (place / "small.yaml").read_text().replace("[t2d, geometry]", "[t2d, geometry, d2t]")
+    (place / "more.yaml").write_text(more)
+    out = ask("plan", "more.yaml")[1]
+    assert "scores  1 run of these is trained, and only scored" in out  # B0, which needs no model
+    assert "scores  6 runs of these trained before; the models are gone, so they train again" in out
 
 
 def test_sync_again_adds_nothing(ask: Ask) -> None:

@@ -195,8 +195,9 @@ def test_a_model_that_was_dropped(ledger: Ledger) -> None:
     """The scores stay valid, and the entry is whole without it."""
     run = make_run()
     do(ledger, run)
-    ledger.drop_model(run.id)
-    assert ledger.model(run) is None
+    assert ledger.model_size(run) == 2 + 2  # two bytes of weights, and {}
+    ledger.drop_model(run)
+    assert (ledger.model(run), ledger.model_size(run)) == (None, 0)
     assert ledger.holds(run)
     assert recall(ledger, run) == 0.75
     assert [ledger.audit(entry) for entry in run.entries] == [None, None, None]

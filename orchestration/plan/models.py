@@ -1,0 +1,51 @@
+"""Which models of a study stay: all, each arm's best seed, or none. Scores stay whatever becomes of the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evaluators.tasks.task import named
+from orchestration.families.registry import family
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.plan.plan import Plan
+    from orchestration.study.blocks import Models
+    from orchestration.study.run import Run
+    from orchestration.study.study import Study
+
+
+def not_kept(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
+    """The finished runs of a study whose models are there and need not be.
+
+    keep "best": of every arm and backbone that seed stays which is best by `deciding_metric`, of equals the first.
+    """
+    there = tuple(run for run in plan.done if ledger.model_size(run))
+    if keep == "keep":
+        return ()
+    if keep == "none":
+        return there
+    metric = deciding_metric(plan.study)
+    places = dict.fromkeys((run.arm, run.backbone) for run in plan.done)
+    alike = [[run for run in plan.done if (run.arm, run.backbone) == place] for place in places]
+    best = {_best(runs, ledger, metric).id for runs in alike}
+    return tuple(run for run in there if run.id not in best)
+
+
+def deciding_metric(study: Study) -> str:
+    """The metric of the first claim, else the headline of the first task."""
+    if study.compare:
+        return study.compare[0].metric
+    return named(family(study.family).tasks(study.data), study.evaluate)[0].headline
+
+
+def _best(runs: Sequence[Run], ledger: Ledger, metric: str) -> Run:
+    def worth(run: Run) -> float:
+        found = ledger.record(run).metrics.get(metric)
+        if found is None or math.isnan(found.value):
+            return -math.inf
+        return found.value if found.larger_is_better else -found.value
+
+    return max(runs, key=worth)
