@@ -1,0 +1,237 @@
+"""What every model family passes, whatever it trains: one small study of each, two arms that differ in their rate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestration.families.contract import Family
+from orchestration.families.registry import FAMILIES, execute, family
+from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run, Scored, Trained
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
+from tests.results import outcome
+from tests.tiny import WORDS, tiny_backbone
+from trainers.engine.world import Stopped, World
+
+HEAD = """\
+question: Does the family keep its word?
+family: FAMILY
+backbones: [PLACE/tiny]
+seeds: [3, 4]
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study of a family: its data, training and tasks. The untrained arm is `still`; `fast` only learns faster."""
+
+    text: str
+    write: Callable[[Path], object]
+
+
+def _wordnet(place: Path) -> None:
+    write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+
+
+def _semcor(place: Path) -> None:
+    write_archive(place / "semcor3.0.tar.gz", tagfiles())
+    write_lexicon(place / "wordnet")
+
+
+def _pairs(place: Path) -> None:
+    line = "main\tMSRvid\t2012\t0001\t{}\t{}\t{}\n"
+    for split in ("train", "dev", "test"):
+        rows = (line.format(gold % 6, a, b) for gold, (a, b) in enumerate(pairwise(WORDS)))
+        (place / f"sts-{split}.csv").write_text("".join(rows))
+
+
+def _sentences(place: Path) -> None:
+    write_lexicon(place / "wordnet")
+    lines = [f"the {one} runs to the old {other} ." for one, other in pairwise(WORDS[26:50])]
+    (place / "lines.txt").write_text("\n".join(lines) + "\n")
+    (place / "reranking").mkdir()
+    rows = [{"query": line, "positive": [line[4:]], "negative": ["a cup", "the fire"]} for line in lines[:4]]
+    (place / "reranking" / "SciDocsRR.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+
+CASES = {
+    "concept": Case(
+        """\
+data: {wordnet: PLACE/wordnet, n_hh: 20, n_id: 20, n_dev: 10}
+train: {steps: 4, batch_size: 4, warmup: 1, max_length: 32}
+arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
+evaluate: [t2d, stress]
+""",
+        _wordnet,
+    ),
+    "cale": Case(
+        """\
+data: {semcor: PLACE/semcor3.0.tar.gz, wordnet: PLACE/wordnet, min_count: 2, min_len: 2, val: 0.2, test: 0.3}
+train: {steps: 4, batch_size: 4, max_length: 32}
+arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
+evaluate: [spcd]
+""",
+        _semcor,
+    ),
+    "difficulty": Case(
+        """\
+data: {path: PLACE, tasks: [stsb]}
+train: {steps: 8, batch_size: 32}
+arms: {still: {form: baseline}, plain: {form: pair_lex}, fast: {form: pair_lex, learning_rate: 1.0e-2}}
+evaluate: [similarity, retrieval]
+""",
+        _pairs,
+    ),
+    "san": Case(
+        """\
+data: {sentences: PLACE/lines.txt, wordnet: PLACE/wordnet, path: PLACE}
+train: {readout: mean, steps: 4, batch_size: 4, max_length: 32}
+arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
+evaluate: [rerank/SciDocsRR]
+""",
+        _sentences,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Small:
+    """A family with the runs of its study."""
+
+    family: Family
+    place: Path
+    runs: tuple[Run, ...]
+
+    def run(self, arm: str, seed: int | None = 3) -> Run:
+        (found,) = (run for run in self.runs if (run.arm, run.seed) == (arm, seed))
+        return found
+
+
+@pytest.fixture(scope="module", params=sorted(FAMILIES))
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
+    name, place = request.param, tmp_path_factory.mktemp(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        patch.delenv("SEMRAY_DATA", raising=False)
+        (place / "wordnet").mkdir()
+        CASES[name].write(place)
+        tiny_backbone(place / "tiny")
+        study = read_study(_file(name, place))
+        runs = plan(study, gather_facts(study)).runs
+        prepare(study)
+        yield Small(family(name), place, runs)
+
+
+def _file(name: str, place: Path, old: str = "", new: str = "") -> Path:
+    text = (HEAD + CASES[name].text).replace("FAMILY", name).replace("PLACE", str(place))
+    assert not old or text.count(old) == 1
+    (place / "study.yaml").write_text(text.replace(old, new) if old else text)
+    return place / "study.yaml"
+
+
+def test_it_has_all_that_is_asked_of_a_family(case: Small) -> None:
+    asked = {name for name in vars(Family) if not name.startswith("_")}
+    assert {name for name in asked if not hasattr(case.family, name)} == set()
+
+
+def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(case: Small, tmp_path: Path) -> None:
+    run = case.run("plain")
+    first, again, other = (outcome(execute(Job(runs=(one,)), World())) for one in (run, run, case.run("plain", 4)))
+    assert first.values == again.values
+    assert first.trained is not None
+    assert again.trained is not None
+    assert [(p.step, p.loss, p.terms) for p in first.curve] == [(p.step, p.loss, p.terms) for p in again.curve]
+    assert [point.loss for point in first.curve] != [point.loss for point in other.curve]
+    saved = [tmp_path / "one", tmp_path / "two"]
+    for trained, folder in zip((first.trained, again.trained), saved, strict=True):
+        assert trained.save_model is not None
+        folder.mkdir()
+        trained.save_model(folder)
+    weights = [sorted(path.relative_to(saved[0]) for path in saved[0].rglob("*.safetensors"))]
+    assert weights[0]
+    assert all((saved[0] / name).read_bytes() == (saved[1] / name).read_bytes() for name in weights[0])
+
+
+def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(case: Small) -> None:
+    """They differ in their rate alone, so before the first update they are one: the first loss is the same."""
+    plain, fast = (outcome(execute(Job(runs=(case.run(arm),)), World())) for arm in ("plain", "fast"))
+    assert plain.curve[0].loss == fast.curve[0].loss
+    assert plain.curve[-1].loss != fast.curve[-1].loss
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_result(case: Small, tmp_path: Path) -> None:
+    if case.family.stacked:
+        pytest.skip("a stack is trained in one go: what is missing of it is done again")
+    run, asked = case.run("plain"), count()
+    world = World(scratch=tmp_path, checkpoint_every=1, stopping=lambda: next(asked) == 1)
+    with pytest.raises(Stopped):
+        list(execute(Job(runs=(run,)), world))
+    resumed = outcome(execute(Job(runs=(run,)), World(scratch=tmp_path, checkpoint_every=1)))
+    assert resumed.values == outcome(execute(Job(runs=(run,)), World())).values
+
+
+def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(case: Small, tmp_path: Path) -> None:
+    run = case.run("plain")
+    first = outcome(execute(Job(runs=(run,)), World()))
+    assert first.trained is not None
+    assert first.trained.save_model is not None
+    first.trained.save_model(tmp_path)
+    again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), World()))
+    assert again.trained is None
+    assert again.values == pytest.approx(first.values, abs=1e-7, nan_ok=True)
+
+
+def test_what_is_saved_opens_without_semray(case: Small, tmp_path: Path) -> None:
+    """In SentenceTransformer or, where no encoder was trained, as the family's own product."""
+    results = list(execute(Job(runs=(case.run("plain"),)), World()))
+    (trained,) = (one for one in results if isinstance(one, Trained))
+    assert trained.save_model is not None
+    trained.save_model(tmp_path)
+    texts = ["the old cat", "a small cup of water"]
+    if case.family.stacked:
+        from trainers.difficulty.pair_scorer import GatedPairScorer
+
+        scorer = GatedPairScorer.load(tmp_path / "stsb")
+        assert np.isfinite(scorer.score([(texts[0], texts[1])])).all()
+        return
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True, trust_remote_code=False)
+    rows = model.encode(texts, show_progress_bar=False)
+    assert rows.shape[0] == 2
+    assert np.isfinite(rows).all()
+
+
+def test_an_arm_without_training_is_scored_like_all_others(case: Small) -> None:
+    run = case.run("still", None)
+    results = list(execute(Job(runs=(run,)), World()))
+    assert isinstance(results[0], Trained)
+    assert (results[0].save_model, tuple(results[0].curve)) == (None, ())
+    assert [one.task for one in results[1:] if isinstance(one, Scored)] == list(run.tasks)
+
+
+def test_a_task_is_scored_alone_as_it_is_in_company(case: Small) -> None:
+    run = case.run("still", None)
+    together = outcome(execute(Job(runs=(run,)), World())).values
+    for name in run.tasks:
+        alone = replace(run, tasks={name: run.tasks[name]})
+        assert alone.id == run.id
+        found = outcome(execute(Job(runs=(alone,)), World())).values
+        assert {metric: together[metric] for metric in found} == pytest.approx(found, nan_ok=True)
+
+
+def test_a_broken_setting_is_refused_by_field_and_value(case: Small) -> None:
+    name = case.runs[0].family
+    with pytest.raises(StudyError, match=r"learning_rate = -1\.0e-3\n  accepted: .*above 0") as said:
+        read_study(_file(name, case.place, "1.0e-3" if name != "difficulty" else "1.0e-2", "-1.0e-3"))
+    assert "study.yaml" in str(said.value)
