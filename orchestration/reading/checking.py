@@ -10,16 +10,14 @@ import dataclasses
 import json
 import math
 import re
-import types
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any
 
-from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from corpora.store.errors import CorpusError
+from corpora.store.fields import choices, field_types, plain_types, unwrapped, words
 from orchestration.reading.document import Document, Mistake, Place
 from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
@@ -154,81 +152,24 @@ class Checker:
 
     def _misfit(self, kind: Any, place: Place) -> None:
         value = self.document.at(place)
-        choices = _choices(kind)
-        accepted = names_accepted(str(value), choices) if choices else words(kind)
+        among = choices(kind)
+        accepted = names_accepted(str(value), among) if among else words(kind)
         if isinstance(value, float) and not math.isfinite(value):
             accepted = "a finite number"
         self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))
-
-
-def field_types(kind: type) -> dict[str, Any]:
-    """The annotation of every field of a data class, with its constraints."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def words(kind: Any) -> str:
-    """What a type accepts, as a reader would say it: "a number above 0 or null"."""
-    base, bounds = _unwrapped(kind)
-    told = next((bound for bound in bounds if isinstance(bound, str)), None)
-    if told:
-        return told
-    origin = typing.get_origin(base)
-    if base is int or base is float:
-        return ("a whole number" if base is int else "a number") + _range(bounds)
-    if origin is Literal:
-        return ", ".join(map(str, typing.get_args(base)))
-    if origin in (Union, types.UnionType):
-        return " or ".join(words(member) for member in typing.get_args(base))
-    if origin in (list, tuple):
-        return f"a list of {words(typing.get_args(base)[0])}"
-    if dataclasses.is_dataclass(base):
-        return "a mapping with " + ", ".join(field.name for field in dataclasses.fields(base))
-    plain = {bool: "true or false", str: "text", Path: "a path", type(None): "null"}
-    return plain.get(base, "a mapping" if origin in (dict, Mapping) else str(base))
-
-
-def _unwrapped(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without its `Annotated`, and what was annotated."""
-    if typing.get_origin(kind) is typing.Annotated:
-        return typing.get_args(kind)[0], typing.get_args(kind)[1:]
-    return kind, ()
-
-
-def _range(bounds: Iterable[Any]) -> str:
-    said = {Gt: "above {}", Ge: "from {}", Lt: "below {}", Le: "up to {}"}
-    limits = [(said[type(bound)], type(bound).__name__.lower(), bound) for bound in bounds if type(bound) in said]
-    return "".join(" " + phrase.format(getattr(bound, name)) for phrase, name, bound in limits)
-
-
-def _members(kind: Any) -> list[Any]:
-    """The plain types a value may have: the members of a union, without constraints."""
-    base, _ = _unwrapped(kind)
-    if typing.get_origin(base) in (Union, types.UnionType):
-        return [plain for member in typing.get_args(base) for plain in _members(member)]
-    return [base]
-
-
 def _block_kind(kind: Any, given: Any) -> type | None:
     """The data class that a field is made of, where nothing else is accepted but null, which is not given."""
-    members = set(_members(kind))
+    members = set(plain_types(kind))
     if given is not None:
         members.discard(type(None))
     alone = members.pop() if len(members) == 1 else None
     return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
-
-
-def _choices(kind: Any) -> list[str]:
-    return [
-        str(choice)
-        for member in _members(kind)
-        if typing.get_origin(member) is Literal
-        for choice in typing.get_args(member)
-    ]
 
 
 def _said(text: str, fields: Collection[str]) -> tuple[list[str], str]:
@@ -247,7 +188,7 @@ def _inside(kind: Any, location: tuple[int | str, ...]) -> tuple[int, ...]:
     """The steps of a pydantic location that lead into the elements of a list."""
     steps: list[int] = []
     for step in location:
-        base, _ = _unwrapped(kind)
+        base, _ = unwrapped(kind)
         if not isinstance(step, int) or typing.get_origin(base) not in (list, tuple):
             break
         steps.append(step)
@@ -257,14 +198,14 @@ def _inside(kind: Any, location: tuple[int | str, ...]) -> tuple[int, ...]:
 
 def _narrowed(kind: Any, steps: tuple[int, ...]) -> Any:
     for _ in steps:
-        kind = typing.get_args(_unwrapped(kind)[0])[0]
+        kind = typing.get_args(unwrapped(kind)[0])[0]
     return kind
 
 
 def _mended(value: Any, plain: str | None, kind: Any) -> str:
     """What to write instead where YAML read another thing than was meant; "" where that is not the cause."""
-    members = _members(kind)
-    named = str in members or _choices(kind)
+    members = plain_types(kind)
+    named = str in members or choices(kind)
     if isinstance(value, bool) and plain and plain.lower() not in {"true", "false"} and named:
         return f"; YAML reads {plain} as {str(value).lower()}, write '{plain}'"
     if isinstance(value, int | float) and str in members:

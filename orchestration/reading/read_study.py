@@ -10,9 +10,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from corpora.store.fields import words
 from evaluators.metrics.ranges import range_of
 from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
-from orchestration.reading.checking import WRONG, Checker, words
+from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
 from orchestration.reading.read_search import check_search
 from orchestration.study.blocks import DEFAULT_SEEDS, Comparison, Growing, Name, Resources, Seed, Seeds, Text

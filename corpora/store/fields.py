@@ -1,0 +1,72 @@
+"""What a field accepts, read from its annotation: `steps: Annotated[int, Gt(0)]`, `mode: Literal["a", "b"]`.
+
+A text in an annotation is what a message says of the field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Union
+
+from annotated_types import Ge, Gt, Le, Lt
+
+
+def field_types(kind: type) -> dict[str, Any]:
+    """The annotation of every field of a data class, with its constraints."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def words(kind: Any) -> str:
+    """What a type accepts, as a reader would say it: "a number above 0 or null"."""
+    base, bounds = unwrapped(kind)
+    told = next((bound for bound in bounds if isinstance(bound, str)), None)
+    if told:
+        return told
+    origin = typing.get_origin(base)
+    if base is int or base is float:
+        return ("a whole number" if base is int else "a number") + _range(bounds)
+    if origin is Literal:
+        return ", ".join(map(str, typing.get_args(base)))
+    if origin in (Union, types.UnionType):
+        return " or ".join(words(member) for member in typing.get_args(base))
+    if origin in (list, tuple):
+        return f"a list of {words(typing.get_args(base)[0])}"
+    if dataclasses.is_dataclass(base):
+        return "a mapping with " + ", ".join(field.name for field in dataclasses.fields(base))
+    plain = {bool: "true or false", str: "text", Path: "a path", type(None): "null"}
+    return plain.get(base, "a mapping" if origin in (dict, Mapping) else str(base))
+
+
+def unwrapped(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its `Annotated`, and what was annotated."""
+    if typing.get_origin(kind) is typing.Annotated:
+        return typing.get_args(kind)[0], typing.get_args(kind)[1:]
+    return kind, ()
+
+
+def _range(bounds: Iterable[Any]) -> str:
+    said = {Gt: "above {}", Ge: "from {}", Lt: "below {}", Le: "up to {}"}
+    limits = [(said[type(bound)], type(bound).__name__.lower(), bound) for bound in bounds if type(bound) in said]
+    return "".join(" " + phrase.format(getattr(bound, name)) for phrase, name, bound in limits)
+
+
+def plain_types(kind: Any) -> list[Any]:
+    """The plain types a value may have: the members of a union, without constraints."""
+    base, _ = unwrapped(kind)
+    if typing.get_origin(base) in (Union, types.UnionType):
+        return [plain for member in typing.get_args(base) for plain in plain_types(member)]
+    return [base]
+
+
+def choices(kind: Any) -> list[str]:
+    return [
+        str(choice)
+        for member in plain_types(kind)
+        if typing.get_origin(member) is Literal
+        for choice in typing.get_args(member)
+    ]
