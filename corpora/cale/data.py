@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 from corpora.store.errors import CorpusError
+from corpora.store.fields import Count, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,27 +30,20 @@ class CaleData:
     path: str | None = None
     seed: int = 42
     length_unit: Literal["annotated", "tokens"] = "annotated"
-    min_len: int = 10
-    max_len: int = 100
+    min_len: Count = 10
+    max_len: Count = 100
     multi_sense: Literal["first", "drop"] = "first"
-    min_count: int = 10
+    min_count: Count = 10
     partner_pool: Literal["one_sided", "strict"] = "one_sided"
     val: float = 0.05
     test: float = 0.10
-    train_pairs: int | None = None
-    val_pairs: int | None = None
-    test_pairs: int | None = None
-    threshold_pairs: int | None = 20_000
+    train_pairs: Count | None = None
+    val_pairs: Count | None = None
+    test_pairs: Count | None = None
+    threshold_pairs: Count | None = 20_000
 
     def __post_init__(self) -> None:
-        for name, accepted in CHOICES.items():
-            value = getattr(self, name)
-            if value not in accepted:
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
-        for name in ("min_len", "max_len", "min_count", *SIZES):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number of 1 or more")
+        check_fields(self, "data", CorpusError)
         if self.min_len > self.max_len:
             raise CorpusError(f"data.min_len = {self.min_len!r}\n  accepted: at most max_len, {self.max_len}")
         for name in ("val", "test"):
@@ -62,10 +54,3 @@ class CaleData:
 
 
 SIZES = ("train_pairs", "val_pairs", "test_pairs", "threshold_pairs")
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "length_unit": ("annotated", "tokens"),
-        "multi_sense": ("first", "drop"),
-        "partner_pool": ("one_sided", "strict"),
-    }
-)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge
 
 from corpora.store.errors import CorpusError
+from corpora.store.fields import check_fields, words
 
-LEXICONS = ("wordnet",)
+Lexicon = Literal["wordnet"]
+Size = Annotated[int, Ge(0)]
 EVALUATED = ("test_concepts", "stress_concepts")  # fields that choose test rows alone
 
 
@@ -25,15 +27,15 @@ class ConceptData:
     derivationally related words. The last four belong to the hard negatives (corpora.concept.negatives).
     """
 
-    lexicons: tuple[str, ...] = ("wordnet",)
+    lexicons: tuple[Lexicon, ...] = ("wordnet",)
     wordnet: str | None = None
     split: Literal["in-domain"] = "in-domain"
     split_seed: int = 0
-    n_hh: int = 2000
-    n_id: int = 2000
-    n_dev: int = 1000
-    test_concepts: int | None = None
-    stress_concepts: int | None = None
+    n_hh: Size = 2000
+    n_id: Size = 2000
+    n_dev: Size = 1000
+    test_concepts: Size | None = None
+    stress_concepts: Size | None = None
     mask_scope: Literal["synset", "term"] = "synset"
     mask_token: str | None = None
     mask_derivations: bool = False
@@ -43,23 +45,6 @@ class ConceptData:
     type_mode: Literal["replace", "edit"] = "replace"
 
     def __post_init__(self) -> None:
-        for name, accepted in CHOICES.items():
-            if getattr(self, name) not in accepted:
-                raise CorpusError(f"data.{name} = {getattr(self, name)!r}\n  accepted: {', '.join(accepted)}")
-        if not self.lexicons or set(self.lexicons) - set(LEXICONS):
-            raise CorpusError(f"data.lexicons = {list(self.lexicons)!r}\n  accepted: {', '.join(LEXICONS)}")
-        for name in ("n_hh", "n_id", "n_dev", "test_concepts", "stress_concepts"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number of 0 or more")
-
-
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "split": ("in-domain",),
-        "mask_scope": ("synset", "term"),
-        "antonym_fallback": ("none", "random_same_pos"),
-        "prefix_fallback": ("initial3", "none"),
-        "type_mode": ("replace", "edit"),
-    }
-)
+        check_fields(self, "data", CorpusError)
+        if not self.lexicons:
+            raise CorpusError(f"data.lexicons = []\n  accepted: {words(Lexicon)}")

@@ -1,6 +1,7 @@
 """What a field accepts, read from its annotation: `steps: Annotated[int, Gt(0)]`, `mode: Literal["a", "b"]`.
 
-A text in an annotation is what a message says of the field.
+A text in an annotation is what a message says of the field. Whoever reads a file checks its values against these
+annotations; `check_fields` does it for whoever makes a data class in Python.
 """
 
 from __future__ import annotations
@@ -8,14 +9,61 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 from annotated_types import Ge, Gt, Le, Lt
 
+Count = Annotated[int, Ge(1)]
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
 
-def field_types(kind: type) -> dict[str, Any]:
+
+def check_fields(made: Any, block: str, error: type[Exception] = ValueError) -> None:
+    """`error` naming every field of a data class whose value its annotation does not accept.
+
+    Ranges and choices are looked at, and that a number stands where one belongs; not whether a text does.
+    """
+    own: type = type(made)
+    values = ((name, kind, getattr(made, name)) for name, kind in field_types(own).items())
+    wrong = [
+        f"{block}.{name} = {value!r}\n  accepted: {words(kind)}"
+        for name, kind, value in values
+        if not accepts(kind, value)
+    ]
+    if wrong:
+        raise error("\n".join(wrong))
+
+
+def accepts(kind: Any, value: Any) -> bool:
+    """Is a value within the ranges and choices of an annotation?"""
+    base, bounds = unwrapped(kind)
+    origin = typing.get_origin(base)
+    if origin in (Union, types.UnionType):
+        return any(accepts(member, value) for member in typing.get_args(base))
+    if value is None or base is type(None):
+        return value is None and base in (type(None), Any)
+    if origin is Literal:
+        return value in typing.get_args(base)
+    if origin is tuple:
+        return all(accepts(typing.get_args(base)[0], one) for one in value)
+    if base in (int, float) and not isinstance(value, int | float):
+        return False
+    return all(WITHIN[type(bound)](bound, value) for bound in bounds if type(bound) in WITHIN)
+
+
+WITHIN: Mapping[type, Callable[[Any, Any], bool]] = {
+    Gt: lambda bound, value: value > bound.gt,
+    Ge: lambda bound, value: value >= bound.ge,
+    Lt: lambda bound, value: value < bound.lt,
+    Le: lambda bound, value: value <= bound.le,
+}
+
+
+@cache
+def field_types(kind: type) -> Mapping[str, Any]:
     """The annotation of every field of a data class, with its constraints."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}

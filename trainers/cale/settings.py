@@ -1,15 +1,18 @@
 """What a cale study may set, and which of it can change a result.
 
-Defaults: CALE (Liétard and Loiseau), table 6. Arms are settings: base {train: false}, layers:mid {train: false,
-readout: target, layers: [14, 15, 16, 17]}, cale {}, wic {pairs: same_lemma}, shuffled {pairs: shuffled}, 1L1C
-{train: false, readout: lemma}.
+Table 6 is that of CALE (Liétard and Loiseau), appendix B. Arms are settings: base {train: false}, layers:mid
+{train: false, readout: target, layers: [14, 15, 16, 17]}, cale {}, wic {pairs: same_lemma}, shuffled
+{pairs: shuffled}, 1L1C {train: false, readout: lemma}.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Le
+
+from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from trainers.engine.limits import Steps
 
 
@@ -30,26 +33,17 @@ class Settings:
     markers: Literal["plain", "added"] = "plain"
     pairs: Literal["all", "same_lemma", "shuffled"] = "all"
     loss: Literal["contrastive_distance", "printed"] = "contrastive_distance"
-    margin: float = 0.7
-    learning_rate: float = 6.02e-6
-    warmup_ratio: float = 0.24
-    weight_decay: float = 0.05
-    clip_norm: float = 1.0
-    batch_size: int = 32
-    steps: Steps | None = None
-    max_length: int = 128
+    margin: Annotated[float, Ge(0), Le(2)] = 0.7  # table 6
+    learning_rate: Positive = 6.02e-6  # table 6
+    warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.24  # table 6
+    weight_decay: NotNegative = 0.05  # table 6
+    clip_norm: Positive = 1.0  # ours, as the next: the paper gives none
+    batch_size: Count = 32
+    steps: Steps | None = None  # table 6: one epoch
+    max_length: Count = 128  # tokens; ours
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "max_length", "learning_rate", "clip_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number above 0")
-        if not self.weight_decay >= 0:
-            raise ValueError(f"train.weight_decay = {self.weight_decay!r}\n  accepted: 0 or above")
-        for name, top in (("warmup_ratio", 1), ("margin", 2)):
-            if not 0 <= getattr(self, name) <= top:
-                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number from 0 to {top}")
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"train.steps = {self.steps!r}\n  accepted: a number above 0, or null")
+        check_fields(self, "train")
         if self.train and self.readout != "mean":
             raise ValueError(f"train.readout = {self.readout!r}\n  accepted: mean, or any with train: false")
         if (self.readout == "target") != bool(self.layers) or min(self.layers, default=1) < 1:

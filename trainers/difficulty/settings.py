@@ -8,8 +8,9 @@ correction, or from the label in disguise.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from trainers.engine.limits import Steps
 
 Source = Literal["zero", "half", "global", "shuffled", "own"]
@@ -67,6 +68,10 @@ ISOLATED_BY = {
 }  # treated arm -> the control without the difficulty signal
 UNTRAINED = ("baseline", "judge_scorer")  # the frozen cosine; the judge itself as scorer, an upper reference
 FORMS = (*UNTRAINED, *SENTENCE_FORMS, *PAIR_FORMS)
+if TYPE_CHECKING:
+    Form = str
+else:
+    Form = Literal[FORMS]
 JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
 
 
@@ -75,7 +80,7 @@ VECTOR = 32  # rows; stack_arithmetic, rule 2. Written again here because settin
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One arm. Defaults are the paper's where it states them (section 4); sizes and alpha0 are ours.
+    """One arm. Sections and equations beside the defaults are the paper's.
 
     d_h, m: working width and hidden units; `full` is the width of the embedding. None gives pair arms 128 and 64,
     per-sentence arms the full width and 128. ce_map: the judge's score is compared with (cos + 1) / 2 (`half`,
@@ -84,28 +89,36 @@ class Settings:
     with all other settings equal and the same seed; the mean is over the training pairs.
     """
 
-    form: str = "pair_judge"
-    gamma: float = 0.25
-    init: Literal["linear", "identity"] = "linear"
-    steps: Steps = 600
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-2
-    d_h: int | Literal["full"] | None = None
-    m: int | None = None
-    alpha0: float = 0.2
-    lambda_rank: float = 0.1
-    lambda_anchor: float = 0.05
-    lambda_hard: float = 0.5
-    tau: float = 0.05
-    ce_map: Literal["half", "identity"] = "half"
-    interp_form: Literal["interpolate", "residual"] = "interpolate"
+    form: Form = "pair_judge"
+    gamma: Positive = 0.25  # section 4
+    init: Literal["linear", "identity"] = "linear"  # ours
+    steps: Steps = 600  # section 4: 400 to 800
+    batch_size: Count = 128  # section 4: 64 to 128
+    learning_rate: Positive = 1e-3  # section 4
+    weight_decay: NotNegative = 1e-2  # section 4
+    d_h: Count | Literal["full"] | None = None  # ours, as m: the paper gives no sizes
+    m: Count | None = None
+    alpha0: Positive = 0.2  # ours: section 3.2 says "a small range"
+    lambda_rank: NotNegative = 0.1  # section 3.6
+    lambda_anchor: NotNegative = 0.05  # section 3.6
+    lambda_hard: NotNegative = 0.5  # section 3.6
+    tau: Positive = 0.05  # section 3.6
+    ce_map: Literal["half", "identity"] = "half"  # equation 7
+    interp_form: Literal["interpolate", "residual"] = "interpolate"  # ours
     matched_to: str | None = None
 
     def __post_init__(self) -> None:
-        wrong = [*self._wrong_choices(), *self._wrong_numbers()]
-        if wrong:
-            raise ValueError("\n".join(wrong))
+        check_fields(self, "train")
+        gated = [name for name, form in PAIR_FORMS.items() if form.gated]
+        if self.form == "pair_ungated_matched" and self.matched_to not in gated:
+            raise ValueError(f"matched_to = {self.matched_to!r}; accepted with this form: {', '.join(gated)}")
+        if self.form != "pair_ungated_matched" and self.matched_to is not None:
+            raise ValueError(f"matched_to = {self.matched_to!r}; only the form pair_ungated_matched has it")
+        if self.batch_size % VECTOR:
+            raise ValueError(
+                f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would"
+                " depend on the stack it is trained in"
+            )
 
     @property
     def train(self) -> bool:
@@ -121,48 +134,6 @@ class Settings:
         pair = self.form in PAIR_FORMS
         d_h = self.d_h or (128 if pair else "full")
         return d if d_h == "full" else d_h, self.m or (64 if pair else 128)
-
-    def _wrong_choices(self) -> list[str]:
-        accepted = {
-            "form": FORMS,
-            "init": ("linear", "identity"),
-            "ce_map": ("half", "identity"),
-            "interp_form": ("interpolate", "residual"),
-        }
-        wrong = [
-            f"{field} = {getattr(self, field)!r}; accepted: {', '.join(choices)}"
-            for field, choices in accepted.items()
-            if getattr(self, field) not in choices
-        ]
-        gated = [name for name, form in PAIR_FORMS.items() if form.gated]
-        if self.form == "pair_ungated_matched" and self.matched_to not in gated:
-            wrong.append(f"matched_to = {self.matched_to!r}; accepted with this form: {', '.join(gated)}")
-        if self.form != "pair_ungated_matched" and self.matched_to is not None:
-            wrong.append(f"matched_to = {self.matched_to!r}; only the form pair_ungated_matched has it")
-        return wrong
-
-    def _wrong_numbers(self) -> list[str]:
-        above_zero = ("gamma", "steps", "batch_size", "learning_rate", "alpha0", "tau")
-        not_below = ("weight_decay", "lambda_rank", "lambda_anchor", "lambda_hard")
-        wrong = [
-            f"{name} = {getattr(self, name)}; accepted: above 0" for name in above_zero if getattr(self, name) <= 0
-        ]
-        wrong += [
-            f"{name} = {getattr(self, name)}; accepted: 0 or above"
-            for name in not_below
-            if getattr(self, name) < 0
-        ]
-        wrong += [
-            f"{name} = {value}; accepted: 1 or above, or absent"
-            for name, value in (("d_h", self.d_h), ("m", self.m))
-            if isinstance(value, int) and value < 1
-        ]
-        if self.batch_size % VECTOR:
-            wrong.append(
-                f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would"
-                " depend on the stack it is trained in"
-            )
-        return wrong
 
 
 def isolating(settings: Settings) -> Settings | None:

@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from annotated_types import Le
+from annotated_types import Ge, Le
 
 STEPS_AT_MOST = 10_000_000
-Steps = Annotated[int, Le(STEPS_AT_MOST), f"a whole number up to {STEPS_AT_MOST:,}, days of training at any speed"]
+Steps = Annotated[
+    int, Ge(1), Le(STEPS_AT_MOST), f"a whole number from 1 to {STEPS_AT_MOST:,}, days of training at any speed"
+]

@@ -97,7 +97,7 @@ STUDIES = {
     "an unknown data field": changed("{split: in-domain}", "{lexicon: [wordnet]}", "data.lexicon = [wordnet]", "(did you mean lexicons?)"),
     "an unknown lexicon": changed("{split: in-domain}", "{lexicons: [wordnt]}", ":5: data.lexicons", "wordnt", "accepted: wordnet"),
     "an unknown split": changed("in-domain", "indomain", "data.split = 'indomain'", "(did you mean in-domain?)"),
-    "a negative size": changed("split: in-domain", "n_id: -4", "data.n_id = -4", "a whole number of 0 or more"),
+    "a negative size": changed("split: in-domain", "n_id: -4", "data.n_id = -4", "a whole number from 0"),
     "a rate as text": changed("2.0e-5", "3e-5", ":6: train.learning_rate = '3e-5'", "a number", "YAML reads 3e-5 as text, write 3.0e-5"),
     "a rate in quotes": changed("2.0e-5", "'0.01'", "train.learning_rate = '0.01'", "without quotes: 0.01"),
     "a rate of nothing": changed("2.0e-5", "0", "train.learning_rate = 0", "accepted:"),
