@@ -38,7 +38,7 @@ BOMBS = {
     "20,000 seeds": (GOOD + f"seeds: {list(range(20_000))}\n", "more than 5,000 values\n  accepted: fewer: a study names"),
     "2,000 seeds": (GOOD + f"seeds: {list(range(2000))}\n", "seeds are 2000\n  accepted: at most 1000 seeds"),
     "10**12 steps": (GOOD + "train: {steps: 1000000000000}\n", "train.steps = 1000000000000\n  accepted: a whole number of at most 10 digits"),
-    "10**9 steps": (GOOD + "train: {steps: 1000000000}\n", "train.steps = 1000000000\n  accepted: a whole number up to 10,000,000, days of training"),
+    "10**9 steps": (GOOD + "train: {steps: 1000000000}\n", "train.steps = 1000000000\n  accepted: a whole number from 1 to 10,000,000, days of training"),
     "10**12 steps as text": (GOOD + "train: {steps: 10**12}\n", "train.steps = '10**12'\n  accepted: a whole number"),
     "a number of 1,900 hex digits": (GOOD + f"train: {{steps: 0x{'f' * 1900}}}\n", "at most 10 digits"),
     "a number in base 60": (GOOD + f"train: {{learning_rate: 1{':59' * 600}.5}}\n", "int too large to convert to float"),
