@@ -23,6 +23,12 @@ from trainers.encoders.tokens import Group, Tokens, groups, passes, tokenise
 from trainers.engine.world import Precision
 from trainers.losses import unit
 
+MASKED_READOUTS = {
+    "mean": readouts.mean,
+    "max": readouts.maximum,
+    "sep": readouts.last,
+    "sum": readouts.total,
+}
 # Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
 SLACK = 64
 
@@ -30,9 +36,10 @@ SLACK = 64
 class Encoder(nn.Module):
     """Texts to unit vectors. `forward` is for training, `encode` for use; both see the same computation.
 
-    readout "mean", "cls" (first token) and "max" read the last layer; "weighted" mixes the token means of the
-    last `layers` layers by softmax(layer_logits), which starts uniform. precision "bf16" lets `encode` run its
-    matrix products in bfloat16. `truncated` counts texts that `encode` and `tokenise` had to cut.
+    readout "mean", "cls" (first token), "max", "sep" (last token) and "sum" read the last layer; "weighted" mixes
+    the token means of the last `layers` layers by softmax(layer_logits), which starts uniform. precision "bf16"
+    lets `encode` run its matrix products in bfloat16. `truncated` counts texts that `encode` and `tokenise` had
+    to cut.
     """
 
     def __init__(
@@ -119,6 +126,14 @@ class Encoder(nn.Module):
             ]
             return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
 
+    def states(self, tokens: Tokens) -> Tensor:
+        """Last-layer states of at least one text, without dropout, ordered as `tokens.ids`. -> (M, D) float32."""
+        with self._evaluating():
+            ordered, _ = tokens.longest_first()
+            places, _ = Tokens(np.arange(len(tokens.ids)), tokens.lengths).longest_first()
+            rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(ordered, False)]
+            return torch.cat(rows)[torch.from_numpy(np.argsort(places.ids)).to(self.device)]
+
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
         if not len(texts):
@@ -186,7 +201,7 @@ class Encoder(nn.Module):
         last = hidden[-1].float()
         if self.readout == "cls":
             return readouts.first(last)
-        return readouts.mean(last, mask) if self.readout == "mean" else readouts.maximum(last, mask)
+        return MASKED_READOUTS[self.readout](last, mask)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
 
 MODULES = "sentence_transformers.models."
-POOLING = {"mean": "mean", "weighted": "mean", "cls": "cls", "max": "max"}
+# A sum points where the mean does, and the folder's vectors are of length 1.
+POOLING = {"mean": "mean", "weighted": "mean", "sum": "mean", "cls": "cls", "max": "max", "sep": "lasttoken"}
 
 
 def write_encoder(encoder: Encoder, path: Path) -> None:
@@ -104,7 +105,12 @@ def _write_transformer(encoder: Encoder, path: Path) -> None:
 def _pooling(encoder: Encoder) -> dict[str, Any]:
     """The long-standing spelling of the configuration, which old and new sentence-transformers both read."""
     chosen = POOLING[encoder.readout]
-    names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+    names = {
+        "cls": "pooling_mode_cls_token",
+        "mean": "pooling_mode_mean_tokens",
+        "max": "pooling_mode_max_tokens",
+        "lasttoken": "pooling_mode_lasttoken",
+    }
     return {
         "word_embedding_dimension": encoder.width,
         **{name: mode == chosen for mode, name in names.items()},

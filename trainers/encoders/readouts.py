@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Readout = Literal["mean", "cls", "max", "weighted"]
+Readout = Literal["mean", "cls", "max", "sep", "sum", "weighted"]
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -26,6 +26,16 @@ def first(hidden: Tensor) -> Tensor:
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
     """Largest value of each dimension over the unmasked tokens. (B, T, D), (B, T) -> (B, D)."""
     return hidden.masked_fill(mask[..., None] == 0, -torch.inf).amax(1)
+
+
+def last(hidden: Tensor, mask: Tensor) -> Tensor:
+    """State of the last unmasked token, [SEP] in BERT. (B, T, D), (B, T) with padding on the right -> (B, D)."""
+    return hidden[torch.arange(len(hidden), device=hidden.device), mask.sum(1) - 1]
+
+
+def total(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Sum of the unmasked token states. (B, T, D), (B, T) -> (B, D)."""
+    return hidden.masked_fill(mask[..., None] == 0, 0).sum(1)
 
 
 def layer_mixture(logits: Tensor) -> Tensor:

@@ -47,11 +47,16 @@ Encode = Callable[..., Tensor]  # the model as DeepSpeed runs it: what forward t
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Length and shape of training; rates and decay are in the parameter groups."""
+    """Length and shape of training; rates and decay are in the parameter groups.
+
+    clip_norm 0: gradients are not clipped. shape: the share of the rates at a step counted from 0; None for a
+    linear warm-up and a linear decay to 0.
+    """
 
     steps: int
     warmup: int = 0
     clip_norm: float = 1.0
+    shape: Callable[[int], float] | None = None
 
 
 class Diverged(TrainerError):
@@ -187,9 +192,8 @@ def _deepspeed_engine(
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
     model.to(world.device)
     optimizer = torch.optim.AdamW([dict(group) for group in groups], betas=(0.9, 0.999), eps=1e-8, fused=True)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
-    )
+    usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
     with _quiet():
         engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)

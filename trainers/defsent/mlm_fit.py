@@ -1,0 +1,184 @@
+"""A word-prediction head for a backbone that has none, fitted on masked words of the training definitions.
+
+The backbone stands still, so this is a fit on cached features: mask once, encode once, train the head on the
+states of the masked tokens. It is done once for all runs of a backbone and a corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from corpora.store.cache import entry, key_of
+from trainers.defsent.heads import PredictionHead, untrained_head
+from trainers.encoders.backbones import backbone_fingerprint
+from trainers.encoders.tokens import Tokens
+from trainers.engine.optimisation import schedule
+from trainers.engine.streams import numpy_stream, torch_stream
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from trainers.encoders.encoder import Encoder
+
+FORMAT = 1  # raised whenever the same texts and settings would give another head
+SEED = 0  # of every draw: the head belongs to the backbone, not to a run
+MASKED = 2  # tokens of a text
+TO_MASK, TO_RANDOM = 0.8, 0.1  # the rest stay as they are
+HELD_OUT = 0.05  # of the masked tokens
+LEARNING_RATE, WEIGHT_DECAY, BATCH, WARMUP = 1e-3, 0.01, 256, 0.1
+SMOOTHING = 0.1  # added to the count of every word in the bias
+PORTION = 4096  # texts encoded at once
+TIMES = 2.0  # a head must be so much better than always saying the most frequent word
+FILE, ABOUT = "head.safetensors", "about.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """How well a head names masked words it was not fitted on; most_frequent: share of their most frequent one."""
+
+    texts: int
+    targets: int
+    accuracy: float
+    loss: float
+    most_frequent: float
+
+    @property
+    def usable(self) -> bool:
+        return self.accuracy >= TIMES * self.most_frequent
+
+
+def fitted_head(
+    encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int
+) -> tuple[PredictionHead, Fitted]:
+    """The head for this backbone and these texts, from the cache or, once, from a fit.
+
+    texts: training definitions and plain text; never what dev, test or an STS task holds. ValueError when the
+    fitted head hardly beats the most frequent word.
+    """
+    digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()
+    key = key_of(
+        {
+            "format": FORMAT,
+            "backbone": backbone_fingerprint(folder),
+            "max_length": encoder.max_length,
+            "texts": digest,
+            "epochs": epochs,
+        }
+    )
+
+    def build(place: Path) -> None:
+        from safetensors.torch import save_file
+
+        head, fitted = fit_head(encoder, texts, epochs=epochs)
+        kept = {name: tensor.cpu().contiguous() for name, tensor in head.state_dict().items() if name != "decoder"}
+        save_file(kept, place / FILE)
+        (place / ABOUT).write_text(json.dumps(asdict(fitted), indent=1))
+
+    place, _ = entry("defsent-heads", key, build)
+    from safetensors.torch import load_file
+
+    fitted = Fitted(**json.loads((place / ABOUT).read_text()))
+    if not fitted.usable:
+        raise ValueError(
+            f"train.head_source = 'mlm_fit': the head fitted on {fitted.texts} texts names {fitted.accuracy:.3f}"
+            f" of held-out masked words, and always saying the most frequent one {fitted.most_frequent:.3f}\n"
+            f"  accepted: at least {TIMES:g} times as many; more mlm_texts, more mlm_epochs, or data.plain_text"
+        )
+    head = untrained_head(encoder, torch_stream(SEED, "mlm", "init"))
+    head.load_state_dict(load_file(place / FILE), strict=False)
+    return head, fitted
+
+
+def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[PredictionHead, Fitted]:
+    """Fit transform and bias; the encoder and the decoder stand still. AdamW, warm-up, then linearly to 0."""
+    states, targets = masked_states(encoder, texts)
+    order = torch.from_numpy(numpy_stream(SEED, "mlm", "held out").permutation(len(targets)))
+    out = max(1, round(HELD_OUT * len(targets)))
+    held, kept = order[:out], order[out:]
+    head = untrained_head(encoder, torch_stream(SEED, "mlm", "init")).to(encoder.device)
+    assert head.transform is not None
+    assert head.bias is not None
+    counts = torch.bincount(targets[kept], minlength=len(head.bias)).float() + SMOOTHING
+    with torch.no_grad():
+        head.bias.copy_((counts / counts.sum()).log())
+    decoder = head.decoder.detach()
+    learnt = [*head.transform.parameters(), head.bias]
+    groups = [
+        {"params": [one for one in learnt if one.ndim > 1], "weight_decay": WEIGHT_DECAY},
+        {"params": [one for one in learnt if one.ndim == 1], "weight_decay": 0.0},
+    ]
+    batches = -(-len(kept) // BATCH)
+    steps = epochs * batches
+    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE)
+    rates = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: schedule(step, steps=steps, warmup=round(WARMUP * steps))
+    )
+    with torch.enable_grad():
+        for epoch in range(epochs):
+            shuffled = kept[numpy_stream(SEED, "mlm", "order", epoch).permutation(len(kept))]
+            for rows in shuffled.split(BATCH):
+                logits = F.linear(head.transformed(states[rows]), decoder, head.bias)
+                optimizer.zero_grad(set_to_none=True)
+                F.cross_entropy(logits, targets[rows]).backward()
+                optimizer.step()
+                rates.step()
+    accuracy, loss = _held_out(head, states, targets, held)
+    frequent = torch.bincount(targets[held]).max().item() / len(held)
+    fitted = Fitted(
+        texts=len(texts), targets=len(targets), accuracy=accuracy, loss=loss, most_frequent=float(frequent)
+    )
+    return head.cpu(), fitted
+
+
+def _held_out(head: PredictionHead, states: Tensor, targets: Tensor, held: Tensor) -> tuple[float, float]:
+    right, loss = 0, 0.0
+    with torch.inference_mode():
+        for rows in held.split(BATCH):
+            logits = head(states[rows])
+            right += int((logits.argmax(1) == targets[rows]).sum())
+            loss += F.cross_entropy(logits, targets[rows], reduction="sum").item()
+    return right / len(held), loss / len(held)
+
+
+def masked_states(encoder: Encoder, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """States of the masked tokens of these texts, and what stood there. -> (K, D), (K,)."""
+    states, targets = [], []
+    for start in range(0, len(texts), PORTION):
+        tokens = encoder.tokenise(texts[start : start + PORTION])
+        masked, at = mask_tokens(
+            tokens, encoder.tokenizer, encoder.backbone.config.vocab_size, numpy_stream(SEED, "mlm", "mask", start)
+        )
+        states.append(encoder.states(masked)[torch.from_numpy(at).to(encoder.device)].clone())
+        targets.append(torch.from_numpy(tokens.ids[at]))
+    return torch.cat(states), torch.cat(targets).to(encoder.device)
+
+
+def mask_tokens(
+    tokens: Tokens, tokenizer: PreTrainedTokenizerBase, vocabulary: int, draw: np.random.Generator
+) -> tuple[Tokens, np.ndarray]:
+    """The texts with up to MASKED of their own tokens hidden, and which these are, ascending. -> Tokens, (K,).
+
+    Of the chosen 80 % become the mask token, 10 % any entry of the vocabulary, 10 % stay.
+    """
+    own = np.flatnonzero(~np.isin(tokens.ids, tokenizer.all_special_ids))
+    text = np.repeat(np.arange(len(tokens)), tokens.lengths)[own]
+    order = np.lexsort((draw.random(len(own)), text))  # texts in order, a random order within each
+    counts = np.bincount(text, minlength=len(tokens))
+    within = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at = np.sort(own[order[within < MASKED]])
+    fate, other = draw.random(len(at)), draw.integers(0, vocabulary, len(at))
+    ids = tokens.ids.copy()
+    ids[at] = np.where(
+        fate < TO_MASK, tokenizer.mask_token_id, np.where(fate < TO_MASK + TO_RANDOM, other, ids[at])
+    )
+    return Tokens(ids, tokens.lengths, tokens.truncated), at

@@ -1,0 +1,59 @@
+"""Sentence-BERT: two sentences through one encoder, and a classifier over [u; v; |u - v|].
+
+Source: Reimers and Gurevych (2019), as DefSent describes it in section 2.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from corpora.defsent.records import LABELS
+
+if TYPE_CHECKING:
+    from trainers.defsent.batches import LabelledBatch
+    from trainers.encoders.encoder import Encoder
+    from trainers.encoders.tokens import Tokens
+    from trainers.engine.loop import Encode
+    from trainers.engine.world import World
+
+
+def pair_features(u: Tensor, v: Tensor) -> Tensor:
+    """[u; v; |u - v|]. (N, D), (N, D) -> (N, 3 D)."""
+    return torch.cat([u, v, (u - v).abs()], dim=1)
+
+
+class SiameseEncoder(nn.Module):
+    """Premises and hypotheses, one after the other, to the logits of LABELS.
+
+    Departure: the classifier has a bias, which the formula lacks and the original library has.
+    """
+
+    def __init__(self, encoder: Encoder, stream: torch.Generator) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.classifier = nn.Linear(3 * encoder.width, len(LABELS))
+        bound = (3 * encoder.width) ** -0.5
+        with torch.no_grad():  # what nn.Linear does, from a stream of its own
+            self.classifier.weight.uniform_(-bound, bound, generator=stream)
+            self.classifier.bias.uniform_(-bound, bound, generator=stream)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """2 N texts -> (N, 3), float32."""
+        u, v = self.encoder.pooled(tokens).chunk(2)
+        with torch.autocast(u.device.type, enabled=False):
+            return self.classifier(pair_features(u.float(), v.float()))
+
+
+def inference_loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor]:
+    """Cross-entropy of the label, mean over the step's pairs; without gradient the share that is right."""
+    logits = encode(batch.tokens)[: len(batch.target)]  # (b, 3)
+    target = torch.from_numpy(batch.target).to(logits.device)
+    share = world.size / batch.rows_of_all
+    return {
+        "inference": share * F.cross_entropy(logits, target, reduction="sum"),
+        "accuracy": share * (logits.detach().argmax(1) == target).sum().float(),
+    }

@@ -1,0 +1,94 @@
+"""What a defsent study may set, and which of it can change a result.
+
+Defaults: DefSent (Tsukagoshi et al.), BERT-base with [CLS]. Arms are settings: defsent {}, defsent-mean
+{readout: mean, lr_exponent: 3.5}, frozen {train: false}, sbert {objective: inference, readout: mean,
+learning_rate: 2.0e-5}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+UNIT_RATE = 1e-6  # the paper's rates are powers of two of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The `train:` block of a defsent study. ValueError names a field whose value is not accepted.
+
+    objective: name the word of a definition, or tell the inference of a sentence pair (Sentence-BERT: softmax over
+    [u; v; |u - v|], with a linear warm-up and decay, on every weight). head_source: where the head that names
+    words is from.
+      pretrained  the backbone's own masked-LM head: what the paper has
+      mlm_fit     a head fitted on the frozen backbone, by masked words of the training definitions
+      tied_only   no transform: the score of a word is its embedding times the sentence vector
+      random      a transform that nobody trained, the control
+    freeze: "head" also holds the word embeddings, which the head shares; "head+embeddings" the whole embedding
+    module (what the authors' code does); "head_untied" the head alone, with a copy of the embeddings; "none"
+    trains all, untied. learning_rate: None for 2^lr_exponent · 1e-6. batch_size: texts (pairs) a step over all
+    workers. steps: None for epochs. matched_budget (inference alone): as many steps as one epoch of definitions
+    has. order: permuted by the seed, or as in the file, all definitions of a word side by side (the authors').
+    mlm_texts: how many definitions the fitted head reads, None for all; mlm_epochs: how often.
+    """
+
+    train: bool = True
+    objective: Literal["definitions", "inference"] = "definitions"
+    readout: Literal["cls", "mean", "max", "sep", "sum"] = "cls"
+    head_source: Literal["pretrained", "mlm_fit", "tied_only", "random"] = "pretrained"
+    freeze: Literal["head", "head+embeddings", "head_untied", "none"] = "head+embeddings"
+    lr_exponent: float = 2.5
+    learning_rate: float | None = None
+    batch_size: int = 16
+    epochs: int = 1
+    steps: int | None = None
+    warmup_ratio: float = 0.1
+    order: Literal["shuffled", "file"] = "shuffled"
+    matched_budget: bool = False
+    max_length: int = 512
+    mlm_texts: int | None = None
+    mlm_epochs: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "epochs", "max_length", "mlm_epochs"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number above 0")
+        for name in ("steps", "learning_rate", "mlm_texts"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"train.{name} = {value!r}\n  accepted: a number above 0, or null")
+        if not 0 <= self.warmup_ratio <= 1:
+            raise ValueError(f"train.warmup_ratio = {self.warmup_ratio!r}\n  accepted: a number from 0 to 1")
+        if self.matched_budget and (self.objective != "inference" or self.steps is not None):
+            raise ValueError(
+                "train.matched_budget = True\n  accepted: with objective inference and steps null: definitions set"
+                " the number of steps"
+            )
+
+    @property
+    def rate(self) -> float:
+        """The learning rate after the warm-up."""
+        return 2**self.lr_exponent * UNIT_RATE if self.learning_rate is None else self.learning_rate
+
+
+FITTED = frozenset({"mlm_texts", "mlm_epochs"})
+UNTRAINED = frozenset({"train", "readout", "head_source", "max_length"}) | FITTED
+OF_DEFINITIONS = frozenset({"freeze"})
+OF_INFERENCE = frozenset({"matched_budget"})
+
+
+def defining(settings: Settings) -> dict[str, Any]:
+    """The settings that can change the result: an untrained arm keeps its readout, its head and how much it reads.
+
+    The learning rate stands for the exponent, so that one rate written in two ways is one run.
+    """
+    kept = asdict(settings) | {"learning_rate": settings.rate}
+    del kept["lr_exponent"]
+    left_out = set(OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS)
+    if settings.head_source != "mlm_fit":
+        left_out |= FITTED
+    if settings.steps is not None or settings.matched_budget:
+        left_out.add("epochs")
+    if not settings.train:
+        left_out |= kept.keys() - UNTRAINED
+    return {name: value for name, value in kept.items() if name not in left_out}

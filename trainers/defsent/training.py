@@ -1,0 +1,200 @@
+"""Sentence embeddings from definitions: a definition's vector, through the model's own head, should name its word.
+
+Method: DefSent (Tsukagoshi et al.), section 2.3. Comparison arm: Sentence-BERT, section 2.2.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from corpora.defsent.records import DefsentCorpus
+    from trainers.defsent.batches import LabelledBatch
+    from trainers.defsent.encoder import WordEncoder
+    from trainers.defsent.heads import PredictionHead
+    from trainers.defsent.settings import Settings
+    from trainers.encoders.encoder import Encoder
+    from trainers.engine.loop import Encode
+    from trainers.engine.world import Progress, World
+
+
+def fit(
+    settings: Settings, backbone: Path, corpus: DefsentCorpus, seed: int, world: World
+) -> tuple[WordEncoder, list[Progress]]:
+    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
+
+    Raises ValueError when settings and backbone or corpus do not go together, Diverged, and Moved when a weight
+    that was to stand still did not.
+    """
+    from corpora.defsent.overlap import kept_rows
+    from trainers.defsent.encoder import WordEncoder
+    from trainers.defsent.vocabulary import with_leading_space, word_pieces
+    from trainers.encoders.encoder import Encoder
+    from trainers.engine import loop
+
+    loop.reset_process(seed, world)
+    encoder = Encoder.load(
+        backbone, readout=settings.readout, max_length=settings.max_length, precision=world.precision
+    )
+    encoder.tokenizer = with_leading_space(encoder.tokenizer)
+    encoder.to(world.device)
+    pieces = {name: word_pieces(encoder.tokenizer, list(rows.words)) for name, rows in corpus.rows.items()}
+    kept = kept_rows(corpus, pieces)
+    if not len(kept.rows):
+        raise ValueError(f"data: no word of the training rows is one entry of the vocabulary of {backbone.name}")
+    head, told = head_of(settings, encoder, backbone, corpus, kept.rows, seed)
+    about: dict[str, Any] = {
+        "head_source": settings.head_source,
+        **told,
+        "training definitions": len(kept.rows),
+        "left out for their definition": kept.dropped,
+        **{f"{name} definitions that training repeats": count for name, count in kept.repeated.items()},
+    }
+    model = WordEncoder(encoder, head, about).to(world.device)
+    if not settings.train:
+        return model.eval(), []
+    if settings.objective == "inference":
+        curve = _train_on_inferences(settings, model, corpus, len(kept.rows), seed, world)
+    else:
+        curve = _train_on_definitions(settings, model, corpus, kept.rows, pieces["train"], seed, world)
+    return model.eval(), curve
+
+
+def head_of(
+    settings: Settings, encoder: Encoder, backbone: Path, corpus: DefsentCorpus, rows: np.ndarray, seed: int
+) -> tuple[PredictionHead, dict[str, Any]]:
+    """The head of these settings, and what is to be said of it. rows: the training rows that a fit may read.
+
+    ValueError when the backbone cannot give it.
+    """
+    from dataclasses import asdict
+
+    from trainers.defsent import heads
+    from trainers.defsent.mlm_fit import fitted_head
+    from trainers.engine.streams import torch_stream
+
+    if settings.head_source == "pretrained":
+        return heads.pretrained_head(encoder, backbone), {}
+    if settings.head_source == "tied_only":
+        return heads.tied_head(encoder), {}
+    if settings.head_source == "random":
+        return heads.untrained_head(encoder, torch_stream(seed, "init", "head")), {}
+    texts = [*corpus.rows["train"].definitions.take(rows[: settings.mlm_texts]), *corpus.plain_texts]
+    head, fitted = fitted_head(encoder, backbone, texts, epochs=settings.mlm_epochs)
+    return head, {f"mlm {name}": value for name, value in asdict(fitted).items()}
+
+
+def warm_then_constant(step: int, *, warmup: float) -> float:
+    """Share of the rate at a step counted from 0: step / warmup, then 1 for good. The first update moves nothing.
+
+    warmup: a tenth of the steps, not rounded. The authors' code; the paper says linear warm-up and no more.
+    """
+    return min(1.0, step / warmup) if warmup > 0 else 1.0
+
+
+def _train_on_definitions(
+    settings: Settings,
+    model: WordEncoder,
+    corpus: DefsentCorpus,
+    rows: np.ndarray,
+    pieces: np.ndarray,
+    seed: int,
+    world: World,
+) -> list[Progress]:
+    from trainers.defsent.batches import definition_batches, steps_of_epoch
+    from trainers.defsent.freezing import check_frozen, digest_of_frozen, freeze, trainable
+    from trainers.engine import loop
+
+    freeze(model, settings.freeze)
+    before = digest_of_frozen(model)
+    steps = settings.steps or settings.epochs * steps_of_epoch(len(rows), settings.batch_size)
+    warmup = settings.warmup_ratio * steps
+    train = corpus.rows["train"].take(rows)
+
+    def terms(encode: Encode, batch: LabelledBatch) -> dict[str, Tensor]:
+        return loss(encode, batch, world)
+
+    curve = loop.fit(
+        model,
+        terms,
+        definition_batches(settings, train.definitions, pieces[rows], model.encoder.tokenise, seed, world),
+        groups=[{"params": [one for one in model.parameters() if one.requires_grad], **_adam(settings)}],
+        recipe=loop.Recipe(steps=steps, clip_norm=0.0, shape=partial(warm_then_constant, warmup=warmup)),
+        seed=seed,
+        world=world,
+        look=partial(world.look, model),
+    )
+    check_frozen(model, before)
+    model.about |= {
+        "learning rate": settings.rate,
+        "steps": steps,
+        "warm-up steps": warmup,
+        "trained parameters": trainable(model),
+        "frozen sha256": before,
+    }
+    return curve
+
+
+def loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor]:
+    """The one term of a step: cross-entropy of the word over the whole vocabulary, mean over the definitions.
+
+    Gradients are averaged over workers, and each divides by the count over all of them.
+    """
+    import torch
+    import torch.nn.functional as F
+
+    logits = encode(batch.tokens)[: len(batch.target)]  # (b, V)
+    target = torch.from_numpy(batch.target).to(logits.device)
+    missed = F.cross_entropy(logits, target, reduction="sum")
+    return {"word_prediction": world.size * missed / batch.rows_of_all}
+
+
+def _train_on_inferences(
+    settings: Settings, model: WordEncoder, corpus: DefsentCorpus, definitions: int, seed: int, world: World
+) -> list[Progress]:
+    """Sentence-BERT: the whole encoder learns, and its classifier, which is then thrown away."""
+    from trainers.defsent.batches import inference_batches, steps_of_epoch
+    from trainers.defsent.sentence_bert import SiameseEncoder, inference_loss
+    from trainers.engine import loop
+    from trainers.engine.streams import torch_stream
+
+    pairs = corpus.inferences
+    if pairs is None:
+        raise ValueError("train.objective = 'inference', and data.nli = 'none'\n  accepted: a data.nli with pairs")
+    rows = definitions if settings.matched_budget else len(pairs)
+    steps = settings.steps or settings.epochs * steps_of_epoch(rows, settings.batch_size)
+    warmup = round(settings.warmup_ratio * steps)
+    model.encoder.requires_grad_(True)
+    siamese = SiameseEncoder(model.encoder, torch_stream(seed, "init", "classifier"))
+
+    def terms(encode: Encode, batch: LabelledBatch) -> dict[str, Tensor]:
+        return inference_loss(encode, batch, world)
+
+    curve = loop.fit(
+        siamese,
+        terms,
+        inference_batches(settings, pairs, model.encoder.tokenise, seed, world),
+        groups=[{"params": list(siamese.parameters()), **_adam(settings)}],
+        recipe=loop.Recipe(steps=steps, warmup=warmup, clip_norm=0.0),
+        seed=seed,
+        world=world,
+        look=partial(world.look, model),
+    )
+    model.about |= {
+        "learning rate": settings.rate,
+        "steps": steps,
+        "warm-up steps": warmup,
+        "nli_source": pairs.source,
+        "nli pairs": len(pairs),
+    }
+    return curve
+
+
+def _adam(settings: Settings) -> dict[str, float]:
+    """Without decay AdamW is Adam; a decayed weight would move without a gradient."""
+    return {"lr": settings.rate, "weight_decay": 0.0}
