@@ -5,23 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from corpora.defsent import oxford
-from corpora.defsent.records import Sourced
+from corpora.defsent.data import DefsentData
+from corpora.defsent.records import Sourced, Split
 from corpora.defsent.splits import mentions, normalised, split_words
 from corpora.sources import gcide, wordnet_files
 from corpora.sources.texts import shown
 from corpora.sources.wordnet import Wordnet
 from corpora.sources.wordnet import read as read_wordnet
 from corpora.store.errors import CorpusError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from corpora.defsent.corpus import DefsentData
-
-Split = dict[str, list[tuple[str, str, Sourced]]]  # split -> (row id, split key, row)
 
 
 def build_rows(data: DefsentData) -> Split:

@@ -8,15 +8,14 @@ Built once (about 5 s for WordNet), then mapped from the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from corpora.defsent import inferences, oxford
 from corpora.defsent.build import build_rows
-from corpora.defsent.records import DefsentCorpus
+from corpora.defsent.data import SIZES, DefsentData
+from corpora.defsent.records import DefsentCorpus, Questions
 from corpora.defsent.tables import read_rows, words_of, write_rows
 from corpora.sources import gcide, wordnet_files
 from corpora.store.cache import digest_of, entry, key_of
@@ -24,95 +23,45 @@ from corpora.store.errors import CorpusError
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
-SOURCES = ("wordnet", "gcide", "oxford")
 PLACES = ("wordnet", "gcide", "oxford", "path", "plain_text")  # where things lie says nothing of what they hold
-TAKEN = ("text_overlap", "dev_definitions", "test_definitions", "nli")  # what loading alone looks at
-
-
-@dataclass(frozen=True, kw_only=True)
-class DefsentData:
-    """The `data:` block of a defsent study. CorpusError names a field whose value is not accepted.
-
-    sources: dictionaries. wordnet, gcide, oxford: where they lie; None looks where the first two are usually kept.
-    oxford_cleaning: as the authors' code, or "fixed". dedupe_definitions: a definition once a word; None for all
-    but oxford, whose lines repeat with their examples and were trained on so. split_key: words that differ in
-    case or accents are one word, or each as it is written ("surface", the authors'). text_overlap: what to do
-    where a training row has the definition of a dev or test row (synonyms share theirs); None keeps it with
-    oxford and else drops the training row. drop_self_mention: leave out training rows that name their word.
-    dev_definitions, test_definitions: evaluate on the first so many rows; None for all. nli: pairs for the
-    Sentence-BERT arm. path: folder with evaluation data and the local NLI sets. plain_text: a file whose lines
-    the fit of a head reads beside the definitions.
-    """
-
-    sources: tuple[str, ...] = ("wordnet",)
-    wordnet: str | None = None
-    gcide: str | None = None
-    oxford: str | None = None
-    path: str | None = None
-    plain_text: str | None = None
-    oxford_cleaning: Literal["authors", "fixed"] = "authors"
-    dedupe_definitions: bool | None = None
-    split_key: Literal["normalised", "surface"] = "normalised"
-    split_seed: int = 0
-    text_overlap: Literal["drop_from_train", "drop_from_eval", "keep"] | None = None
-    drop_self_mention: bool = False
-    dev_definitions: int | None = None
-    test_definitions: int | None = None
-    nli: Literal["none", "snli_mnli", "snli_devtest", "sick_e"] = "none"
-
-    def __post_init__(self) -> None:
-        for name, accepted in CHOICES.items():
-            value = getattr(self, name)
-            if value not in accepted and not (value is None and name == "text_overlap"):
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
-        if not self.sources or set(self.sources) - set(SOURCES) or len(set(self.sources)) < len(self.sources):
-            raise CorpusError(
-                f"data.sources = {list(self.sources)!r}\n  accepted: {', '.join(SOURCES)}, each once"
-            )
-        for name in ("dev_definitions", "test_definitions"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number above 0, or null")
-
-    @property
-    def overlap(self) -> str:
-        """What is done about shared definitions, decided."""
-        return self.text_overlap or ("keep" if "oxford" in self.sources else "drop_from_train")
-
-
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "oxford_cleaning": ("authors", "fixed"),
-        "split_key": ("normalised", "surface"),
-        "text_overlap": ("drop_from_train", "drop_from_eval", "keep"),
-        "nli": inferences.NLI_SOURCES,
-    }
-)
 
 
 def fingerprint(data: DefsentData) -> str:
-    """Names the corpus: sha256 of what the sources hold, the settings and the builder's version.
+    """Names what is trained on: sha256 of what the sources hold, the settings and the builder's version.
 
     Reads the sources and builds nothing. Where they lie does not matter, what they hold does.
     """
     return _fingerprint(data, _rows_key(data))
 
 
+def asked_fingerprint(data: DefsentData, split: str) -> str:
+    """Names what `questions` gives for the split."""
+    apart = data.overlap == "drop_from_eval"
+    return key_of(
+        {"rows": _rows_key(data), "split": split, "apart": apart, "size": getattr(data, f"{split}_definitions")}
+    )
+
+
+def questions(data: DefsentData, split: str) -> Questions:
+    """The first rows of dev or test, as many as the study asks for, each with the words that share its
+    definition."""
+    folder, _ = _built(data)
+    rows = read_rows(folder, eval_only=data.overlap == "drop_from_eval")[split]
+    size = getattr(data, f"{split}_definitions")
+    if size is not None and size < len(rows):
+        rows = rows.take(range(size))
+    return Questions(rows, words_of(folder, rows))
+
+
 def load(data: DefsentData) -> DefsentCorpus:
     """The corpus, its rows from the cache; built first when not there. CorpusError when a source is at fault."""
-    key = _rows_key(data)
-    folder, digests = entry("defsent", key, lambda folder: write_rows(folder, build_rows(data)))
-    rows = read_rows(folder, eval_only=data.overlap == "drop_from_eval")
-    for split, size in (("dev", data.dev_definitions), ("test", data.test_definitions)):
-        if size is not None and size < len(rows[split]):
-            rows[split] = rows[split].take(range(size))
+    folder, digests = _built(data)
     return DefsentCorpus(
-        rows=rows,
-        words_of=words_of(folder, rows),
+        rows=read_rows(folder, eval_only=data.overlap == "drop_from_eval"),
         inferences=inferences.read(data.nli, data.path),
         plain_texts=_plain_texts(data.plain_text),
         text_overlap=data.overlap,
-        fingerprint=_fingerprint(data, key),
+        fingerprint=fingerprint(data),
         digests=digests,
     )
 
@@ -130,17 +79,24 @@ def source_digests(data: DefsentData) -> dict[str, Any]:
     return found
 
 
+def _built(data: DefsentData) -> tuple[Path, dict[str, str]]:
+    """The folder of the rows of every split."""
+    return entry("defsent", _rows_key(data), lambda folder: write_rows(folder, build_rows(data)))
+
+
 def _rows_key(data: DefsentData) -> str:
     settings = {
-        field.name: getattr(data, field.name) for field in fields(data) if field.name not in (*PLACES, *TAKEN)
+        field.name: getattr(data, field.name)
+        for field in fields(data)
+        if field.name not in (*PLACES, *SIZES, "text_overlap", "nli")  # which loading alone looks at
     }
     return key_of({"builder": BUILDER, "sources": source_digests(data), "settings": settings})
 
 
 def _fingerprint(data: DefsentData, rows: str) -> str:
-    taken = {name: getattr(data, name) for name in TAKEN if name != "nli"} | {"text_overlap": data.overlap}
     plain = None if data.plain_text is None else digest_of(_plain_file(data.plain_text))
-    return key_of({"rows": rows, "taken": taken, "nli": inferences.identity(data.nli, data.path), "plain": plain})
+    nli = inferences.identity(data.nli, data.path)
+    return key_of({"rows": rows, "text_overlap": data.overlap, "nli": nli, "plain": plain})
 
 
 def _plain_file(path: str) -> Path:

@@ -18,7 +18,6 @@ from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
 from corpora.store.records import Texts
 
-NLI_SOURCES = ("none", "snli_mnli", "snli_devtest", "sick_e")
 HUB = ("stanfordnlp/snli", "nyu-mll/multi_nli")
 SNLI_PARTS = ("dev", "test")
 SICK_COLUMNS = ("sentence_A", "sentence_B", "entailment_judgment")

@@ -35,8 +35,11 @@ class Sourced(NamedTuple):
     pos: str
 
 
+Split = dict[str, list[tuple[str, str, Sourced]]]  # split -> (row id, split key, row)
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DefinitionRows:
     """N rows of one split, the definitions of a word side by side, the words in the order of the split.
 
     ids: sha256 of source, word and definition, 16 digits. keys: what the split counts as one word.
@@ -50,11 +53,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.words)
 
-    def take(self, rows: Sequence[int] | np.ndarray) -> Rows:
+    def take(self, rows: Sequence[int] | np.ndarray) -> DefinitionRows:
         """The rows at these places, in this order. (N,) integers -> N rows."""
         at = np.asarray(rows, np.int64)
         columns = (self.ids, self.words, self.definitions, self.keys)
-        return Rows(*(Texts(pa.array(column.take(at), pa.large_string())) for column in columns))
+        return DefinitionRows(*(Texts(pa.array(column.take(at), pa.large_string())) for column in columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +73,25 @@ class Inferences:
         return len(self.label)
 
 
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """What is asked of an encoder: rows of dev or test; words_of: every word of the corpus with that
+    definition."""
+
+    rows: DefinitionRows
+    words_of: Mapping[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DefsentCorpus:
-    """Everything the defsent family trains and is tested on; which words a vocabulary has, the trainer says.
+    """What the defsent family trains on, and the rows it holds out; which words a vocabulary has, a trainer says.
 
-    rows: by split. words_of: for each definition of dev and test, every word of the corpus that has it.
-    inferences: None where the study asks for none. plain_texts: further text to fit a head on. text_overlap: what
-    is done about definitions that stand in training and in evaluation. fingerprint: names sources, settings and
-    builder. digests: sha256 of each table's content.
+    rows: by split. inferences: None where the study asks for none. plain_texts: further text to fit a head on.
+    text_overlap: what is done about definitions that stand in training and in evaluation. fingerprint: names
+    sources, settings and builder. digests: sha256 of each table's content.
     """
 
-    rows: Mapping[str, Rows]
-    words_of: Mapping[str, tuple[str, ...]]
+    rows: Mapping[str, DefinitionRows]
     inferences: Inferences | None
     plain_texts: tuple[str, ...]
     text_overlap: str

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpora.defsent.build import Split
-from corpora.defsent.records import SPLITS, Rows
+from corpora.defsent.records import SPLITS, DefinitionRows, Split
 from corpora.store.arrow_files import mapped_columns, write_columns
 from corpora.store.records import Texts
 
@@ -28,7 +26,7 @@ def write_rows(folder: Path, parts: Split) -> None:
     write_columns(folder / FILE, {"split": pa.array(split, pa.uint8()), **columns})
 
 
-def read_rows(folder: Path, *, eval_only: bool) -> dict[str, Rows]:
+def read_rows(folder: Path, *, eval_only: bool) -> dict[str, DefinitionRows]:
     """The rows by split, views of the mapped file.
 
     eval_only: leave out dev and test rows whose definition some training row has, whatever its word: the same
@@ -45,14 +43,14 @@ def read_rows(folder: Path, *, eval_only: bool) -> dict[str, Rows]:
             known = columns["definition"].slice(0, int(bounds[1]))
             kept = np.flatnonzero(~pc.is_in(part["definition"], value_set=known).to_numpy(zero_copy_only=False))
             part = {column: values.take(pa.array(kept)) for column, values in part.items()}
-        parts[name] = Rows(*(Texts(part[column]) for column in ("id", "word", "definition", "key")))
+        parts[name] = DefinitionRows(*(Texts(part[column]) for column in ("id", "word", "definition", "key")))
     return parts
 
 
-def words_of(folder: Path, rows: Mapping[str, Rows]) -> dict[str, tuple[str, ...]]:
-    """Every word of the corpus, of whatever split, that has one of the definitions of dev and test."""
+def words_of(folder: Path, rows: DefinitionRows) -> dict[str, tuple[str, ...]]:
+    """Every word of the corpus, of whatever split, that has one of the definitions of these rows."""
     columns = mapped_columns(folder / FILE)
-    asked = {definition for split in ("dev", "test") for definition in rows[split].definitions}
+    asked = set(rows.definitions)
     sharing: dict[str, dict[str, None]] = defaultdict(dict)
     held = pc.is_in(columns["definition"], value_set=pa.array(sorted(asked), pa.large_string()))
     for definition, word in zip(

@@ -32,9 +32,11 @@ class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
 
     fit(settings, backbone, corpus, seed, world) trains; read(settings, folder, world) opens a backbone, or a model
-    that an encoder of this family saved, without training. own_tasks: those on the family's own corpus, beside the
-    field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what
-    only a look at corpus and backbones finds; ValueError names field, value and what is accepted.
+    that an encoder of this family saved, without training. fits: whether an arm is made by `fit`; one that is not
+    trained may be, where a part of it is made from the corpus. told: what the report is to say of an encoder, such
+    as a stand-in for a real part of it. own_tasks: those on the family's own corpus, beside
+    the field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks:
+    what only a look at corpus and backbones finds; ValueError names field, value and what is accepted.
     """
 
     settings: type[Any]
@@ -46,6 +48,8 @@ class EncoderFamily:
     fit: Callable[[Any, Path, Any, int, World], tuple[FamilyEncoder, list[Progress]]]
     own_tasks: Callable[[Any], Tasks]
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
+    fits: Callable[[Any], bool] = lambda settings: settings.train
+    told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -63,7 +67,7 @@ class EncoderFamily:
         return suite.GROUPS
 
     def learns(self, settings: Any) -> bool:
-        return settings.train
+        return self.fits(settings)
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         corpus = self.load(study.data)
@@ -85,11 +89,11 @@ class EncoderFamily:
         tasks = self.tasks(data)
         if model is not None:
             encoder = self.read(settings, model, world)
-        elif not settings.train:
+        elif not self.fits(settings):
             backbone = resolve_backbone(run.backbone)
             check_backbone(run, backbone)
             encoder = self.read(settings, backbone, world)
-            yield Trained(run=run)
+            yield Trained(run=run, notes=self.told(encoder))
         else:
             began = time.perf_counter()
             corpus, backbone = self.load(data), resolve_backbone(run.backbone)
@@ -100,7 +104,13 @@ class EncoderFamily:
             watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
             encoder, curve = self.fit(settings, backbone, corpus, run.seed or 0, watched)
             seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
-            yield Trained(run=run, curve=curve, seconds=seconds, save_model=encoder.save)
+            yield Trained(
+                run=run,
+                curve=curve,
+                seconds=seconds,
+                notes=self.told(encoder),
+                save_model=encoder.save if settings.train else None,
+            )
         if world.rank == 0:
             yield from scored(run, named(tasks, run.tasks), encoder)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FAMILIES = {
     "cale": "orchestration.families.cale",
     "concept": "orchestration.families.concept",
+    "defsent": "orchestration.families.defsent",
     "difficulty": "orchestration.families.difficulty",
     "frozen": "orchestration.families.frozen",
     "san": "orchestration.families.san",

@@ -60,7 +60,7 @@ class Run:
             "defining": dict(self.defining),
             "seed": self.seed,
             "backbone": self.backbone_fingerprint,
-            "corpus": None if self.seed is None else self.corpus_fingerprint,  # what is not trained reads no rows
+            "corpus": self.corpus_fingerprint or None,  # an arm that reads no rows is planned without
             "world": self._world,
         }
         return _digest(identity)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.defsent.records import DefsentCorpus, Inferences, Rows
+from corpora.defsent.records import DefinitionRows, DefsentCorpus, Inferences
 from corpora.store.records import Texts
 from tests.tiny import SPECIAL, WORDS
 
@@ -87,7 +87,7 @@ def definitions(count: int = 60, seed: int = 0) -> DefsentCorpus:
     words[-1] = "zzzq"  # of several pieces in every vocabulary
     cut = (0, count * 8 // 10, count * 9 // 10, count)
     rows = {
-        name: Rows(
+        name: DefinitionRows(
             _texts(f"{at:016x}" for at in range(cut[part], cut[part + 1])),
             _texts(words[cut[part] : cut[part + 1]]),
             _texts(texts[cut[part] : cut[part + 1]]),
@@ -101,10 +101,8 @@ def definitions(count: int = 60, seed: int = 0) -> DefsentCorpus:
         _texts(" ".join(rng.choice(WORDS, 3 + at % 3)) for at in range(18)),
         np.arange(18, dtype=np.uint8) % 3,
     )
-    asked = zip((*rows["dev"].definitions, *rows["test"].definitions), (*rows["dev"].words, *rows["test"].words))
     return DefsentCorpus(
         rows=rows,
-        words_of={text: (word,) for text, word in asked},
         inferences=pairs,
         plain_texts=(),
         text_overlap="drop_from_train",

@@ -7,7 +7,7 @@ model.encode([Definition("a vessel for hot drinks", "cup")])               # (1,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,7 @@ def places(logits: Tensor, target: Tensor) -> Tensor:
 
 
 class WordEncoder(nn.Module):
-    """`forward` is for training: texts to the logits of all words. `encode` is for use: sentences to unit vectors
-    before the head, definitions to the place of their word.
+    """`forward` is for training: texts to the logits of all words. `readers` are for use.
 
     about: what the run has to say of the model, in plain JSON types; saved with it.
     """
@@ -55,28 +54,18 @@ class WordEncoder(nn.Module):
         """Logits of every word for each text, float32. -> (N, V)."""
         return self.head(self.encoder.pooled(tokens))
 
-    def encode(self, texts: Sequence[str | Definition]) -> np.ndarray:
-        """A row for each text, without dropout. N texts -> (N, D) float32.
-
-        A sentence's row is its unit vector. A definition's is the place of its word among the whole vocabulary,
-        from 1, or NO_WORD, then zeros; where only definitions are asked for, D is 1.
-        """
-        asked = [at for at, text in enumerate(texts) if isinstance(text, Definition)]
-        plain = [at for at, text in enumerate(texts) if not isinstance(text, Definition)]
-        rows = np.zeros((len(texts), self.encoder.width if plain or not asked else 1), np.float32)
-        if plain:
-            rows[plain] = self.encoder.encode([str(texts[at]) for at in plain])
-        if asked:
-            rows[asked, 0] = self.places([texts[at] for at in asked])  # type: ignore[misc]
-        return rows
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
+        """Sentences to unit vectors, taken before the head; definitions to the places of their words."""
+        return {"texts": self.encoder.encode, "definitions": self.places}
 
     def places(self, asked: Sequence[Definition]) -> np.ndarray:
         """Where each word stands among the whole vocabulary for its definition; NO_WORD for one that is no entry.
 
-        -> (N,) float32. A definition is encoded once for all words that are asked of it; logits are formed for as
-        many rows as fit in LOGITS_BYTES.
+        -> (N, 1) float32. A definition is encoded once for all words that are asked of it; logits are formed for
+        as many rows as fit in LOGITS_BYTES.
         """
-        found = np.full(len(asked), NO_WORD, np.float32)
+        found = np.full((len(asked), 1), NO_WORD, np.float32)
         pieces = word_pieces(self.encoder.tokenizer, [one.word for one in asked])
         known = np.flatnonzero(pieces >= 0).tolist()
         if not known:
@@ -91,7 +80,7 @@ class WordEncoder(nn.Module):
                 places(self.head(vectors[some].to(device)), aim.to(device)).cpu()
                 for some, aim in zip(rows.split(chunk), targets.split(chunk), strict=True)
             ]
-        found[known] = torch.cat(parts).numpy()
+        found[known, 0] = torch.cat(parts).numpy()
         return found
 
     def save(self, path: Path) -> None:

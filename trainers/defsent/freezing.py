@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from trainers.errors import TrainerError
+
 if TYPE_CHECKING:
     from trainers.defsent.encoder import WordEncoder
 
 
-class Moved(Exception):
+class Moved(TrainerError):
     """Weights that were to stand still are not as they were."""
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layout:
+class HeadLayout:
     """Where an architecture keeps its head. The decoder's matrix is that of the word embeddings."""
 
     dense: str
@@ -31,10 +31,12 @@ class Layout:
     bias: str
 
 
-_BERT = Layout("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias")
-_ROBERTA = Layout("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+_BERT = HeadLayout(
+    "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+)
+_ROBERTA = HeadLayout("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
 # By model_type. An architecture that is not here has another head: it is refused, never guessed by its names.
-LAYOUTS: Mapping[str, Layout] = {
+LAYOUTS: Mapping[str, HeadLayout] = {
     "bert": _BERT,
     "camembert": _ROBERTA,
     "roberta": _ROBERTA,
@@ -93,7 +95,12 @@ def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
     layout = layout_of(encoder.backbone.config, folder)
     with quiet():
         model, told = AutoModelForMaskedLM.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
     if any(name.startswith((layout.dense, layout.norm, layout.bias)) for name in told["missing_keys"]):
         raise ValueError(without_head(folder))
@@ -133,7 +140,7 @@ def embeddings_of(encoder: Encoder) -> nn.Parameter:
     return weight
 
 
-def layout_of(config: Any, folder: Path) -> Layout:
+def layout_of(config: Any, folder: Path) -> HeadLayout:
     """Where this architecture keeps its head. ValueError for one that is not known."""
     if config.model_type not in LAYOUTS or getattr(config, "hidden_act", "gelu") != "gelu":
         raise ValueError(
@@ -152,7 +159,7 @@ def without_head(folder: Path) -> str:
     )
 
 
-def has_head(folder: Path, layout: Layout) -> bool:
+def has_head(folder: Path, layout: HeadLayout) -> bool:
     """Whether the weights in this folder hold a head, by their names alone: nothing is loaded."""
     from safetensors import safe_open
 

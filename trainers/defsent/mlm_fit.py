@@ -43,7 +43,7 @@ FILE, ABOUT = "head.safetensors", "about.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class HeadFit:
     """How well a head names masked words it was not fitted on; most_frequent: share of their most frequent one."""
 
     texts: int
@@ -59,7 +59,7 @@ class Fitted:
 
 def fitted_head(
     encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int
-) -> tuple[PredictionHead, Fitted]:
+) -> tuple[PredictionHead, HeadFit]:
     """The head for this backbone and these texts, from the cache or, once, from a fit.
 
     texts: training definitions and plain text; never what dev, test or an STS task holds. ValueError when the
@@ -87,7 +87,7 @@ def fitted_head(
     place, _ = entry("defsent-heads", key, build)
     from safetensors.torch import load_file
 
-    fitted = Fitted(**json.loads((place / ABOUT).read_text()))
+    fitted = HeadFit(**json.loads((place / ABOUT).read_text()))
     if not fitted.usable:
         raise ValueError(
             f"train.head_source = 'mlm_fit': the head fitted on {fitted.texts} texts names {fitted.accuracy:.3f}"
@@ -99,7 +99,7 @@ def fitted_head(
     return head, fitted
 
 
-def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[PredictionHead, Fitted]:
+def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[PredictionHead, HeadFit]:
     """Fit transform and bias; the encoder and the decoder stand still. AdamW, warm-up, then linearly to 0."""
     states, targets = masked_states(encoder, texts)
     order = torch.from_numpy(numpy_stream(SEED, "mlm", "held out").permutation(len(targets)))
@@ -134,7 +134,7 @@ def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[Pr
                 rates.step()
     accuracy, loss = _held_out(head, states, targets, held)
     frequent = torch.bincount(targets[held]).max().item() / len(held)
-    fitted = Fitted(
+    fitted = HeadFit(
         texts=len(texts), targets=len(targets), accuracy=accuracy, loss=loss, most_frequent=float(frequent)
     )
     return head.cpu(), fitted

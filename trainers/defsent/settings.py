@@ -78,13 +78,11 @@ OF_INFERENCE = frozenset({"matched_budget"})
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The settings that can change the result: an untrained arm keeps its readout, its head and how much it reads.
-
-    The learning rate stands for the exponent, so that one rate written in two ways is one run.
-    """
-    kept = asdict(settings) | {"learning_rate": settings.rate}
-    del kept["lr_exponent"]
-    left_out = set(OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS)
+    """The settings that can change the result: an untrained arm keeps its readout, its head and how much it
+    reads."""
+    kept = asdict(settings)
+    left_out = {"learning_rate" if settings.learning_rate is None else "lr_exponent"}
+    left_out |= OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS
     if settings.head_source != "mlm_fit":
         left_out |= FITTED
     if settings.steps is not None or settings.matched_budget:

@@ -5,6 +5,7 @@ Method: DefSent (Tsukagoshi et al.), section 2.3. Comparison arm: Sentence-BERT,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,31 +24,47 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, World
 
 
+def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
+    """The encoder of these settings, untrained, from a backbone's folder, or a model as one of this family saved
+    it.
+
+    A head at random is the one of seed 0. ValueError when the backbone cannot give the head, and for a fitted
+    head, which needs a corpus.
+    """
+    from trainers.defsent.encoder import RECORD, WordEncoder
+    from trainers.engine import loop
+
+    if (folder / RECORD).is_file():
+        model = WordEncoder.load(folder)
+        model.encoder.precision = world.precision
+        return model.to(world.device)
+    loop.reset_process(0, world)
+    encoder = _opened(settings, folder, world)
+    head = head_of(settings, encoder, folder, (), 0)[0]
+    return WordEncoder(encoder, head, {"head_source": settings.head_source}).to(world.device).eval()
+
+
 def fit(
     settings: Settings, backbone: Path, corpus: DefsentCorpus, seed: int, world: World
 ) -> tuple[WordEncoder, list[Progress]]:
-    """Train an encoder from this backbone, or only read it out; the curve of an untrained arm is empty.
+    """Train an encoder from this backbone; of an untrained arm only its head is fitted, and the curve is empty.
 
     Raises ValueError when settings and backbone or corpus do not go together, Diverged, and Moved when a weight
     that was to stand still did not.
     """
     from corpora.defsent.overlap import kept_rows
     from trainers.defsent.encoder import WordEncoder
-    from trainers.defsent.vocabulary import with_leading_space, word_pieces
-    from trainers.encoders.encoder import Encoder
+    from trainers.defsent.vocabulary import piece_table
     from trainers.engine import loop
 
     loop.reset_process(seed, world)
-    encoder = Encoder.load(
-        backbone, readout=settings.readout, max_length=settings.max_length, precision=world.precision
-    )
-    encoder.tokenizer = with_leading_space(encoder.tokenizer)
-    encoder.to(world.device)
-    pieces = {name: word_pieces(encoder.tokenizer, list(rows.words)) for name, rows in corpus.rows.items()}
+    encoder = _opened(settings, backbone, world)
+    pieces = piece_table(encoder.tokenizer, corpus)
     kept = kept_rows(corpus, pieces)
     if not len(kept.rows):
         raise ValueError(f"data: no word of the training rows is one entry of the vocabulary of {backbone.name}")
-    head, told = head_of(settings, encoder, backbone, corpus, kept.rows, seed)
+    texts = [*corpus.rows["train"].definitions.take(kept.rows[: settings.mlm_texts]), *corpus.plain_texts]
+    head, told = head_of(settings, encoder, backbone, texts, seed)
     about: dict[str, Any] = {
         "head_source": settings.head_source,
         **told,
@@ -56,19 +73,29 @@ def fit(
         **{f"{name} definitions that training repeats": count for name, count in kept.repeated.items()},
     }
     model = WordEncoder(encoder, head, about).to(world.device)
-    if not settings.train:
-        return model.eval(), []
-    if settings.objective == "inference":
+    curve: list[Progress] = []
+    if settings.train and settings.objective == "inference":
         curve = _train_on_inferences(settings, model, corpus, len(kept.rows), seed, world)
-    else:
+    elif settings.train:
         curve = _train_on_definitions(settings, model, corpus, kept.rows, pieces["train"], seed, world)
     return model.eval(), curve
 
 
+def _opened(settings: Settings, folder: Path, world: World) -> Encoder:
+    from trainers.defsent.vocabulary import with_leading_space
+    from trainers.encoders.encoder import Encoder
+
+    encoder = Encoder.load(
+        folder, readout=settings.readout, max_length=settings.max_length, precision=world.precision
+    )
+    encoder.tokenizer = with_leading_space(encoder.tokenizer)
+    return encoder.to(world.device)
+
+
 def head_of(
-    settings: Settings, encoder: Encoder, backbone: Path, corpus: DefsentCorpus, rows: np.ndarray, seed: int
+    settings: Settings, encoder: Encoder, backbone: Path, texts: Sequence[str], seed: int
 ) -> tuple[PredictionHead, dict[str, Any]]:
-    """The head of these settings, and what is to be said of it. rows: the training rows that a fit may read.
+    """The head of these settings, and what is to be said of it. texts: what a fit may read.
 
     ValueError when the backbone cannot give it.
     """
@@ -84,7 +111,10 @@ def head_of(
         return heads.tied_head(encoder), {}
     if settings.head_source == "random":
         return heads.untrained_head(encoder, torch_stream(seed, "init", "head")), {}
-    texts = [*corpus.rows["train"].definitions.take(rows[: settings.mlm_texts]), *corpus.plain_texts]
+    if not texts:
+        raise ValueError(
+            "train.head_source = 'mlm_fit'\n  accepted: where there are training definitions to fit on"
+        )
     head, fitted = fitted_head(encoder, backbone, texts, epochs=settings.mlm_epochs)
     return head, {f"mlm {name}": value for name, value in asdict(fitted).items()}
 

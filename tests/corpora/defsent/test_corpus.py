@@ -1,4 +1,4 @@
-"""Rows from dictionaries: split by word, shared definitions, what a fingerprint names; and the real WordNet's counts."""
+"""DefinitionRows from dictionaries: split by word, shared definitions, what a fingerprint names; and the real WordNet's counts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.defsent.corpus import DefsentData, fingerprint, load
+from corpora.defsent.corpus import asked_fingerprint, fingerprint, load, questions
+from corpora.defsent.data import DefsentData
 from corpora.defsent.overlap import kept_rows
-from corpora.defsent.records import DefsentCorpus, Rows
+from corpora.defsent.records import DefinitionRows, DefsentCorpus
 from corpora.defsent.splits import pieces_of
 from corpora.sources.wordnet_files import WordnetFiles
 from corpora.store.errors import CorpusError
@@ -50,12 +51,19 @@ def test_what_a_fingerprint_names(data: DefsentData, tmp_path: Path):
             replace(data, split_seed=1),
             replace(data, split_key="surface"),
             replace(data, text_overlap="keep"),
-            replace(data, test_definitions=5),
             replace(data, drop_self_mention=True),
             replace(data, plain_text=str(plain)),
         )
     }
-    assert len(names) == 7
+    assert len(names) == 6
+    assert fingerprint(replace(data, test_definitions=5)) == fingerprint(data)  # training does not depend on it
+    asked = {
+        asked_fingerprint(other, split)
+        for other in (data, replace(data, test_definitions=5), replace(data, split_seed=1))
+        for split in ("dev", "test")
+    }
+    assert len(asked) == 5
+    assert asked_fingerprint(replace(data, text_overlap="keep"), "test") == asked_fingerprint(data, "test")
     assert fingerprint(replace(data, path="elsewhere")) == fingerprint(data) == load(data).fingerprint
     assert fingerprint(replace(data, text_overlap="drop_from_train")) == fingerprint(
         data
@@ -64,12 +72,19 @@ def test_what_a_fingerprint_names(data: DefsentData, tmp_path: Path):
 
 def test_words_that_share_a_definition(data: DefsentData):
     """Noun 8k + 7 has the wording of the noun before it, so its words and that noun's are asked for together."""
-    corpus = load(data)
-    shared = [words for words in corpus.words_of.values() if len(words) > 2]
-    assert shared
+    shared = 0
     for split in ("dev", "test"):
-        for word, definition in zip(corpus.rows[split].words, corpus.rows[split].definitions, strict=True):
-            assert word in corpus.words_of[definition]
+        asked = questions(data, split)
+        shared += sum(len(words) > 2 for words in asked.words_of.values())
+        for word, definition in zip(asked.rows.words, asked.rows.definitions, strict=True):
+            assert word in asked.words_of[definition]
+    assert shared
+
+
+def test_a_study_may_ask_less(data: DefsentData):
+    every, few = questions(data, "test"), questions(replace(data, test_definitions=5), "test")
+    assert list(few.rows.ids) == list(every.rows.ids)[:5]
+    assert set(few.words_of) == set(few.rows.definitions)
 
 
 def test_shared_definitions_leave_training_or_evaluation_or_stay(data: DefsentData):
@@ -147,7 +162,7 @@ def piece_of(real_files: WordnetFiles) -> dict[str, int]:
     return dict(zip(words, pieces_of(ids, tokenizer.unk_token_id).tolist(), strict=True))
 
 
-def pieces(piece_of: dict[str, int], rows: Rows) -> np.ndarray:
+def pieces(piece_of: dict[str, int], rows: DefinitionRows) -> np.ndarray:
     return np.array([piece_of[word] for word in rows.words])
 
 

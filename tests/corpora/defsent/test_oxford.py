@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.defsent.corpus import DefsentData, load
+from corpora.defsent.corpus import load
+from corpora.defsent.data import DefsentData
 from corpora.defsent.oxford import cleaned
 from corpora.store.errors import CorpusError
 

@@ -98,7 +98,9 @@ def test_the_softmax_of_sentence_bert():
         pytest.approx([1, -0.5, 0.5, 0.5, 0.5, 1], **NEAR),
         pytest.approx([0.2, 0.4, -0.3, 1, 0.5, 0.6], **NEAR),
     ]
-    weight = torch.tensor([[0.1, 0.2, 0.3, -0.1, 0.4, 0], [0, -0.2, 0.1, 0.5, -0.6, 0.2], [0.3, 0.3, -0.4, 0, 0.1, 0.7]])
+    weight = torch.tensor(
+        [[0.1, 0.2, 0.3, -0.1, 0.4, 0], [0, -0.2, 0.1, 0.5, -0.6, 0.2], [0.3, 0.3, -0.4, 0, 0.1, 0.7]]
+    )
     logits = features @ weight.T
     assert np.allclose(logits, [[0.3, 0.3, 0.7], [0.11, 0.21, 0.77]], atol=1e-6)
     assert F.cross_entropy(logits, torch.tensor([1, 2])).item() == pytest.approx(0.9933300158, **NEAR)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from corpora.defsent.records import Definition
-from tests.trainers.masked_lm import byte_level, masked_lm, wordpiece
+from tests.trainers.masked_lm import byte_level, definitions, masked_lm, wordpiece
 from tests.trainers.tokenizers_of_every_kind import tokenizer_of
-from trainers.defsent import heads
+from trainers.defsent import heads, vocabulary
 from trainers.defsent.encoder import NO_WORD, WordEncoder
 from trainers.defsent.vocabulary import with_leading_space, word_pieces
 from trainers.encoders.encoder import Encoder
@@ -67,27 +67,22 @@ def test_training_and_use_read_alike(tmp_path: Path):
     first = loaded.encoder.tokenise(["vessel of wood"]).ids.tolist()
     assert first == encoder.tokenise(["vessel of wood"]).ids.tolist()
     assert loaded.encoder.tokenizer.decode([first[1]]) == " vessel"
-    assert (loaded.encode([Definition("holds water", "vessel")]) != NO_WORD).all()
+    assert (loaded.places([Definition("holds water", "vessel")]) != NO_WORD).all()
 
 
-def test_places_and_sentences_in_one_call(tmp_path: Path):
-    """A definition is encoded once for all words asked of it; memory stays chunked whatever is asked."""
+def test_a_definition_is_asked_for_several_words(tmp_path: Path):
     folder = masked_lm(tmp_path, "bert")
     encoder = Encoder.load(folder, readout="cls")
     model = WordEncoder(encoder, heads.pretrained_head(encoder, folder)).eval()
     asked = [Definition("holds water", "vessel"), Definition("holds water", "cup"), Definition("runs", "zzz")]
-    alone = model.encode(asked)
-    assert alone.shape == (3, 1)
-    mixed = model.encode(["a cup", *asked, "a river"])
-    assert mixed.shape == (5, encoder.width)
-    assert mixed[1:4, 0].tolist() == alone[:, 0].tolist()
-    assert not mixed[1:4, 1:].any()
-    assert mixed[[0, 4]] == pytest.approx(model.encode(["a cup", "a river"]), abs=1e-6)
-    assert alone[2, 0] == NO_WORD
-    assert model.encode([]).shape == (0, encoder.width)
+    found = model.readers["definitions"](asked)
+    assert found.shape == (3, 1)
+    assert found[2, 0] == NO_WORD
     logits = model(encoder.tokenise(["holds water"]))[0]
-    cup = encoder.tokenizer.convert_tokens_to_ids("cup")
-    assert alone[1, 0] == 1 + sum(value >= logits[cup] for at, value in enumerate(logits) if at != cup)
+    for row, word in ((0, "vessel"), (1, "cup")):
+        own = encoder.tokenizer.convert_tokens_to_ids(word)
+        assert found[row, 0] == 1 + sum(value >= logits[own] for at, value in enumerate(logits) if at != own)
+    assert model.places([Definition("runs", "zzz")]).tolist() == [[NO_WORD]]
 
 
 def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -98,3 +93,22 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = model.places(asked)
     monkeypatch.setattr("trainers.defsent.encoder.LOGITS_BYTES", 4 * len(model.head.decoder) * 2)
     assert model.places(asked).tolist() == whole.tolist()
+
+
+def test_the_table_of_entries_is_made_once_for_a_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    made = []
+    whole = vocabulary.word_pieces
+    monkeypatch.setattr(vocabulary, "word_pieces", lambda *given: made.append(1) or whole(*given))
+    corpus, tokenizer = definitions(), wordpiece()
+    first = vocabulary.piece_table(tokenizer, corpus)
+    tokenizer(["a cup of water"], truncation=True, max_length=3, padding=True)  # leaves its mark on the tokenizer
+    again = vocabulary.piece_table(tokenizer, corpus)
+    assert len(made) == 3
+    assert {name: table.tolist() for name, table in again.items()} == {
+        name: whole(tokenizer, list(rows.words)).tolist() for name, rows in corpus.rows.items()
+    }
+    assert first["train"].tolist() == again["train"].tolist()
+    vocabulary.piece_table(with_leading_space(byte_level()), corpus)
+    vocabulary.piece_table(byte_level(), corpus)
+    assert len(made) == 9

@@ -1,0 +1,74 @@
+"""What a study may ask of the defsent family's corpus: the `data:` block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from corpora.store.errors import CorpusError
+
+SOURCES = ("wordnet", "gcide", "oxford")
+SIZES = ("dev_definitions", "test_definitions")  # of what is measured alone: training does not depend on them
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefsentData:
+    """The `data:` block of a defsent study. CorpusError names a field whose value is not accepted.
+
+    sources: dictionaries. wordnet, gcide, oxford: where they lie; None looks where the first two are usually kept.
+    oxford_cleaning: as the authors' code, or "fixed". dedupe_definitions: a definition once a word; None for all
+    but oxford, whose lines repeat with their examples and were trained on so. split_key: words that differ in
+    case or accents are one word, or each as it is written ("surface", the authors'). text_overlap: what to do
+    where a training row has the definition of a dev or test row (synonyms share theirs); None keeps it with
+    oxford and else drops the training row. drop_self_mention: leave out training rows that name their word.
+    dev_definitions, test_definitions: evaluate on the first so many rows; None for all. nli: pairs for the
+    Sentence-BERT arm. path: folder with evaluation data and the local NLI sets. plain_text: a file whose lines
+    the fit of a head reads beside the definitions.
+    """
+
+    sources: tuple[str, ...] = ("wordnet",)
+    wordnet: str | None = None
+    gcide: str | None = None
+    oxford: str | None = None
+    path: str | None = None
+    plain_text: str | None = None
+    oxford_cleaning: Literal["authors", "fixed"] = "authors"
+    dedupe_definitions: bool | None = None
+    split_key: Literal["normalised", "surface"] = "normalised"
+    split_seed: int = 0
+    text_overlap: Literal["drop_from_train", "drop_from_eval", "keep"] | None = None
+    drop_self_mention: bool = False
+    dev_definitions: int | None = None
+    test_definitions: int | None = None
+    nli: Literal["none", "snli_mnli", "snli_devtest", "sick_e"] = "none"
+
+    def __post_init__(self) -> None:
+        for name, accepted in CHOICES.items():
+            value = getattr(self, name)
+            if value not in accepted and not (value is None and name == "text_overlap"):
+                raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
+        if not self.sources or set(self.sources) - set(SOURCES) or len(set(self.sources)) < len(self.sources):
+            raise CorpusError(
+                f"data.sources = {list(self.sources)!r}\n  accepted: {', '.join(SOURCES)}, each once"
+            )
+        for name in ("dev_definitions", "test_definitions"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number above 0, or null")
+
+    @property
+    def overlap(self) -> str:
+        """What is done about shared definitions, decided."""
+        return self.text_overlap or ("keep" if "oxford" in self.sources else "drop_from_train")
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "oxford_cleaning": ("authors", "fixed"),
+        "split_key": ("normalised", "surface"),
+        "text_overlap": ("drop_from_train", "drop_from_eval", "keep"),
+        "nli": ("none", "snli_mnli", "snli_devtest", "sick_e"),
+    }
+)

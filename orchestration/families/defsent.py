@@ -1,0 +1,130 @@
+"""The defsent family: sentence embeddings from definitions, with Sentence-BERT beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpora.defsent.corpus import fingerprint, load
+from corpora.defsent.data import SIZES, DefsentData
+from evaluators.tasks.defsent import DEFINITIONS, tasks
+from orchestration.families.encoders import EncoderFamily
+from search_spaces.defsent import SPACE
+from trainers.defsent.settings import FITTED, Settings, defining
+
+if TYPE_CHECKING:
+    from corpora.defsent.records import DefsentCorpus
+    from orchestration.study.study import Study
+    from trainers.defsent.encoder import WordEncoder
+    from trainers.engine.world import Progress, World
+
+HEAD = FITTED | {"head_source"}  # the settings that say where a head is from
+
+
+def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
+    from trainers.defsent import training
+
+    return training.read(settings, folder, world)
+
+
+def fit(
+    settings: Settings, backbone: Path, corpus: DefsentCorpus, seed: int, world: World
+) -> tuple[Any, list[Progress]]:
+    from trainers.defsent import training
+
+    return training.fit(settings, backbone, corpus, seed, world)
+
+
+def reads(settings: Settings) -> tuple[str, ...]:
+    """Every arm has a head: sentences are read before it, definitions through it."""
+    return (DEFINITIONS, "texts")
+
+
+def fits(settings: Settings) -> bool:
+    """A head fitted on the training definitions is made from the corpus, also for an arm without training."""
+    return settings.train or settings.head_source == "mlm_fit"
+
+
+def told(model: WordEncoder) -> dict[str, str]:
+    """Which head the words were named by, and which pairs stood in for those of the paper: no table goes
+    without."""
+    about = model.about
+    head = str(about["head_source"])
+    if "mlm accuracy" in about:
+        head += (
+            f", fitted on {about['mlm texts']} texts: {about['mlm accuracy']:.3f} of held-out masked words right,"
+            f" {about['mlm most_frequent']:.3f} by the most frequent word"
+        )
+    return {"head_source": head} | {name: str(about[name]) for name in ("nli_source",) if name in about}
+
+
+def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
+    """Every backbone has the head that an arm asks for."""
+    from transformers import AutoConfig
+
+    from trainers.defsent.heads import has_head, layout_of, without_head
+
+    for name, arm in study.arms.items():
+        for folder in backbones if arm.head_source == "pretrained" else ():
+            try:
+                layout = layout_of(
+                    AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False), folder
+                )
+                if not has_head(folder, layout):
+                    raise ValueError(without_head(folder))
+            except ValueError as error:
+                raise ValueError(f"arms.{name}: {error}") from None
+
+
+def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
+    """Word prediction with different heads is compared only where the head is all that differs."""
+
+    def without_head(arm: Settings) -> dict[str, Any]:
+        return {name: value for name, value in defining(arm).items() if name not in HEAD}
+
+    for comparison in study.compare:
+        sides = study.arms[comparison.treatment], study.arms[comparison.control]
+        heads = [arm.head_source for arm in sides]
+        predicts = comparison.metric.startswith(("d2w/", "dev/d2w/"))
+        if predicts and heads[0] != heads[1] and without_head(sides[0]) != without_head(sides[1]):
+            raise ValueError(
+                f"compare: {comparison.claim}: {comparison.treatment} has head_source {heads[0]},"
+                f" {comparison.control} {heads[1]}\n"
+                "  accepted: one head_source on both sides, or arms that differ in nothing else"
+            )
+
+
+def check_batches(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
+    """Workers can share every trained arm's batch, and the Sentence-BERT arm has pairs."""
+    workers = study.resources.workers_per_run
+    for name, arm in study.arms.items():
+        if arm.train and arm.batch_size % workers:
+            raise ValueError(
+                f"arms.{name}.batch_size = {arm.batch_size}\n  accepted: a multiple of {workers} workers"
+            )
+        if arm.train and arm.objective == "inference" and corpus.inferences is None:
+            raise ValueError(
+                f"arms.{name}.objective = 'inference', and data.nli = 'none'\n  accepted: a data.nli with pairs:"
+                " snli_mnli, snli_devtest or sick_e"
+            )
+
+
+FAMILY = EncoderFamily(
+    settings=Settings,
+    data=DefsentData,
+    defining=defining,
+    fingerprint=fingerprint,
+    load=load,
+    read=read,
+    fit=fit,
+    own_tasks=tasks,
+    reads=reads,
+    fits=fits,
+    told=told,
+    sizes=SIZES,
+    checks=(check_heads, check_claims, check_batches),
+    space=SPACE,
+    # DefSent, table 5: sd of ten seeds for BERT-base, cls.
+    spread=(0.0020, "DefSent, table 5: MRR of BERT-base cls, 10 seeds"),
+)

@@ -1,0 +1,414 @@
+"""Training on definitions: what a step sees, what stands still, what is learnt; two workers, the fitted head, NLI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from corpora.defsent.records import Definition, DefsentCorpus
+from tests.tiny import tiny_backbone
+from tests.trainers.masked_lm import SHAPES, definitions, masked_lm
+from tests.workers import together
+from trainers.defsent.batches import definition_batches, inference_batches, steps_of_epoch
+from trainers.defsent.encoder import WordEncoder
+from trainers.defsent.freezing import Moved
+from trainers.defsent.mlm_fit import mask_tokens, masked_states
+from trainers.defsent.settings import Settings, defining
+from trainers.defsent.training import fit, loss, read
+from trainers.defsent.vocabulary import word_pieces
+from trainers.encoders.encoder import Encoder
+from trainers.engine.streams import numpy_stream
+from trainers.engine.world import World
+
+CORPUS = definitions()
+SHORT = Settings(readout="mean", learning_rate=1e-2, batch_size=10, max_length=32)
+TEXTS = ["a small vessel", "the river runs"]
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def backbone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return masked_lm(tmp_path_factory.mktemp("backbone") / request.param, request.param)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return masked_lm(tmp_path_factory.mktemp("bert"), "bert")
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+
+
+def asked(rows) -> list[Definition]:
+    return [Definition(text, word) for text, word in zip(rows.definitions, rows.words, strict=True)]
+
+
+def test_only_what_can_change_the_result_defines_an_arm():
+    frozen = Settings(train=False, learning_rate=1.0, order="file", freeze="none")
+    assert defining(frozen) == {"train": False, "readout": "cls", "head_source": "pretrained", "max_length": 512}
+    assert defining(replace(frozen, head_source="mlm_fit"))["mlm_epochs"] == 8
+    assert defining(Settings(lr_exponent=2.0, learning_rate=4e-6)) == defining(Settings(learning_rate=4e-6))
+    assert defining(Settings(steps=5, epochs=2)) == defining(Settings(steps=5))
+    assert defining(Settings(mlm_texts=3)) == defining(Settings())
+    assert defining(Settings(freeze="head")) != defining(Settings())
+    sbert = Settings(objective="inference")
+    assert defining(sbert) == defining(replace(sbert, freeze="none"))
+    assert defining(sbert) != defining(replace(sbert, matched_budget=True))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("steps", 0), ("learning_rate", -1.0), ("batch_size", 0), ("warmup_ratio", 2), ("matched_budget", True)],
+)
+def test_a_setting_out_of_range_is_named(field: str, value: float):
+    with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: "):
+        Settings(**{field: value})
+
+
+def drawn(order: str, seed: int, size: int = 1, rank: int = 0) -> list[list[str]]:
+    """The texts of each step of two epochs."""
+    seen: list[list[str]] = []
+    train = CORPUS.rows["train"]
+
+    def spy(texts: Sequence[str]):
+        seen.append(list(texts))
+
+    take = definition_batches(
+        replace(SHORT, order=order),
+        train.definitions,
+        np.arange(len(train)),
+        spy,
+        seed,
+        World(size=size, rank=rank),
+    )
+    for step in range(2 * steps_of_epoch(len(train), SHORT.batch_size)):
+        take(step)
+    return seen
+
+
+def test_every_definition_once_an_epoch_and_the_last_batch_is_kept():
+    steps = drawn("shuffled", 0)
+    assert [len(texts) for texts in steps] == 2 * [10, 10, 10, 10, 8]
+    train = list(CORPUS.rows["train"].definitions)
+    for epoch in (steps[:5], steps[5:]):
+        assert sorted(text for texts in epoch for text in texts) == sorted(train)
+    assert steps[:5] != steps[5:]
+    assert drawn("shuffled", 0) == steps != drawn("shuffled", 1)
+    assert [text for texts in drawn("file", 3)[:5] for text in texts] == train
+
+
+def test_workers_share_a_step():
+    """48 definitions in tens: the last step has eight, and ranks take turns."""
+    whole, parts = drawn("shuffled", 0), [drawn("shuffled", 0, 2, rank) for rank in (0, 1)]
+    for step, texts in enumerate(whole):
+        assert sorted(texts) == sorted(parts[0][step] + parts[1][step])
+
+
+def test_a_worker_without_a_row_encodes_all_the_same(bert: Path):
+    encoder = Encoder.load(bert)
+    settings = replace(SHORT, batch_size=47)
+    train = CORPUS.rows["train"]
+    world = World(size=47, rank=40)
+    batch = definition_batches(settings, train.definitions, np.arange(48), encoder.tokenise, 0, world)(1)
+    assert (len(batch.tokens), len(batch.target), batch.rows_of_all) == (1, 0, 1)
+    model = WordEncoder(encoder, read(SHORT, bert, World()).head)
+    terms = loss(model, batch, world)
+    assert terms["word_prediction"].item() == 0
+    assert terms["word_prediction"].requires_grad
+
+
+def test_the_loss_is_the_cross_entropy_over_the_whole_vocabulary(bert: Path):
+    model = read(SHORT, bert, World())
+    train = CORPUS.rows["train"]
+    pieces = word_pieces(model.encoder.tokenizer, list(train.words))
+    batch = definition_batches(SHORT, train.definitions, pieces, model.encoder.tokenise, 0, World())(0)
+    order = numpy_stream(0, "data", "order", 0).permutation(48)[:10]
+    peer = [model(model.encoder.tokenise([train.definitions[row]]))[0] for row in order]
+    expected = np.mean(
+        [F.cross_entropy(row, torch.tensor(pieces[at])).item() for row, at in zip(peer, order, strict=True)]
+    )
+    assert len(peer[0]) == model.encoder.backbone.config.vocab_size
+    assert loss(model, batch, World())["word_prediction"].item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("readout", ["cls", "mean", "max", "sep", "sum"])
+def test_training_learns_to_name_the_word(bert: Path, readout: str):
+    """The word stands in its own definition here; on training rows its place must get better."""
+    settings = replace(SHORT, readout=readout, epochs=6, learning_rate=5e-3)
+    trained, curve = fit(settings, bert, CORPUS, 0, World())
+    frozen = read(replace(settings, train=False), bert, World())
+    rows = asked(CORPUS.rows["train"])
+    assert (1 / trained.places(rows)).mean() > (1 / frozen.places(rows)).mean() + 0.03
+    assert len(curve) == 30
+    assert curve[0].learning_rate == 0  # the first update moves nothing
+    assert [step.learning_rate for step in curve[3:]] == [5e-3] * 27  # then constant
+    assert trained.about["warm-up steps"] == pytest.approx(3)
+
+
+def test_every_shape_trains_and_saves(backbone: Path, tmp_path: Path):
+    """BERT and RoBERTa, each with a tokenizer of its kind: the family's promise to a masked LM."""
+    trained, curve = fit(SHORT, backbone, CORPUS, 0, World())
+    assert all(np.isfinite(step.loss) for step in curve)
+    assert trained.about["training definitions"] == 48 - trained.about["left out for their definition"]
+    trained.save(tmp_path / "model")
+    again = read(SHORT, tmp_path / "model", World())
+    rows = asked(CORPUS.rows["test"])
+    assert again.places(rows).tolist() == trained.places(rows).tolist()
+    assert np.array_equal(again.encoder.encode(TEXTS), trained.encoder.encode(TEXTS))
+    assert again.about == trained.about
+    assert trained.places(rows)[-1, 0] == -1  # "zzzq" is no entry
+
+
+@pytest.mark.parametrize("freeze", ["head", "head+embeddings", "head_untied", "none"])
+def test_what_is_frozen_stands_still(backbone: Path, freeze: str):
+    before = read(SHORT, backbone, World())
+    after, _ = fit(replace(SHORT, freeze=freeze), backbone, CORPUS, 0, World())
+    old, new = dict(before.named_parameters()), dict(after.named_parameters())
+    embeddings = "encoder.backbone.embeddings.word_embeddings.weight"
+    moved = {name: not torch.equal(old[name], new[name]) for name in old if name in new}
+    assert any(changed for name, changed in moved.items() if ".layer." in name)
+    assert moved["head.transform.dense.weight"] is (freeze == "none")
+    word_embeddings = after.encoder.backbone.get_input_embeddings().weight
+    changed = not torch.equal(word_embeddings, before.encoder.backbone.get_input_embeddings().weight)
+    assert changed is (freeze in ("head_untied", "none")), embeddings
+    positions = "encoder.backbone.embeddings.position_embeddings.weight"
+    assert moved[positions] is (freeze != "head+embeddings")
+    tied = after.head.decoder is word_embeddings
+    assert tied is (freeze in ("head", "head+embeddings"))
+
+
+def test_a_frozen_weight_that_moves_fails_the_run(bert: Path, monkeypatch: pytest.MonkeyPatch):
+    from trainers.engine import loop
+
+    whole = loop.fit
+
+    def meddling(model, *arguments, **options):
+        curve = whole(model, *arguments, **options)
+        with torch.no_grad():
+            model.head.bias[0] += 1
+        return curve
+
+    monkeypatch.setattr(loop, "fit", meddling)
+    with pytest.raises(Moved):
+        fit(SHORT, bert, CORPUS, 0, World())
+
+
+def test_one_seed_is_one_encoder_and_arms_share_the_order(bert: Path):
+    one, first = fit(SHORT, bert, CORPUS, 0, World())
+    _, second = fit(SHORT, bert, CORPUS, 0, World())
+    _, other = fit(SHORT, bert, CORPUS, 1, World())
+    assert [step.loss for step in first] == [step.loss for step in second] != [step.loss for step in other]
+    assert one.about["frozen sha256"] == fit(SHORT, bert, CORPUS, 2, World())[0].about["frozen sha256"]
+
+
+def test_bf16_keeps_the_logits_in_float32(bert: Path):
+    """30,000 classes in eight bits of mantissa would be ties."""
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = read(SHORT, bert, World())(Encoder.load(bert).tokenise(TEXTS))
+    assert logits.dtype == torch.float32
+    _, curve = fit(SHORT, bert, CORPUS, 0, World(precision="bf16"))
+    assert np.isfinite(curve[-1].loss)
+
+
+# A bare backbone: the fitted head.
+
+
+def test_masking():
+    tokenizer, tokens = bare_tokens()
+    special = set(tokenizer.all_special_ids)
+    masked, at = mask_tokens(tokens, tokenizer, 500, np.random.default_rng(0))
+    assert not special & set(tokens.ids[at].tolist())
+    starts = np.cumsum(tokens.lengths) - tokens.lengths
+    per_text = [
+        int(((at >= start) & (at < start + length)).sum())
+        for start, length in zip(starts, tokens.lengths, strict=True)
+    ]
+    assert per_text == [min(2, length - 2) for length in tokens.lengths.tolist()]
+    rest = np.setdiff1d(np.arange(len(tokens.ids)), at)
+    assert np.array_equal(masked.ids[rest], tokens.ids[rest])
+    share = {
+        "mask": (masked.ids[at] == tokenizer.mask_token_id).mean(),
+        "kept": (masked.ids[at] == tokens.ids[at]).mean(),
+    }
+    assert share["mask"] == pytest.approx(0.8, abs=0.03)
+    assert share["kept"] == pytest.approx(0.1, abs=0.03)
+
+
+def bare_tokens():
+    from tests.trainers.masked_lm import wordpiece
+    from trainers.encoders.tokens import tokenise
+
+    tokenizer = wordpiece()
+    return tokenizer, tokenise(tokenizer, list(CORPUS.rows["train"].definitions) * 30 + ["cup"], 32)
+
+
+def test_masked_states_are_those_of_their_tokens(bare: Path):
+    encoder = Encoder.load(bare)
+    texts = CORPUS.rows["train"].definitions[:9]
+    states, targets = masked_states(encoder, texts)
+    tokens = encoder.tokenise(texts)
+    masked, at = mask_tokens(
+        tokens, encoder.tokenizer, encoder.backbone.config.vocab_size, numpy_stream(0, "mlm", "mask", 0)
+    )
+    assert targets.tolist() == tokens.ids[at].tolist()
+    start = int(tokens.lengths[:3].sum())
+    alone = torch.from_numpy(masked.ids[start : start + tokens.lengths[3]])[None]
+    embedded = encoder.backbone.get_input_embeddings()(alone)
+    with torch.inference_mode():
+        peer = Encoder.load(bare)
+        peer.backbone.set_attn_implementation("eager")
+        hidden = peer.backbone(inputs_embeds=embedded).last_hidden_state[0]
+    mine = states[[row for row, place in enumerate(at) if start <= place < start + tokens.lengths[3]]]
+    assert torch.allclose(mine, hidden[at[(at >= start) & (at < start + tokens.lengths[3])] - start], atol=1e-5)
+
+
+def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    from trainers.defsent import mlm_fit
+
+    made = []
+    whole = mlm_fit.fit_head
+    monkeypatch.setattr(mlm_fit, "fit_head", lambda *given, **options: made.append(1) or whole(*given, **options))
+    monkeypatch.setattr(mlm_fit, "TIMES", 0.0)
+    settings = replace(SHORT, head_source="mlm_fit", mlm_epochs=2, train=False)
+    one, none = fit(settings, bare, CORPUS, 0, World())
+    other, _ = fit(replace(settings, readout="cls"), bare, CORPUS, 1, World())
+    assert none == []
+    assert len(made) == 1
+    assert torch.equal(one.head.transform.dense.weight, other.head.transform.dense.weight)
+    fit(replace(settings, mlm_texts=10), bare, CORPUS, 0, World())
+    assert len(made) == 2
+    assert {"mlm accuracy", "mlm most_frequent", "mlm texts"} <= one.about.keys()
+
+
+def test_the_fitted_head_reads_training_definitions_alone(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    from trainers.defsent import mlm_fit
+
+    read_by_it: list[str] = []
+
+    def spy(encoder, folder, texts, *, epochs):
+        read_by_it.extend(texts)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(mlm_fit, "fitted_head", spy)
+    corpus = replace(CORPUS, plain_texts=("a plain line",))
+    with pytest.raises(ValueError, match="enough"):
+        fit(replace(SHORT, head_source="mlm_fit"), bare, corpus, 0, World())
+    held_out = {text for split in ("dev", "test") for text in CORPUS.rows[split].definitions}
+    assert not held_out & set(read_by_it)
+    assert read_by_it[-1] == "a plain line"
+    assert set(read_by_it[:-1]) <= set(CORPUS.rows["train"].definitions)
+
+
+def test_a_head_that_knows_little_is_refused_with_both_numbers(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainers.defsent.mlm_fit.TIMES", 1e9)
+    with pytest.raises(
+        ValueError, match=r"names 0\.\d+ of held-out masked words, and always .* 0\.\d+\n  accepted: "
+    ):
+        fit(replace(SHORT, head_source="mlm_fit", mlm_epochs=1), bare, CORPUS, 0, World())
+
+
+@pytest.mark.parametrize("source", ["tied_only", "random"])
+def test_a_bare_backbone_with_another_head(bare: Path, source: str):
+    trained, curve = fit(
+        replace(SHORT, head_source=source, learning_rate=2e-3, epochs=6), bare, CORPUS, 0, World()
+    )
+    assert trained.about["head_source"] == source
+    assert curve[-1].loss < curve[0].loss
+
+
+def test_a_word_that_no_vocabulary_has(bert: Path):
+    import pyarrow as pa
+
+    from corpora.store.records import Texts
+
+    train = CORPUS.rows["train"]
+    unknown = replace(train, words=Texts(pa.array(["zzzq"] * len(train), pa.large_string())))
+    corpus = replace(CORPUS, rows={**CORPUS.rows, "train": unknown})
+    with pytest.raises(ValueError, match="no word of the training rows"):
+        fit(SHORT, bert, corpus, 0, World())
+
+
+# Sentence-BERT.
+
+
+def test_the_siamese_arm_learns_and_trains_every_weight(bert: Path):
+    settings = replace(SHORT, objective="inference", epochs=8, batch_size=6, learning_rate=2e-3)
+    trained, curve = fit(settings, bert, CORPUS, 0, World())
+    assert len(curve) == 24
+    assert curve[-1].terms["inference"] < curve[0].terms["inference"]
+    assert "accuracy" in curve[0].figures
+    assert curve[0].learning_rate > 0  # the usual warm-up, and down to 0 at the end
+    assert curve[-1].learning_rate < 0.1 * settings.rate
+    before = read(settings, bert, World())
+    moved = [
+        not torch.equal(old, new)
+        for (name, old), new in zip(before.encoder.named_parameters(), trained.encoder.parameters(), strict=True)
+        if "token_type" not in name
+    ]
+    assert all(moved)
+    assert trained.about["nli_source"] == "made up"
+
+
+def test_the_matched_budget_has_the_steps_of_definitions(bert: Path):
+    settings = replace(SHORT, objective="inference", matched_budget=True)
+    _, curve = fit(settings, bert, CORPUS, 0, World())
+    trained, of_definitions = fit(SHORT, bert, CORPUS, 0, World())
+    assert len(curve) == len(of_definitions) == trained.about["steps"]
+
+
+def test_without_pairs_there_is_no_siamese_arm(bert: Path):
+    with pytest.raises(ValueError, match=r"data\.nli = 'none'"):
+        fit(replace(SHORT, objective="inference"), bert, replace(CORPUS, inferences=None), 0, World())
+
+
+def test_pairs_stay_together(bert: Path):
+    pairs = CORPUS.inferences
+    assert pairs is not None
+    seen: list[list[str]] = []
+    take = inference_batches(
+        replace(SHORT, order="file"), pairs, lambda texts: seen.append(list(texts)), 0, World()
+    )
+    batch = take(0)
+    assert seen[0] == [*pairs.premises[:10], *pairs.hypotheses[:10]]
+    assert batch.target.tolist() == [row % 3 for row in range(10)]
+    assert len(batch) == 20
+
+
+# Two workers.
+
+
+def _share(rank: int, size: int, folder: Path) -> None:
+    corpus: DefsentCorpus = definitions()
+    world = World(rank=rank, size=size)
+    found = {}
+    for name, settings in (
+        ("definitions", SHORT),
+        ("inference", replace(SHORT, objective="inference", epochs=2, learning_rate=1e-3)),
+    ):
+        encoder, curve = fit(settings, folder / "still", corpus, 0, world)
+        found[name] = ([step.loss for step in curve], encoder.encoder.encode(TEXTS).tolist())
+    torch.save(found, folder / f"{size}-{rank}.pt")
+
+
+def test_two_workers_equal_one(tmp_path: Path):
+    """Without dropout, in loss and vectors; the last step's eight definitions are four for each."""
+    masked_lm(tmp_path / "still", "bert", dropout=0.0)
+    _share(0, 1, tmp_path)
+    together(2, _share, tmp_path)
+    one, *two = (torch.load(tmp_path / f"{name}.pt") for name in ("1-0", "2-0", "2-1"))
+    for worker in two:
+        for name, (losses, vectors) in worker.items():
+            assert losses == pytest.approx(one[name][0], abs=1e-4)
+            assert np.allclose(vectors, one[name][1], atol=1e-3)
