@@ -6,7 +6,7 @@ table = tasks(data)          # {"rerank/AskUbuntuDupQuestions": Task, ...}
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,59 +14,22 @@ import numpy as np
 
 from corpora.benchmarks import reranking
 from corpora.benchmarks.reranking import Reranked
-from corpora.benchmarks.sts import Subsets
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks import sts
-from evaluators.tasks.task import Benchmark, Task, Tasks, small
+from evaluators.tasks.sts_averages import averages
+from evaluators.tasks.task import Task, Tasks, small
 
 if TYPE_CHECKING:
     from corpora.san.data import SanData
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Queries = tuple[Reranked, ...]
-# The mean that papers print, and that of the five sets whose texts may be passed on; another mean is another name.
-FIVE = ("STS12", "STS13", "STS14", "STS-B", "SICK-R")
-AVERAGES = {"sts/avg": sts.SETS, "sts/avg_dedup": sts.SETS, "sts/avg5": FIVE, "sts/avg5_dedup": FIVE}
 FIGURES = ("map_at_1", "mrr_at_1", "map")
 
 
 def tasks(data: SanData) -> Tasks:
     """Every task by name; data.path: a folder to look in first."""
-    averages = {name: _average(name, sets, data.path) for name, sets in AVERAGES.items()}
-    return {**averages, **{f"rerank/{name}": _task(name, data.path) for name in reranking.NAMES}}
-
-
-def _average(name: str, sets: Sequence[str], path: str | None) -> Task[Mapping[str, Subsets], str]:
-    dedup = name.endswith("_dedup")
-    table = sts.tasks(path)
-    members = [table[f"sts/{one}/dedup" if dedup else f"sts/{one}"] for one in sets]
-
-    def texts(found: Mapping[str, Subsets]) -> Iterator[str]:
-        for member in members:
-            yield from member.texts(found[member.name])
-
-    def score(found: Mapping[str, Subsets], encode: Encode) -> list[Score]:
-        figures = [
-            one.value
-            for member in members
-            for one in member.score(found[member.name], encode)
-            if one.metric == member.headline
-        ]
-        return [Score(metric=name, value=float(np.mean(figures)))]
-
-    return Task(
-        name=name,
-        metrics={name: True},
-        headline=name,
-        benchmark=Benchmark(
-            fingerprint=lambda: json.dumps([member.fingerprint for member in members]),
-            load=lambda: {member.name: member.benchmark.load() for member in members},
-        ),
-        texts=texts,
-        score=score,
-        source="SAN, table 3: the plain mean over sets of Spearman in the all setting",
-    )
+    return {**averages(data.path), **{f"rerank/{name}": _task(name, data.path) for name in reranking.NAMES}}
 
 
 def _task(name: str, path: str | None) -> Task[Queries, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
-from evaluators.tasks.defsent import DEFINITIONS, tasks
+from evaluators.tasks.defsent import DEFINITIONS, tasks_with_averages
 from orchestration.families.encoders import EncoderFamily
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
@@ -118,7 +118,7 @@ FAMILY = EncoderFamily(
     load=load,
     read=read,
     fit=fit,
-    own_tasks=tasks,
+    own_tasks=tasks_with_averages,
     reads=reads,
     fits=fits,
     told=told,

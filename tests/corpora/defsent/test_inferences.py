@@ -66,7 +66,7 @@ def test_the_hubs_sets_without_the_pairs_nobody_agreed_on(monkeypatch: pytest.Mo
         def dataset_info(self, repository: str):
             return type("Info", (), {"sha": f"revision of {repository}"})()
 
-    def load_dataset(repository: str, *, split: str, revision: str):
+    def load_dataset(repository: str, *, split: str, revision: str, trust_remote_code: bool):
         asked.append((repository, split, revision))
         rows = {"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": [2, -1], "idx": [0, 1]}
         return datasets.Dataset.from_dict(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.defsent.splits import mentions, normalised, pieces_of, split_sizes, split_words
@@ -29,6 +29,7 @@ def test_the_papers_counts():
     assert split_sizes(36_767) == {"train": 29_413, "dev": 3_677, "test": 3_677}
 
 
+@settings(deadline=None)
 @given(st.sets(st.text(min_size=1), max_size=60), st.integers(0, 5))
 def test_every_word_is_in_one_part(keys: set[str], seed: int):
     parts = split_words(keys, seed)
