@@ -7,6 +7,7 @@ encoder.encode(["a vessel for hot drinks"])                              # (1, 3
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from trainers.encoders import packing, readouts
+from trainers.encoders.backbones import BackboneError
+from trainers.encoders.encoder_folder import read_record, write_encoder
 from trainers.encoders.frozen import quiet
 from trainers.encoders.readouts import Readout
 from trainers.encoders.tokens import Group, Tokens, groups, passes, tokenise
@@ -70,14 +73,19 @@ class Encoder(nn.Module):
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
         """An encoder from a backbone's folder, or from one that `save` wrote (which knows its own readout)."""
-        from trainers.encoders.encoder_folder import read_encoder
-
-        return read_encoder(path, options)
+        record, weights = read_record(path)
+        try:
+            backbone, tokenizer = load_backbone(path)
+        except (OSError, ValueError, KeyError) as error:
+            raise BackboneError(f"backbones: {path} cannot be loaded: {error}") from error
+        encoder = Encoder(backbone, tokenizer, **{**record, **options})
+        if encoder.layer_logits is not None and len(weights) == encoder.layers:
+            with torch.no_grad():
+                encoder.layer_logits.copy_(torch.tensor([math.log(weight) for weight in weights]))
+        return encoder.eval()
 
     def save(self, path: Path) -> None:
         """Write a folder that `SentenceTransformer(path)` and `Encoder.load(path)` read, safetensors only."""
-        from trainers.encoders.encoder_folder import write_encoder
-
         write_encoder(self, path)
 
     @property

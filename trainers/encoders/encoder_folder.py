@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from trainers.encoders.backbones import OWN_FORMAT, BackboneError, prefix_of
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from trainers.encoders.encoder import Encoder
+from trainers.encoders.backbones import OWN_FORMAT, prefix_of
+
+
+class Written(Protocol):
+    """What of an encoder its folder holds."""
+
+    backbone: Any
+    tokenizer: Any
+    layers: int
+    max_length: int
+    prefix: str
+
+    @property
+    def readout(self) -> str: ...
+    @property
+    def layer_logits(self) -> Tensor | None: ...
+    @property
+    def width(self) -> int: ...
+    def layer_weights(self) -> list[float]: ...
+
 
 MODULES = "sentence_transformers.models."
 # A sum points where the mean does, and the folder's vectors are of length 1.
 POOLING = {"mean": "mean", "weighted": "mean", "sum": "mean", "cls": "cls", "max": "max", "sep": "lasttoken"}
 
 
-def write_encoder(encoder: Encoder, path: Path) -> None:
+def write_encoder(encoder: Written, path: Path) -> None:
     """Backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our own record.
 
     A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
@@ -66,29 +83,14 @@ def write_encoder(encoder: Encoder, path: Path) -> None:
     )
 
 
-def read_encoder(path: Path, options: dict[str, Any]) -> Encoder:
-    """An encoder from a folder; options replace what the folder says about readout, layers and length."""
-    import torch
-
-    from trainers.encoders.encoder import Encoder, load_backbone
-
-    record_file = path / OWN_FORMAT
-    record: dict[str, Any] = (
-        json.loads(record_file.read_text()) if record_file.is_file() else {"prefix": prefix_of(path)}
-    )
-    weights = record.pop("layer_weights", [])
-    try:
-        backbone, tokenizer = load_backbone(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise BackboneError(f"backbones: {path} cannot be loaded: {error}") from error
-    encoder = Encoder(backbone, tokenizer, **{**record, **options})
-    if encoder.layer_logits is not None and len(weights) == encoder.layers:
-        with torch.no_grad():
-            encoder.layer_logits.copy_(torch.tensor([math.log(weight) for weight in weights]))
-    return encoder.eval()
+def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
+    """What a folder says of its encoder's readout, layers, length and prefix, and the weights of the layers."""
+    file = path / OWN_FORMAT
+    record: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"prefix": prefix_of(path)}
+    return record, record.pop("layer_weights", [])
 
 
-def _write_transformer(encoder: Encoder, path: Path) -> None:
+def _write_transformer(encoder: Written, path: Path) -> None:
     config = encoder.backbone.config
     before = config.output_hidden_states
     config.output_hidden_states = encoder.layer_logits is not None  # what WeightedLayerPooling reads
@@ -102,7 +104,7 @@ def _write_transformer(encoder: Encoder, path: Path) -> None:
     _json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
 
 
-def _pooling(encoder: Encoder) -> dict[str, Any]:
+def _pooling(encoder: Written) -> dict[str, Any]:
     """The long-standing spelling of the configuration, which old and new sentence-transformers both read."""
     chosen = POOLING[encoder.readout]
     names = {
