@@ -64,7 +64,7 @@ def status(options: Namespace) -> int:
         print(json.dumps(rows, indent=1))
         return DONE
     for row in rows:
-        print(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip())
+        print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip()))
     return DONE
 
 
@@ -112,7 +112,7 @@ def why(options: Namespace) -> int:
         raise StudyError(
             f"{study.path}: no claim {options.claim}\n  accepted: {', '.join(known) or 'none is declared'}"
         )
-    print(json.dumps(as_json(chosen), indent=1) if options.json else chain(chosen))
+    print(json.dumps(as_json(chosen), indent=1) if options.json else printable(chain(chosen), keep="\n"))
     return DONE
 
 

@@ -7,6 +7,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 from orchestration.reading.read_study import read_study
+from orchestration.study.names import printable
 from orchestration.study.study import Study
 
 DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
@@ -21,4 +22,4 @@ def study_of(options: Namespace) -> Study:
 
 def say(*lines: str) -> None:
     """Lines for a person, on stderr."""
-    print(*lines, sep="\n", file=sys.stderr, flush=True)
+    print(*(printable(line, keep="\n") for line in lines), sep="\n", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -191,6 +192,10 @@ def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
     assert len(claims["H2"]["e_values"]) == 4
     again = json.loads(ask("report", "growing.yaml", "--json")[1])
     assert again == json.loads(out)
+    passport = str(place / "growing.passport")
+    assert ask("report", "growing.yaml", "--passport", passport)[0] == 0
+    code, out, _ = ask("verify", passport)
+    assert (code, "all agree" in out) == (0, True)  # the seeds that were added are derived again
 
 
 def test_an_exported_model_gives_the_run_s_embeddings(ask: Ask, place: Path, tmp_path: Path) -> None:
@@ -230,11 +235,16 @@ def test_why_leads_from_a_verdict_to_files(ask: Ask) -> None:
     assert "H1, H2" in err
 
 
-def test_a_passport_is_verified_and_names_a_changed_digit(ask: Ask, tmp_path: Path) -> None:
+def test_a_passport_is_verified_and_names_a_changed_digit(
+    ask: Ask, finished: dict[str, Any], tmp_path: Path
+) -> None:
     passport = tmp_path / "small.passport"
-    assert ask("report", "small.yaml", "--passport", str(passport))[0] == 0
-    code, out, _ = ask("verify", str(passport))
-    assert (code, "all agree" in out) == (0, True)
+    code, _, err = ask("report", "small.yaml", "--passport", str(passport))
+    digest = hashlib.sha256(passport.read_bytes()).hexdigest()
+    assert (code, f"publish   sha256 {digest}" in err) == (0, True)
+    (declared,) = re.findall(r"^declared  ([0-9a-f]{64}) ", finished["err"], re.M)
+    code, out, _ = ask("verify", str(passport), "--declared", declared)
+    assert (code, "all agree" in out, digest in out) == (0, True, True)
     changed = tmp_path / "changed.passport"
     with zipfile.ZipFile(passport) as read, zipfile.ZipFile(changed, "w") as write:
         for name in read.namelist():
