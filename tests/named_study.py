@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,12 +70,17 @@ def finished(path: Path, item: str = "item") -> tuple[Plan, Ledger, Findings]:
     tasks = dict.fromkeys(study.evaluate, "7" * 16)
     asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
     declare(study, asked.runs, ledger)
-    for run in asked.runs:
+    finish(ledger, asked.runs, item)
+    return asked, ledger, find(study, asked.runs, ledger)
+
+
+def finish(ledger: Ledger, runs: Iterable[Run], item: str = "item") -> None:
+    """Put these runs into the ledger as a lane and the driver would."""
+    for run in runs:
         attempt = ledger.lease(run.id)
         for result in _results(run, item):
             ledger.stage(result, attempt)
             ledger.commit(result.entry, attempt)
-    return asked, ledger, find(study, asked.runs, ledger)
 
 
 def _results(run: Run, item: str) -> list[Trained | Scored]:

@@ -10,6 +10,7 @@ import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 from orchestration.verdicts import unpacking
 from orchestration.verdicts.distributions import with_distributions
+from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
+from orchestration.verdicts.growing import with_another_seed
 from orchestration.verdicts.passport import verify, write_passport
-from tests.named_study import finished, write_study
+from tests.named_study import finish, finished, write_study
 
 Members = dict[str, bytes]
 Change = Callable[[Members], None]
@@ -313,6 +316,27 @@ def test_a_link_or_a_folder_of_an_entry_is_never_packed(
     with pytest.raises(LedgerError, match="it is no plain file"):
         write_passport(tmp_path / "linked", plan, copy, findings)
     assert not (tmp_path / "linked").exists()
+
+
+def test_seeds_that_were_added_and_runs_that_failed_are_derived_again(tmp_path: Path) -> None:
+    """Two seeds, then one that decides nothing either, then one whose runs failed."""
+    path = write_study(tmp_path / "growing.yaml", "Is hard better?", ["B1", "B2", "B0"], ["H1", "H2", "H3"])
+    path.write_text(path.read_text().replace("seeds: 2", "seeds: {start: 2, max: 4}"))
+    plan, ledger, findings = finished(path)
+    third = with_another_seed(plan, findings)
+    assert third is not None
+    finish(ledger, third.runs[len(plan.runs) :])
+    fourth = with_another_seed(third, find(plan.study, third.runs, ledger))
+    assert fourth is not None
+    failed = fourth.runs[len(third.runs) :]
+    for run in failed:
+        ledger.fail(run, 1, "loss is nan", "")
+    grown = replace(fourth, finished=ledger.entries())
+    findings = with_distributions(find(plan.study, grown.runs, ledger), ledger)
+    write_passport(tmp_path / "growing.passport", grown, ledger, findings)
+    done = verify(tmp_path / "growing.passport")
+    assert done.differences == ()
+    assert done.runs == {"finished": len(third.runs), "failed": len(failed), "missing": 0}
 
 
 # The command
