@@ -11,6 +11,7 @@ from corpora.san import corpus
 from corpora.san.data import SanData
 from corpora.store.cache import key_of
 from evaluators.tasks.san import tasks
+from evaluators.tasks.sts import SETS
 from orchestration.families.encoders import EncoderFamily
 from search_spaces.san import SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
@@ -124,11 +125,12 @@ FAMILY = EncoderFamily(
     read=read,
     fit=fit,
     own_tasks=tasks,
-    distributions={
-        "cosine of pairs": {
-            "alike in meaning, few words shared": "suppression/hi_lo/mean",
-            "unlike in meaning, many words shared": "suppression/lo_hi/mean",
+    distributions={  # figure 4, and its mirror image
+        f"cosine, {task}": {
+            "alike in meaning, few words shared": f"{task}/hi_lo/mean",
+            "unlike in meaning, many words shared": f"{task}/lo_hi/mean",
         }
+        for task in ("suppression", *(f"suppression/{name}" for name in SETS))
     },
     checks=(check_arms, check_backbones, check_search),
     space=SPACE,

@@ -129,14 +129,17 @@ class Settings:
 
     @property
     def dedup(self) -> bool:
+        """Whether what equals an anchor is left out of its negatives."""
         return self.conform == "paper" if self.dedup_in_batch is None else self.dedup_in_batch
 
     @property
     def consistent(self) -> Literal["js", "entropy", "off"]:
+        """The form of RankCSE's consistency."""
         return self.consistency or ("js" if self.conform == "paper" else "entropy")
 
     @property
     def teacher_tau(self) -> float:
+        """The temperature of the teachers' lists over views."""
         if self.rank_teacher_tau is not None:
             return self.rank_teacher_tau
         return self.rank_tau / (2 if self.rank_loss == "listnet" else 1)

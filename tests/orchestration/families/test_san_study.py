@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from corpora.san.data import SanData
 from orchestration.families.san import FAMILY
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
@@ -90,6 +91,13 @@ def test_every_arm_ends_in_scores_and_is_opened_again_with_the_same(place: Path,
             (again,) = FAMILY.execute(Job(runs=(record,), models={record.id: folder}), World())
             assert isinstance(again, Scored)
             assert {score.metric: score.value for score in again.scores} == pytest.approx(values, abs=1e-6)
+
+
+def test_what_the_report_plots_is_measured() -> None:
+    known = {metric for task in FAMILY.tasks(SanData()).values() for metric in task.metrics}
+    plotted = {metric for parts in FAMILY.distributions.values() for metric in parts.values()}
+    assert len(plotted) == 16
+    assert plotted <= known
 
 
 def test_other_teachers_make_other_runs(place: Path) -> None:
