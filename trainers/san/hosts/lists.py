@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from trainers.san.settings import Settings
 
 
-def against_views(rows: Rows, teacher: Tensor, batch: SanBatch, settings: Settings) -> Tensor:
-    """ListMLE or ListNet over the second views. teacher (B, B) cosines -> scalar."""
-    student = cosines(rows.anchor, rows.all_second) / settings.rank_tau
+def against_views(rows: Rows, teacher: Tensor, batch: SanBatch, settings: Settings, *, tau: float) -> Tensor:
+    """ListMLE or ListNet over the second views. teacher (B, B) cosines; tau: the student's -> scalar."""
+    student = cosines(rows.anchor, rows.all_second) / tau
     own = torch.from_numpy(batch.own).to(student.device)
     keep = torch.ones_like(student, dtype=torch.bool)
     if settings.rank_loss == "listnet":

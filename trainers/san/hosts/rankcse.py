@@ -33,7 +33,7 @@ def terms(rows: Rows, batch: SanBatch, settings: Settings, teachers: Teachers, w
         backward = cosines(rows.second, gathered(rows.anchor, world)) / settings.tau1
         formula = jensen_shannon if settings.consistent == "js" else negative_entropy
         found["consistency"] = settings.consistency_weight * formula(forward, backward)
-    found["lists"] = settings.rank_weight * against_views(rows, views, batch, settings)
+    found["lists"] = settings.rank_weight * against_views(rows, views, batch, settings, tau=settings.rank_tau)
     if rows.all_negative is not None:
         aside = mixed(shares, [negatives for _, negatives in lists if negatives is not None])
         weight = settings.rank_weight * settings.san_mle

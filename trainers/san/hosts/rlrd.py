@@ -36,7 +36,7 @@ def terms(
     if mixture is not None:
         share = _share(rows, first, second, batch, settings, mixture, world)
     found = sncse.terms(rows, batch, settings)
-    views = against_views(rows, mixed([share, 1 - share], [first, second]), batch, settings)
+    views = against_views(rows, mixed([share, 1 - share], [first, second]), batch, settings, tau=settings.tau1)
     found["lists"] = settings.rl_weight * views
     if aside1 is not None and aside2 is not None:
         negatives = against_negatives(rows, mixed([share, 1 - share], [aside1, aside2]), batch, settings)
@@ -58,7 +58,10 @@ def _share(
 ) -> Tensor:
     anchors = gathered(rows.anchor.detach(), world)
     with torch.no_grad():
-        losses = [_mean(against_views(rows, teacher, batch, settings), world) for teacher in (first, second)]
+        losses = [
+            _mean(against_views(rows, teacher, batch, settings, tau=settings.tau1), world)
+            for teacher in (first, second)
+        ]
     return mixture.weight(
         torch.stack([anchors, rows.all_second.detach()]),
         torch.stack([first, second]) / settings.teacher_tau,
