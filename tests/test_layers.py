@@ -40,6 +40,8 @@ LIGHT = [f"orchestration.{room}" for room in ("study", "families", "reading", "p
 LIGHT += ["corpora", "search_spaces", "evaluators.tasks"]
 SHARED_NAMES = {  # what every family or benchmark defines under one name, each in its own folder
     "Settings": {"trainers", "orchestration.families.contract"},
+    "Recipe": {"corpora.san"},  # how negatives are written, never in one file with how long a model is trained
+    "Tokens": {"corpora.san"},  # with tags and places; those of an encoder have neither
 }
 MODULES = modules_under(ROOT, MAY_IMPORT)
 ARROWS = arrows(MODULES)
@@ -102,7 +104,10 @@ def test_light_modules_load_nothing_heavy(module: str) -> None:
 
 def test_families_are_named_in_families_alone() -> None:
     """Everywhere else a family is asked what it is, through the contract."""
-    named = re.compile(rf"\b({'|'.join(FAMILIES)})\b")
+    words = "|".join(
+        FAMILIES.keys() - {"frozen"}
+    )  # that word is Python's too: where it is a name it stands in quotes
+    named = re.compile(rf"""\b({words})\b|["']frozen["']|\.frozen\b""")
     for name, path in MODULES.items():
         if room(name) and room(name) != "families":
             assert [line for line in path.read_text().splitlines() if named.search(line)] == [], name

@@ -30,14 +30,14 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class SeenPairs:
     """What the ledger holds of a comparison on one backbone. sample: None where no run of its arms kept items."""
 
     pairs: PairedSeeds
     sample: Sample | None
 
 
-Look = Callable[["Comparison", str], Seen]
+Look = Callable[["Comparison", str], SeenPairs]
 
 
 @dataclass(frozen=True, kw_only=True)

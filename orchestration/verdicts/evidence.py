@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
-from orchestration.plan.spread import Sample, Seen
+from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class StudyRecords:
 def look(evidence: StudyRecords) -> Look:
     """What a plan may know of its comparisons."""
 
-    def at(comparison: Comparison, backbone: str) -> Seen:
+    def at(comparison: Comparison, backbone: str) -> SeenPairs:
         claim = comparison.claim_on(backbone)
-        return Seen(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
+        return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
 
     return at
 

@@ -17,7 +17,7 @@ from evaluators.significance.judge import judge
 from orchestration.ledger.ledger import Failure
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
-from orchestration.plan.spread import Look, Sample, Seen
+from orchestration.plan.spread import Look, Sample, SeenPairs
 from orchestration.plan.words import describe, estimate
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
@@ -253,7 +253,7 @@ def seen(treatment: list[float], control: list[float], items: np.ndarray | None 
     pairs = PairedSeeds(
         seeds=tuple(range(len(treatment))), treatment=tuple(treatment), control=tuple(control), items=kept
     )
-    return lambda comparison, backbone: Seen(pairs=pairs, sample=None)
+    return lambda comparison, backbone: SeenPairs(pairs=pairs, sample=None)
 
 
 def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
@@ -324,13 +324,13 @@ def test_an_arms_own_items_are_a_named_guess(load: Load) -> None:
     empty = PairedSeeds(seeds=(), treatment=(), control=())
     sample = Sample(arm="B0", score=0.36, groups=400, aggregate="mean")
     (reach,) = reachability(
-        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: Seen(pairs=empty, sample=sample)
+        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: SeenPairs(pairs=empty, sample=sample)
     )
     assert (reach.item_sd, reach.items, reach.test) == (pytest.approx(0.024), 400, "crossed t")
     assert reach.whence[1] == "items: p(1 - p)/M of B0 at 0.360 with 400 items, a guess"
     correlated = Sample(arm="B0", score=0.6, groups=400, aggregate="spearman")
     (reach,) = reachability(
-        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: Seen(pairs=empty, sample=correlated)
+        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: SeenPairs(pairs=empty, sample=correlated)
     )
     assert reach.item_sd == pytest.approx(0.64 / 20)
 
