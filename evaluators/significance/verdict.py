@@ -111,6 +111,7 @@ class Verdict:
     # the outcome
     verdict: Word
     words: str
+    advice: str  # beside a difference that is shown: what would tell on which side of the margin it lies
     sentence: str
     scope: str
     as_expected: bool | None
@@ -150,6 +151,7 @@ def record(
         "family_size": rules.nulls,
         "verdict": verdict,
         "as_expected": None if verdict == "undecided" else verdict in EXPECTED[claim.expect],
+        "advice": decision.advice,
         "scope": evidence.scope,
         "flags": evidence.flags,
         "k_more": decision.more.k if decision.more else None,

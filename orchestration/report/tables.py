@@ -80,6 +80,8 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
     found = []
     if verdict.as_expected is False:
         found.append(f"expected {verdict.expect.replace('_', ' ')}")
+    if verdict.advice:
+        found.append(verdict.advice)
     if verdict.dropped:
         found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}")
     return (*found, *(flag.replace("_", " ") for flag in verdict.flags if flag not in verdict.words))
