@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 from tables import save
 
-from evaluators.significance.power import power_paired_t, seeds_required
+from evaluators.significance.power import Noise, power_paired_t, seeds_required
 from evaluators.significance.sequential import e_values, running_moments
 
 N_MAX, LOOKS, ALPHA = 20, 50, 0.05
@@ -44,7 +44,7 @@ def main() -> None:
     rows += [
         effect_row(dz, rng.normal(dz, 1, size=(replications, N_MAX))) for dz in (0.5, 0.8, 1.0, 1.5, 2.0, 3.0)
     ]
-    fixed = seeds_required(PLANNED_DZ)
+    fixed = seeds_required(Noise(), effect=PLANNED_DZ)
     save(
         "seeds_until_decided",
         f"Seeds until decided: t e-process, {replications:,} replays per row",
@@ -73,8 +73,8 @@ def effect_row(dz: float, deltas: np.ndarray) -> dict[str, object]:
     stop = np.where(crossed.any(1), crossed.argmax(1) + 1, N_MAX)
     at_stop = running_moments(deltas)[0][np.arange(len(deltas)), stop - 1]
     power = float((crossed.any(1) & (at_stop > 0)).mean())
-    planned = seeds_required(PLANNED_DZ) or 0
-    equal = seeds_required(dz, power=min(power, 0.999)) or 0
+    planned = seeds_required(Noise(), effect=PLANNED_DZ) or 0
+    equal = seeds_required(Noise(), effect=dz, power_asked=min(power, 0.999)) or 0
     return row(
         f"A/B, dz = {dz}",
         false=(crossed.any(1) & (at_stop < 0)).mean(),
