@@ -1,8 +1,8 @@
 """Do verdicts hold their error rates? Simulated coverage of the crossed t and type-I error of every verdict path.
 
-    python benchmarks/verdict_error_rates.py [coverage] [again] [type_one] [--replications 500]
+    python benchmarks/verdict_error_rates.py [coverage] [again] [few_seeds] [type_one] [--replications 500]
 
-All three parts unless some are named; `again` simulates afresh, with four times the replications, what lay outside
+All parts unless some are named; `again` simulates afresh, with four times the replications, what lay outside
 of 93-98 % in the kept table.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
@@ -80,9 +80,22 @@ def type_one(replications: int) -> None:
             "Every row is the whole path from scores to verdict; an error is a verdict that the simulated truth "
             "contradicts.",
             "Limit: .05 plus 2.6 standard errors.",
+        ],
+    )
+
+
+def few_seeds(replications: int) -> None:
+    """Simulate the crossed interval at few seeds."""
+    save(
+        "crossed_t_few_seeds",
+        "Type-I error of the crossed t at two to four seeds, alpha = .05",
+        list(crossed_grid(40 * replications, np.random.default_rng(9))),
+        [
             f"seeds:items: the variance of the mean by seeds over that by {GRID_ITEMS} items; cell noise: of "
-            "single (seed, item) cells, as much as the items' variance. These rows go from item scores to the "
-            "interval; beside it what the same draws give with Satterthwaite's degrees of freedom.",
+            "single (seed, item) cells, as much as the items' variance.",
+            "From item scores to the interval; beside it what the same draws give with Satterthwaite's degrees of "
+            "freedom.",
+            "Limit: .05 plus 2.6 standard errors.",
         ],
     )
 
@@ -241,7 +254,6 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
             replications,
             lambda n=n: margin_and_control(rng, n),
         )
-    yield from crossed_grid(20_000, rng)
     yield rate("growing seeds, looked at from 2 to 20", replications // 10, lambda: growing(rng))
     for regime in SEED_SD:
         for kind, share in (("mean", 4), ("spearman", 20)):
@@ -264,9 +276,8 @@ def crossed_grid(replications: int, rng: np.random.Generator) -> Iterator[dict[s
                 sds = np.sqrt([n * ratio, GRID_ITEMS, cell * n * GRID_ITEMS])
                 parts = [beyond(n, sds, size, rng) for size in [1_000] * (replications // 1_000)]
                 wrong, satterthwaite = np.concatenate(parts, axis=1)
-                told = f"{'with' if cell else 'no'} cell noise"
-                path = f"crossed t, n = {n}, seeds:items {ratio:g}, {told}"
-                yield row(path, wrong, f"{satterthwaite.mean():.4f}")
+                cells = {"seeds": n, "seeds:items": ratio, "cell noise": "yes" if cell else "no"}
+                yield cells | share(wrong) | {"by Satterthwaite's df": round(float(satterthwaite.mean()), 4)}
 
 
 def beyond(n: int, sds: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -299,18 +310,16 @@ def margin_and_control(rng: np.random.Generator, n: int) -> bool:
 
 
 def rate(path: str, replications: int, wrong: Callable[[], bool]) -> dict[str, object]:
-    return row(path, np.array([wrong() for _ in range(max(1, replications))]))
+    return {"path": path, **share(np.array([wrong() for _ in range(max(1, replications))]))}
 
 
-def row(path: str, wrong: np.ndarray, satterthwaite: str = "") -> dict[str, object]:
-    """wrong (R,): whether each replication ended in an error."""
+def share(wrong: np.ndarray) -> dict[str, object]:
+    """How often a path went wrong, and whether that is within alpha. wrong (R,): of each replication."""
     found, limit = float(wrong.mean()), ALPHA + 2.6 * np.sqrt(ALPHA * (1 - ALPHA) / len(wrong))
     return {
-        "path": path,
         "type-I error": round(found, 4),
         "limit": round(float(limit), 4),
         "holds": "yes" if found <= limit else "no",
-        "by Satterthwaite's df": satterthwaite,
         "replications": len(wrong),
     }
 
@@ -372,7 +381,12 @@ def crossed(kind: Aggregate, seed_sd: float, rng: np.random.Generator) -> bool:
     return judge([(claim(), pairs)])[0].verdict != "undecided"
 
 
-PARTS: dict[str, Callable[[int], None]] = {"coverage": look, "again": look_again, "type_one": type_one}
+PARTS: dict[str, Callable[[int], None]] = {
+    "coverage": look,
+    "again": look_again,
+    "few_seeds": few_seeds,
+    "type_one": type_one,
+}
 
 if __name__ == "__main__":
     main()

@@ -205,14 +205,20 @@ def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts})
-    groups = {verdict.group: verdict.family_size for verdict in verdicts if not verdict.exploratory}
+    declared = [verdict for verdict in verdicts if not verdict.exploratory]
+    groups = {verdict.group: verdict.family_size for verdict in declared}
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
     parts = [f"{_range(counts)} seeds, paired", ", ".join(tests)]
     if max(groups.values(), default=0) > 1:
-        sizes = [f"{size} of {group}" if group else str(size) for group, size in groups.items()]
+        counts_of = {group: sum(verdict.group == group for verdict in declared) for group in groups}
+        sizes = [
+            (str(size) if size == counts_of[group] else f"{size} hypotheses in {counts_of[group]}")
+            + (f" of {group}" if group else "")
+            for group, size in groups.items()
+        ]
         parts[-1] += f", Holm over {' and over '.join(sizes)} declared comparisons"
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
