@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, plan
+from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
+from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import plain, verify, write_passport
@@ -24,9 +26,13 @@ from tests.named_study import finished, write_study
 Study_ = dict[str, Any]
 
 
-def runs_of(study: Study) -> tuple[Any, ...]:
+def planned(study: Study) -> Plan:
     tasks = dict.fromkeys(study.evaluate, "7" * 16)
-    return plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32")).runs
+    return plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32"))
+
+
+def runs_of(study: Study) -> tuple[Run, ...]:
+    return planned(study).runs
 
 
 @pytest.fixture
@@ -87,7 +93,7 @@ def test_renaming_the_file_keeps_what_was_declared(path: Path, tmp_path: Path) -
     renamed = judged(path, nothing, "second")
     assert exploratory(renamed) == [False] * 3
     study, ledger = read_study(path.with_name("second.yaml")), Ledger(tmp_path / "ledger")
-    write_passport(tmp_path / "p.passport", study, runs_of(study), ledger, renamed)
+    write_passport(tmp_path / "p.passport", planned(study), ledger, with_distributions(renamed, ledger))
     assert verify(tmp_path / "p.passport").differences == ()
     declare(study, runs_of(study), ledger)  # as `semray run` does
     assert exploratory(judged(path, nothing, "second")) == [False] * 3
@@ -135,7 +141,8 @@ def test_declarations_of_before_are_known_by_their_words(path: Path, tmp_path: P
 def test_the_version_of_the_rule_is_told_apart_from_the_figures(path: Path, tmp_path: Path) -> None:
     findings = judged(path, nothing)
     study, place = read_study(path), tmp_path / "p.passport"
-    write_passport(place, study, runs_of(study), Ledger(tmp_path / "ledger"), replace(findings, rule=1))
+    ledger = Ledger(tmp_path / "ledger")
+    write_passport(place, planned(study), ledger, with_distributions(replace(findings, rule=1), ledger))
     check = verify(place)
     assert (check.rules, check.differences) == ((1, findings.rule), ())
     assert plain(findings)["rule"] == findings.rule
