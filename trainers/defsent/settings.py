@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from trainers.engine.limits import Steps
+
 UNIT_RATE = 1e-6  # the paper's rates are powers of two of it
 
 
@@ -41,7 +43,7 @@ class Settings:
     learning_rate: float | None = None
     batch_size: int = 16
     epochs: int = 1
-    steps: int | None = None
+    steps: Steps | None = None
     warmup_ratio: float = 0.1
     order: Literal["shuffled", "file"] = "shuffled"
     matched_budget: bool = False
