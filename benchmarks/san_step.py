@@ -112,6 +112,7 @@ def peer(steps: int, seed: int) -> np.ndarray:
     model = SentenceTransformer(
         modules=[body, models.Pooling(width), models.Dense(width, width, activation_function=torch.nn.Tanh())],
         device="cpu",
+        trust_remote_code=False,
     )
     rows = np.random.default_rng(seed).choice(len(corpus()), steps * BATCH, replace=False)
     texts = corpus().sentences.take(rows)

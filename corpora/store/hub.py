@@ -63,7 +63,7 @@ def _local(hub: HubSet, folder: Path) -> Mapping[str, Any]:
     try:
         if (folder / "dataset_dict.json").exists():
             return load_from_disk(str(folder))
-        return load_dataset(str(folder), hub.config)
+        return load_dataset(str(folder), hub.config, trust_remote_code=False)
     except Exception as error:
         raise CorpusError(
             f"corpora: {folder} cannot be read as a data set: {type(error).__name__}: {error}\n"
@@ -81,7 +81,7 @@ def _fetched(hub: HubSet) -> Mapping[str, Any]:
 
     if not (Path(config.HF_DATASETS_CACHE) / hub.name.replace("/", "___")).exists():
         HfApi().dataset_info(hub.name, timeout=SECONDS)
-    return load_dataset(hub.name, hub.config)
+    return load_dataset(hub.name, hub.config, trust_remote_code=False)
 
 
 def _rows(hub: HubSet, splits: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
