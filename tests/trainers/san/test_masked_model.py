@@ -1,0 +1,143 @@
+"""Filling masks by a model: masked positions alone, in kind, the same in any company."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from corpora.san.generate import Rewriter, rows
+from corpora.san.importance import SPECIAL
+from corpora.san.lexicon import resolver
+from corpora.san.mask_predict import Recipe, batched
+from tests.tiny import tiny_backbone
+from trainers.encoders.backbones import BackboneError
+from trainers.san.masked_model import MaskedModel, vocabulary_of
+
+TEXTS = [
+    "The old dog runs in the town.",
+    "A small bird is on the stone",
+    "zq holds fire, water or metal; it grows!",
+    "the",
+    "One person made a large vessel for hot food and cold drink by the river in the old town.",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT with a head that fills masks."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    place = tiny_backbone(tmp_path_factory.mktemp("masked"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        BertForMaskedLM(BertConfig.from_pretrained(place)).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> MaskedModel:
+    return MaskedModel.load(str(folder), resolver(), device="cpu")
+
+
+def batch_of(model: MaskedModel, texts: list[str]):
+    return batched(model.encode(texts, 128), texts, np.arange(len(texts), dtype=np.uint64))
+
+
+def rewriter(model: MaskedModel, **recipe) -> Rewriter:
+    return Rewriter(generator=model, recipe=Recipe(**recipe), negate=lambda texts: list(texts))
+
+
+def test_places_in_the_text(model):
+    tokens = model.encode(["The zq dog."], 128)[0]
+    pieces = [
+        ("The zq dog."[a:b], model.surfaces[i])
+        for i, a, b in zip(*tokens[:1], tokens.start, tokens.end, strict=True)
+    ]
+    assert pieces == [("The", "the"), ("z", "z"), ("q", "q"), ("dog", "dog"), (".", ".")]
+    assert [bool(model.vocabulary.initial[i]) for i in tokens.ids] == [True, True, False, True, True]
+
+
+def test_fills_as_the_whole_model_would(model):
+    """Against logits of every position of the sentence alone, best entry of the kind."""
+    text = TEXTS[0]
+    batch = batch_of(model, [text])
+    masked = np.zeros(batch.ids.shape, bool)
+    masked[0, [1, 3]] = True
+    filled = model.fill(batch, masked, None)
+    ids = batch.ids[0, :8].astype(np.int64).copy()
+    ids[[1, 3]] = model.tokenizer.mask_token_id
+    whole = torch.tensor([[model.tokenizer.cls_token_id, *ids, model.tokenizer.sep_token_id]])
+    logits = model.model(whole).logits[0, 1:-1]
+    allowed = torch.from_numpy(model.vocabulary.fills & model.vocabulary.initial)
+    expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).numpy()
+    assert filled[0, [1, 3]].tolist() == expected[[1, 3]].tolist()
+    unmasked = ~masked
+    assert (filled[unmasked] == batch.ids[unmasked]).all()
+
+
+def test_a_sentence_without_a_mark_reads_a_full_stop(model):
+    batch = batch_of(model, ["the dog", "the dog."])
+    read, attended = model._framed(batch, np.zeros(batch.ids.shape, bool))
+    ends = [
+        model.tokenizer.convert_ids_to_tokens(row[seen == 1]) for row, seen in zip(read, attended, strict=True)
+    ]
+    assert ends == [["[CLS]", "the", "dog", ".", "[SEP]"]] * 2
+
+
+def test_pieces_stay_in_kind_and_specials_out(model):
+    batch = batch_of(model, TEXTS)
+    masked = batch.tags != SPECIAL
+    for noise in (None, np.random.default_rng(0).gumbel(size=(*batch.ids.shape, 5))):
+        filled = model.fill(batch, masked, noise)
+        initial = model.vocabulary.initial
+        assert (initial[filled[masked]] == initial[batch.ids[masked]]).all()
+        assert model.vocabulary.fills[filled[masked]].all()
+        assert (filled != model.tokenizer.mask_token_id).all()
+
+
+@pytest.mark.parametrize("decode", ["argmax", "topk"])
+def test_company_changes_nothing(model, decode):
+    """Alone, together and in another order: the same negatives."""
+    using = rewriter(model, decode=decode, scale=15.0)
+    together = rows(using, TEXTS)["san"].to_pylist()
+    assert rows(using, TEXTS[::-1])["san"].to_pylist() == together[::-1]
+    assert [rows(using, [text])["san"][0].as_py() for text in TEXTS] == together
+    assert together != TEXTS
+
+
+def test_the_text_is_its_own_but_for_the_fillings(model):
+    table = rows(rewriter(model, iterations=1), TEXTS).to_pydict()
+    for text, new, masked in zip(table["text"], table["san"], table["n_masked"], strict=True):
+        tokens = model.encode([text], 128)[0]
+        changed = sum(a != b for a, b in zip(tokens.ids, model.encode([new], 128)[0].ids, strict=False))
+        assert masked[0] or new == text
+        assert changed == 0 or masked[0]
+
+
+def test_a_backbone_without_the_head(tmp_path):
+    with pytest.raises(BackboneError, match=r"lacks cls\.predictions.*head that fills masks(.|\n)*or cloze"):
+        MaskedModel.load(str(tiny_backbone(tmp_path / "bare")), resolver(), device="cpu")
+
+
+def test_byte_level_vocabulary(tmp_path):
+    """`Ġ` begins a word, halves of a letter and special tokens fill nothing."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    entries = ["<s>", "</s>", "<pad>", "<unk>", "<mask>", "Ġcat", "s", ".", "Ã", "Ġ"]
+    bpe = Tokenizer(models.BPE({entry: i for i, entry in enumerate(entries)}, [], unk_token="<unk>"))
+    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    special = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "mask_token": "<mask>",
+    }
+    vocabulary = vocabulary_of(PreTrainedTokenizerFast(tokenizer_object=bpe, **special))
+    assert vocabulary.surfaces[5:8] == ("cat", "s", ".")
+    assert [entry for entry, begins in zip(entries, vocabulary.initial, strict=True) if begins] == ["Ġcat", "Ġ"]
+    assert [entry for entry, fills in zip(entries, vocabulary.fills, strict=True) if fills] == ["Ġcat", "s", "."]

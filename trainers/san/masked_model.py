@@ -1,0 +1,230 @@
+"""A masked language model as the generator of aligned negatives: fills masked positions, and those alone.
+
+    model = MaskedModel.load("bert-base-uncased", lexicon.resolve, device="cpu")
+
+Departures from the released code, which takes the most likely token at every position of one sentence at a time:
+sentences of one length go together, the head sees the masked positions alone, and a piece is filled by one of its
+kind, so that a word stays a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from corpora.san.importance import SPECIAL
+from corpora.san.lexicon import Resolve, tags_of
+from corpora.san.mask_predict import Batch, Tokens
+from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
+from trainers.encoders.frozen import quiet
+
+HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
+ROWS = 8192  # of the head at once: their logits are the largest thing in memory
+BUDGETS = {"cpu": 2048, "cuda": 65_536}  # tokens of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Entries of a tokenizer. surfaces: their text without mark; initial (V,) bool: begins a word.
+
+    fills (V,) bool: may fill a mask; not special, not reserved, no single symbol outside ASCII.
+    """
+
+    surfaces: tuple[str, ...]
+    initial: np.ndarray
+    fills: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedModel:
+    """As mask_predict.Generator. bf16 on a GPU, fp32 on the CPU."""
+
+    name: str
+    fingerprint: str
+    model: Any
+    tokenizer: Any
+    vocabulary: Vocabulary
+    tags: np.ndarray
+    device: str
+
+    @staticmethod
+    def load(name: str, resolve: Resolve, *, device: str) -> MaskedModel:
+        """BackboneError when it is nowhere to be found, has no head that fills masks, or no fast tokenizer."""
+        from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+        folder = resolve_backbone(name)
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            try:
+                model, found = AutoModelForMaskedLM.from_pretrained(
+                    folder,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    use_safetensors=True,
+                    dtype=torch.float32,
+                    output_loading_info=True,
+                )
+            except ValueError as error:
+                raise _unfit(name, folder, "is of a kind that fills no masks") from error
+        if found["missing_keys"]:
+            raise _unfit(name, folder, f"lacks {min(found['missing_keys'])} of the head that fills masks")
+        if not any(hasattr(model, head) for head in HEADS):
+            raise _unfit(
+                name, folder, f"is a {type(model).__name__}, whose head is not where BERT or RoBERTa has it"
+            )
+        if not tokenizer.is_fast or tokenizer.mask_token_id is None:
+            raise _unfit(name, folder, "has no tokenizer with places in the text and a mask token")
+        model = model.to(device).eval().requires_grad_(False)
+        vocabulary = vocabulary_of(tokenizer)
+        tags = tags_of(vocabulary.surfaces, resolve, initial=vocabulary.initial)
+        tags[list(tokenizer.all_special_ids)] = SPECIAL
+        return MaskedModel(
+            f"masked language model {name}", model_key(name), model, tokenizer, vocabulary, tags, device
+        )
+
+    @property
+    def surfaces(self) -> Sequence[str]:
+        return self.vocabulary.surfaces
+
+    @property
+    def budget(self) -> int:
+        return BUDGETS[torch.device(self.device).type]
+
+    def encode(self, texts: Sequence[str], most: int) -> list[Tokens]:
+        """A byte-level tokenizer sees a blank before the text, so that its first word is one like the others."""
+        shift = int(self._marks_words)
+        given = self.tokenizer.backend_tokenizer.encode_batch(
+            [" " * shift + text for text in texts], add_special_tokens=False
+        )
+        found = []
+        for encoding in given:
+            ids = np.array(encoding.ids[:most], np.int32)
+            start, end = np.array(encoding.offsets[:most], np.int32).reshape(-1, 2).T
+            found.append(Tokens(ids, self.tags[ids], np.maximum(start - shift, 0), np.maximum(end - shift, 0)))
+        return found
+
+    def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
+        if not masked.any():
+            return batch.ids
+        read, attended = self._framed(batch, masked)
+        rows, places = np.nonzero(masked)
+        begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
+        with torch.inference_mode(), self._half():
+            hidden = self.model.base_model(
+                input_ids=torch.from_numpy(read).to(self.device),
+                attention_mask=torch.from_numpy(attended).to(self.device),
+            ).last_hidden_state
+            at = hidden[
+                torch.from_numpy(rows).to(self.device), torch.from_numpy(places + 1).to(self.device)
+            ]  # (M, D)
+            drawn = None if noise is None else torch.from_numpy(noise[rows, places]).to(self.device)
+            fillings = [
+                self._chosen(
+                    at[i : i + ROWS], begins[i : i + ROWS], None if drawn is None else drawn[i : i + ROWS]
+                )
+                for i in range(0, len(at), ROWS)
+            ]
+        filled = batch.ids.copy()
+        filled[rows, places] = torch.cat(fillings).cpu().numpy()
+        return filled
+
+    def _chosen(self, states: Tensor, begins: np.ndarray, noise: Tensor | None) -> Tensor:
+        """The best filling of each state, (M, D) -> (M,); with noise (M, k) of the k best once it is added."""
+        logits = self._head(states).float()  # (M, V)
+        logits.masked_fill_(~self._allowed[torch.from_numpy(begins.astype(np.int64)).to(self.device)], -torch.inf)
+        if noise is None:
+            return logits.argmax(-1)
+        scores, best = logits.topk(min(noise.shape[1], logits.shape[1]), dim=-1)  # (M, k)
+        return best.gather(1, (scores + noise[:, : scores.shape[1]]).argmax(-1, keepdim=True))[:, 0]
+
+    def _framed(self, batch: Batch, masked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids that the model reads, (B, T + 3), and which of them count.
+
+        Before a sentence stands the first special token, behind it the last; a sentence without a mark at its end
+        gets a full stop, which belongs to no place of the batch.
+        """
+        tokenizer = self.tokenizer
+        count, width = batch.ids.shape
+        first, last = self._ends
+        read = np.full((count, width + 3), tokenizer.pad_token_id, np.int64)
+        read[:, 0] = first
+        read[:, 1 : width + 1] = np.where(masked, tokenizer.mask_token_id, batch.ids)
+        columns, lengths = np.arange(width + 3), batch.lengths[:, None]
+        read[columns > lengths] = tokenizer.pad_token_id
+        stop = np.where(batch.marked, 0, 1)[:, None]
+        read[(columns == lengths + 1) & (stop == 1)] = self._full_stop
+        read[columns == lengths + 1 + stop] = last
+        return read, (columns <= lengths + 1 + stop).astype(np.int64)
+
+    @cached_property
+    def _allowed(self) -> Tensor:
+        """(2, V) bool: what may fill a piece inside a word, and one that begins a word."""
+        initial, fills = self.vocabulary.initial, self.vocabulary.fills
+        return torch.from_numpy(np.stack([fills & ~initial, fills & initial])).to(self.device)
+
+    @cached_property
+    def _head(self) -> Any:
+        return next(getattr(self.model, head) for head in HEADS if hasattr(self.model, head))
+
+    @cached_property
+    def _marks_words(self) -> bool:
+        """Whether the tokenizer marks words by their beginning, as byte-level ones do."""
+        return any(token.startswith("Ġ") for token in self.tokenizer.get_vocab())
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        around = self.tokenizer("")["input_ids"]
+        return around[0], around[-1]
+
+    @cached_property
+    def _full_stop(self) -> int:
+        return int(self.tokenizer.convert_tokens_to_ids("."))
+
+    def _half(self) -> Any:
+        kind = torch.device(self.device).type
+        return torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
+
+
+def named(name: str) -> str:
+    """The generator in words: the hub's name, or that of its folder."""
+    folder = Path(name).expanduser()
+    return f"masked language model {folder.resolve().name if folder.is_dir() else name}"
+
+
+def model_key(name: str) -> str:
+    """Names a model by its files, without loading it. BackboneError when it is nowhere to be found."""
+    return backbone_fingerprint(resolve_backbone(name))
+
+
+def vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """WordPiece marks what continues a word (`##`), byte-level BPE what begins one (`Ġ`)."""
+    entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
+    special = set(tokenizer.all_special_ids)
+    byte_level = any(entry.startswith("Ġ") for entry, _ in entries)
+    surfaces, initial, fills = [""] * len(entries), np.zeros(len(entries), bool), np.zeros(len(entries), bool)
+    for entry, place in entries:
+        if byte_level:
+            initial[place] = entry.startswith("Ġ")
+            surface = entry if place in special else tokenizer.convert_tokens_to_string([entry]).strip()
+        else:
+            initial[place] = not entry.startswith("##")
+            surface = entry.removeprefix("##")
+        surfaces[place] = surface
+        reserved = surface.startswith("[unused") or "\N{REPLACEMENT CHARACTER}" in surface
+        symbol = len(surface) == 1 and not surface.isascii()
+        fills[place] = bool(surface) and place not in special and not reserved and not symbol
+    return Vocabulary(tuple(surfaces), initial, fills)
+
+
+def _unfit(name: str, folder: Path, says: str) -> BackboneError:
+    return BackboneError(
+        f"generator: {name!r} at {folder} {says}\n"
+        "  accepted: a masked language model like bert-base-uncased, or cloze"
+    )
