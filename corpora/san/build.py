@@ -5,7 +5,7 @@ Everything is named by what it is made of, and kept in the cache under that name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,7 +73,7 @@ def selected(data: SanData) -> Sentences:
     return Sentences(texts or [], entailed, contradicted)
 
 
-def cloze(name: str, texts: Sequence[str], found: Lexicon) -> Cloze:
+def cloze(name: str, texts: Iterable[str], found: Lexicon) -> Cloze:
     """Counts of the sentences and of WordNet's texts, from the cache; counted when they are not there."""
 
     def build(folder: Path) -> None:

@@ -13,14 +13,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
 from corpora.san.closed_classes import POS_OF
 from corpora.san.importance import CODE
 from corpora.sources.wordnet import Wordnet
-from corpora.store.errors import CorpusError
 
 Resolve = Callable[[str], str]  # a lower-case word -> its Universal POS
 
@@ -135,7 +133,9 @@ def by_ending(word: str) -> str:
     return "PROPN" if word.isascii() and word.isalpha() and len(word) > 2 else "X"
 
 
-def tags_of(words: Sequence[str], resolve: Resolve, *, initial: Sequence[bool] | None = None) -> np.ndarray:
+def tags_of(
+    words: Sequence[str], resolve: Resolve, *, initial: Sequence[bool] | np.ndarray | None = None
+) -> np.ndarray:
     """The code of POS of each vocabulary entry, (V,) uint8.
 
     words: entries without the mark of their kind (`##`, `Ġ`). initial: whether an entry begins a word; one that
@@ -152,18 +152,3 @@ def _entry(word: str, resolve: Resolve) -> str:
     if len(word) > 2 and word[0] + word[-1] in ("[]", "<>"):
         return "X" if word.startswith("[unused") else "SPECIAL"
     return resolve(word.lower())
-
-
-def read_table(path: str | Path, size: int) -> np.ndarray:
-    """Tags of a vocabulary of `size` entries, as the SAN authors write them. CorpusError when broken."""
-    file = Path(path).expanduser()
-    try:
-        lines = file.read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: lexicon {file} cannot be read: {error}") from error
-    if len(lines) != size:
-        raise CorpusError(f"corpora: lexicon {file} has {len(lines)} tags, expected {size}, one for each entry")
-    for number, tag in enumerate(lines, 1):
-        if tag not in CODE:
-            raise CorpusError(f"corpora: lexicon {file}, line {number}: {tag!r}\n  accepted: {', '.join(CODE)}")
-    return np.array([CODE[tag] for tag in lines], np.uint8)

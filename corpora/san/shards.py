@@ -91,9 +91,14 @@ def pending(folder: Path) -> list[int]:
     return [shard for shard in every if not path_of(folder, shard).exists()]
 
 
+def every_sentence(folder: Path) -> Texts:
+    """The sentences of all shards, mapped."""
+    return Texts(mapped_columns(folder / SENTENCES)["text"])
+
+
 def sentences_of(folder: Path, shard: int) -> list[str]:
     """The sentences of a shard; its rows count from shard * SHARD."""
-    return Texts(mapped_columns(folder / SENTENCES)["text"])[shard * SHARD : (shard + 1) * SHARD]
+    return every_sentence(folder)[shard * SHARD : (shard + 1) * SHARD]
 
 
 def write_shard(folder: Path, shard: int, table: pa.Table) -> None:

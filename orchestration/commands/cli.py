@@ -28,6 +28,7 @@ HOMES = {  # the file of each word
     "prune": "prune",
     "headroom": "headroom",
     "doctor": "machine",
+    "san-generate": "san_generate",
 }
 
 
@@ -61,6 +62,8 @@ def _at_least_one(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from orchestration.commands.san_generate import GENERATES, add_arguments
+
     parser = argparse.ArgumentParser(
         prog="semray",
         description="Is this sentence-encoder recipe really better? Studies over paired seeds, with verdicts.",
@@ -140,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("--signed-by", metavar="NAME", default=None, help="who of them must have signed FILE.sig")
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
+    add_arguments(commands.add_parser("san-generate", help=GENERATES, description=GENERATES))
     doctor = add(
         "doctor",
         "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",

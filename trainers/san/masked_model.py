@@ -24,6 +24,7 @@ from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, Tokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen import quiet
+from trainers.engine.world import Precision
 
 HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
 ROWS = 8192  # of the head at once: their logits are the largest thing in memory
@@ -44,7 +45,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class MaskedModel:
-    """As mask_predict.Generator. bf16 on a GPU, fp32 on the CPU."""
+    """As mask_predict.Generator. Its precision is part of its name: another one may fill in another way."""
 
     name: str
     fingerprint: str
@@ -55,7 +56,7 @@ class MaskedModel:
     device: str
 
     @staticmethod
-    def load(name: str, resolve: Resolve, *, device: str) -> MaskedModel:
+    def load(name: str, resolve: Resolve, *, device: str, precision: Precision = "fp32") -> MaskedModel:
         """BackboneError when it is nowhere to be found, has no head that fills masks, or no fast tokenizer."""
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -81,7 +82,8 @@ class MaskedModel:
             )
         if not tokenizer.is_fast or tokenizer.mask_token_id is None:
             raise _unfit(name, folder, "has no tokenizer with places in the text and a mask token")
-        model = model.to(device).eval().requires_grad_(False)
+        model = model.to(device, torch.bfloat16 if precision == "bf16" else torch.float32)
+        model = model.eval().requires_grad_(False)
         vocabulary = vocabulary_of(tokenizer)
         tags = tags_of(vocabulary.surfaces, resolve, initial=vocabulary.initial)
         tags[list(tokenizer.all_special_ids)] = SPECIAL
@@ -116,7 +118,7 @@ class MaskedModel:
         read, attended = self._framed(batch, masked)
         rows, places = np.nonzero(masked)
         begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
-        with torch.inference_mode(), self._half():
+        with torch.inference_mode():
             hidden = self.model.base_model(
                 input_ids=torch.from_numpy(read).to(self.device),
                 attention_mask=torch.from_numpy(attended).to(self.device),
@@ -187,15 +189,11 @@ class MaskedModel:
     def _full_stop(self) -> int:
         return int(self.tokenizer.convert_tokens_to_ids("."))
 
-    def _half(self) -> Any:
-        kind = torch.device(self.device).type
-        return torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
 
-
-def named(name: str) -> str:
-    """The generator in words: the hub's name, or that of its folder."""
+def named(name: str, precision: Precision) -> str:
+    """The generator in words: the hub's name, or that of its folder, and how it computes."""
     folder = Path(name).expanduser()
-    return f"masked language model {folder.resolve().name if folder.is_dir() else name}"
+    return f"masked language model {folder.resolve().name if folder.is_dir() else name} in {precision}"
 
 
 def model_key(name: str) -> str:

@@ -6,10 +6,9 @@ from collections import Counter
 
 import pytest
 
-from corpora.san.importance import CODE, POS
-from corpora.san.lexicon import by_ending, by_list_or_form, counts_of, read_table, resolver, tags_of
+from corpora.san.importance import POS
+from corpora.san.lexicon import by_ending, by_list_or_form, counts_of, resolver, tags_of
 from corpora.sources.semcor import tagged_words
-from corpora.store.errors import CorpusError
 
 
 @pytest.mark.parametrize(
@@ -79,16 +78,6 @@ def test_entries_of_a_vocabulary():
     entries = ["[CLS]", "[unused3]", "ing", "The", "<s>", "...", "["]
     tags = tags_of(entries, resolver(), initial=[True, True, False, True, True, True, True])
     assert [POS[tag] for tag in tags] == ["SPECIAL", "X", "X", "DET", "SPECIAL", "PUNCT", "PUNCT"]
-
-
-def test_a_table_of_ones_own(tmp_path):
-    (tmp_path / "tags.txt").write_text("NOUN\nX\n")
-    assert read_table(tmp_path / "tags.txt", 2).tolist() == [CODE["NOUN"], CODE["X"]]
-    with pytest.raises(CorpusError, match="has 2 tags, expected 3"):
-        read_table(tmp_path / "tags.txt", 3)
-    (tmp_path / "tags.txt").write_text("NOUN\nNUON\n")
-    with pytest.raises(CorpusError, match="line 2: 'NUON'"):
-        read_table(tmp_path / "tags.txt", 2)
 
 
 def test_words_of_tag_files():

@@ -1,0 +1,93 @@
+"""Making a set of aligned negatives in a folder: begun here, written shard by shard wherever a worker runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from corpora.san import shards
+from corpora.san.build import Names, cloze, cloze_manifest, manifest_of, names_of, selected
+from corpora.san.data import SanData
+from corpora.san.generate import rows
+from corpora.san.mask_predict import Generator, Recipe
+from corpora.san.sources import Lexicon, lexicon, rewriter
+from corpora.store.errors import CorpusError
+from trainers.engine.world import Precision
+
+CLOZE = "cloze"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be made. data: its sentences and lexicon; its sets do not matter. generator: CLOZE, or a masked
+    language model by hub name or folder. folder: where the set is kept. device: of the model, "cpu" or "cuda".
+    precision: of its arithmetic.
+    """
+
+    data: SanData
+    recipe: Recipe
+    generator: str
+    folder: Path
+    device: str = "cpu"
+    precision: Precision = "fp32"
+
+
+def begin(order: Order) -> list[int]:
+    """Make the folder, or find it as it was left; what is costly to count is counted. Returns the pending shards.
+
+    CorpusError when the folder holds another set, or a source or the model is at fault.
+    """
+    names = names_of(order.data)
+    shards.begin(order.folder, _manifest(order, names), selected(order.data).texts)
+    pending = shards.pending(order.folder)
+    if pending:
+        _generator(order, names, _lexicon(order.data))
+    return pending
+
+
+def writer_of(order: Order) -> Callable[[], Callable[[int], None]]:
+    """Opens what writes a shard by its number, where the call is made: for another process."""
+    return partial(_open_writer, order)
+
+
+def _open_writer(order: Order) -> Callable[[int], None]:
+    names, found = names_of(order.data), _lexicon(order.data)
+    using = rewriter(_generator(order, names, found), order.recipe, found)
+
+    def write(shard: int) -> None:
+        texts = shards.sentences_of(order.folder, shard)
+        shards.write_shard(order.folder, shard, rows(using, texts, shard * shards.SHARD))
+
+    return write
+
+
+def _manifest(order: Order, names: Names) -> dict[str, Any]:
+    if order.generator == CLOZE:
+        return cloze_manifest(names, order.recipe)
+    from trainers.encoders.backbones import BackboneError
+    from trainers.san.masked_model import model_key, named
+
+    try:
+        key = model_key(order.generator)
+    except BackboneError as error:
+        raise CorpusError(str(error)) from error
+    return manifest_of(names, order.recipe, generator=named(order.generator, order.precision), key=key)
+
+
+def _generator(order: Order, names: Names, found: Lexicon) -> Generator:
+    if order.generator == CLOZE:
+        return cloze(names.cloze, shards.every_sentence(order.folder), found)
+    from trainers.encoders.backbones import BackboneError
+    from trainers.san.masked_model import MaskedModel
+
+    try:
+        return MaskedModel.load(order.generator, found.resolve, device=order.device, precision=order.precision)
+    except BackboneError as error:
+        raise CorpusError(str(error)) from error
+
+
+def _lexicon(data: SanData) -> Lexicon:
+    return lexicon(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor)

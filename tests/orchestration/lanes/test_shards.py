@@ -1,0 +1,166 @@
+"""Shards on a real Ray Data: each written once in the end, whatever dies on the way; the same bytes by any number."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from corpora.san import shards as san_shards
+from corpora.san.data import SanData
+from corpora.san.mask_predict import Recipe
+from corpora.san.shards import every_sentence, path_of, pending, read_manifest
+from corpora.store.errors import CorpusError
+from orchestration.commands.cli import main
+from orchestration.families.san_generation import Order, begin, writer_of
+from orchestration.lanes.cluster import Share, connected
+from orchestration.lanes.shards import write_shards
+from orchestration.study.errors import StudyError
+
+pytestmark = pytest.mark.timeout(280)
+SENTENCES = [
+    f"the {kind} boat number {number} was sold ." for number in range(20) for kind in ("old", "new", "big")
+]
+ONE = Share(cpus=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_of_two() -> Iterator[None]:
+    import ray
+
+    with connected(2):
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        yield
+
+
+@pytest.fixture(scope="module")
+def order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Order]:
+    """Sixty sentences and a WordNet of one word; the cache is the module's own."""
+    from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+
+    place = tmp_path_factory.mktemp("san")
+    (place / "wordnet").mkdir()
+    write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    (place / "lines.txt").write_text("\n".join(SENTENCES))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        patch.delenv("SEMRAY_DATA", raising=False)
+        data = SanData(sentences=str(place / "lines.txt"), wordnet=str(place / "wordnet"))
+        yield Order(data=data, recipe=Recipe(scale=10.0), generator="cloze", folder=place / "set")
+
+
+def in_tens(order: Order, cache: str, killed: str | None = None):
+    """A writer of shards of ten sentences, in whatever process; the first that comes to shard 2 is killed."""
+    os.environ["SEMRAY_CACHE"] = cache
+    san_shards.SHARD = 10
+    write = writer_of(order)()
+
+    def one(shard: int) -> None:
+        if killed and shard == 2 and not Path(killed).exists():
+            Path(killed).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(shard)
+
+    return one
+
+
+def written(
+    order: Order, monkeypatch: pytest.MonkeyPatch, *, workers: int, killed: Path | None = None
+) -> list[int]:
+    monkeypatch.setattr(san_shards, "SHARD", 10)
+    left, told = begin(order), []
+    writer = partial(in_tens, order, os.environ["SEMRAY_CACHE"], str(killed) if killed else None)
+    write_shards(left, writer, share=ONE, workers=workers, on_written=told.append)
+    return told
+
+
+def bytes_of(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.glob("part-*.parquet"))]
+
+
+def test_kills_and_numbers_of_workers_change_no_byte(order, tmp_path, monkeypatch):
+    one, other = replace(order, folder=tmp_path / "one"), replace(order, folder=tmp_path / "two")
+    assert sorted(written(one, monkeypatch, workers=1)) == list(range(6))
+    told = written(other, monkeypatch, workers=2, killed=tmp_path / "killed")
+    assert (tmp_path / "killed").exists()
+    assert sorted(told) == list(range(6))
+    assert bytes_of(other.folder) == bytes_of(one.folder)
+    path_of(other.folder, 4).unlink()  # what is missing alone is written again
+    assert pending(other.folder) == [4]
+    assert written(other, monkeypatch, workers=2) == [4]
+    assert bytes_of(other.folder) == bytes_of(one.folder)
+    assert list(every_sentence(one.folder)) == SENTENCES
+
+
+def test_a_reason_for_people_comes_through():
+    def broken():
+        raise CorpusError("corpora: lines.txt is gone")
+
+    with pytest.raises(StudyError, match=r"^corpora: lines\.txt is gone"):
+        write_shards([0], broken, share=ONE)
+
+
+def test_more_than_there_is():
+    with pytest.raises(StudyError, match="a worker needs 900 CPUs"):
+        write_shards([0], lambda: lambda shard: None, share=Share(cpus=900))
+
+
+def test_the_command(order, tmp_path, monkeypatch, capsys):
+    """From the command line to a set that says what it is like; the same again does nothing but say so."""
+    data = order.data
+    words = [
+        "san-generate",
+        "--out",
+        str(tmp_path / "set"),
+        "--sentences",
+        data.sentences,
+        "--wordnet",
+        data.wordnet,
+    ]
+    # actors of the test's Ray have the environment that it was started with
+    monkeypatch.setattr(
+        "orchestration.families.san_generation.writer_of",
+        lambda order: partial(_in_cache, order, os.environ["SEMRAY_CACHE"]),
+    )
+    assert main([*words, "--scale", "10", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["sentences"] == 60
+    assert "stand-in" in said["generator"]
+    assert json.loads((tmp_path / "set" / "report.json").read_text()) == said
+    before = bytes_of(tmp_path / "set")
+    assert main([*words, "--scale", "10"]) == 0
+    assert "60 sentences   kept 0." in capsys.readouterr().out
+    assert bytes_of(tmp_path / "set") == before
+    assert main([*words, "--scale", "30"]) == 2
+    assert "holds another set of negatives: recipe" in capsys.readouterr().err
+    assert read_manifest(tmp_path / "set")["recipe"]["scale"] == 10.0
+
+
+def _in_cache(order: Order, cache: str):
+    os.environ["SEMRAY_CACHE"] = cache
+    return writer_of(order)()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--scale", "0"], "--scale 0.0\n  accepted: a number above 0"),
+        (["--iterations", "99"], "--iterations 99\n  accepted: a whole number from 1 to 32"),
+        (["--sample", "0"], "--sample 0\n  accepted: a whole number of 1 or more"),
+        (["--workers", "0"], "--workers 0\n  accepted: a whole number of at least 1"),
+        (["--gpus", "-1"], "--gpus -1.0\n  accepted: a number from 0"),
+        (["--sentences", "wiki2m"], "sentences = 'wiki2m': no such file"),
+        (["--generator", "/no/such/model"], "was not found"),
+    ],
+)
+def test_flags_that_cannot_be(order, tmp_path, capsys, flags, says):
+    assert main(["san-generate", "--out", str(tmp_path / "x"), "--wordnet", order.data.wordnet, *flags]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
