@@ -8,9 +8,12 @@ import sys
 from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestration.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from trainers.engine.world import Precision
 
 GENERATES = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
@@ -70,7 +73,7 @@ def san_generate(options: Namespace) -> int:
     from corpora.store.errors import CorpusError
     from orchestration.commands.terminal import DONE
     from orchestration.families.san_generation import begin, writer_of
-    from orchestration.lanes.cluster import Share
+    from orchestration.lanes.cluster import RunShare
     from orchestration.lanes.shards import write_shards
 
     try:
@@ -82,7 +85,7 @@ def san_generate(options: Namespace) -> int:
             left = len(shards.pending(order.folder))
             print(f"{every - left} of {every} shards", file=sys.stderr)
 
-        share = Share(cpus=1, gpus=options.gpus)
+        share = RunShare(cpus=1, gpus=options.gpus)
         write_shards(pending, writer_of(order), share=share, workers=options.workers, on_written=told)
         manifest = shards.read_manifest(order.folder)
         made = report(shards.read(order.folder))
@@ -111,7 +114,8 @@ def _order(options: Namespace) -> Any:
     try:
         recipe = Recipe(**{one.name: given[one.name] for one in fields(Recipe) if one.name in given})
         data = SanData(
-            **{one.name: given[one.name] for one in fields(SanData) if one.name in given}, sets={"san": recipe}
+            **{one.name: given[one.name] for one in fields(SanData) if one.name in given},
+            negatives={"san": recipe},
         )
     except ValueError as error:
         field, _, accepted = str(error).partition(": accepted: ")
@@ -119,7 +123,7 @@ def _order(options: Namespace) -> Any:
         raise StudyError(f"{flag} {given.get(field, '')}\n  accepted: {accepted}") from error
     folder = Path(options.out).expanduser().resolve()
     device = "cuda" if options.gpus else "cpu"
-    precision = options.precision or ("bf16" if options.gpus else "fp32")
+    precision: Precision = options.precision or ("bf16" if options.gpus else "fp32")
     return Order(
         data=data, recipe=recipe, generator=options.generator, folder=folder, device=device, precision=precision
     )

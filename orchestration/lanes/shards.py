@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corpora.store.errors import CorpusError
-from orchestration.lanes.cluster import Share, connected, cores, runs_that_fit
+from orchestration.lanes.cluster import RunShare, connected, cores, runs_that_fit
 from orchestration.study.errors import StudyError
 
 Write = Callable[[int], None]
@@ -42,7 +42,7 @@ def write_shards(
     shards: Sequence[int],
     open_writer: Callable[[], Write],
     *,
-    share: Share,
+    share: RunShare,
     workers: int | None = None,
     on_written: Callable[[int], None] = lambda shard: None,
 ) -> None:

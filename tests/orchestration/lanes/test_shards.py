@@ -20,7 +20,7 @@ from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
 from orchestration.families.san_generation import Order, begin, writer_of
-from orchestration.lanes.cluster import Share, connected
+from orchestration.lanes.cluster import RunShare, connected
 from orchestration.lanes.shards import write_shards
 from orchestration.study.errors import StudyError
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(280)
 SENTENCES = [
     f"the {kind} boat number {number} was sold ." for number in range(20) for kind in ("old", "new", "big")
 ]
-ONE = Share(cpus=1)
+ONE = RunShare(cpus=1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -109,7 +109,7 @@ def test_a_reason_for_people_comes_through():
 
 def test_more_than_there_is():
     with pytest.raises(StudyError, match="a worker needs 900 CPUs"):
-        write_shards([0], lambda: lambda shard: None, share=Share(cpus=900))
+        write_shards([0], lambda: lambda shard: None, share=RunShare(cpus=900))
 
 
 def test_the_command(order, tmp_path, monkeypatch, capsys):
