@@ -18,7 +18,7 @@ from corpora.san.importance import read_scores
 from corpora.san.mask_predict import Recipe
 from corpora.san.sentences import Sentences, digest, read, wordnet_texts
 from corpora.san.sources import Lexicon, lexicon_fingerprint, negator_name
-from corpora.sources import wordnet_files
+from corpora.sources import spacy_model, wordnet_files
 from corpora.sources.texts import keyed
 from corpora.store.cache import entry, key_of
 from corpora.store.errors import CorpusError
@@ -93,6 +93,7 @@ def manifest_of(names: Names, recipe: Recipe, *, generator: str, key: str) -> di
         "generator_key": key,
         "lexicon": names.lexicon,
         "negator": negator_name(recipe),
+        "tagger": spacy_model.named() if recipe.tagging == "dynamic" else "",
         "recipe": settings,
     }
 

@@ -31,7 +31,7 @@ SUPPORT = {"VBP": "do not", "VBZ": "does not", "VBD": "did not"}
 
 def by_parse(texts: Iterable[str]) -> Iterator[str]:
     """Each sentence negated at its first auxiliary or its main verb, its tokens joined by blanks."""
-    nlp, _ = load()
+    nlp = load()
     return map(negated_parse, nlp.pipe(texts))
 
 

@@ -38,7 +38,7 @@ def lexicon(source: LexiconSource, *, wordnet_at: str | None = None, semcor_at: 
     read = wordnet.read(wordnet_files.locate(wordnet_at))
     fingerprint = lexicon_fingerprint(source, wordnet_at=wordnet_at, semcor_at=semcor_at)
     if source == "spacy":
-        return Lexicon(by_isolated_word(), read, f"closed lists, {spacy_model.load()[1]}", fingerprint)
+        return Lexicon(by_isolated_word(), read, f"closed lists, {spacy_model.named()}", fingerprint)
     files = _semcor(semcor_at)
     if files is None:
         return Lexicon(resolver(wordnet=read), read, "closed lists, WordNet", fingerprint)
@@ -50,7 +50,7 @@ def lexicon_fingerprint(source: LexiconSource, *, wordnet_at: str | None, semcor
     """Names what `lexicon` would read, cheaply."""
     content: dict[str, Any] = {"wordnet": wordnet_files.locate(wordnet_at).digests()}
     if source == "spacy":
-        content["spacy"] = spacy_model.load()[1]
+        content["spacy"] = spacy_model.named()
     elif (files := _semcor(semcor_at)) is not None:
         content["semcor"] = files.digests()
     return key_of(content)
@@ -69,7 +69,7 @@ def rewriter(generator: Generator, recipe: Recipe, found: Lexicon) -> Rewriter:
 def negator_name(recipe: Recipe) -> str:
     """Who writes the soft negatives, in words."""
     if recipe.negator == "parse":
-        return f"dependency parse by {spacy_model.load()[1]}"
+        return f"dependency parse by {spacy_model.named()}"
     return "rule by closed lists and WordNet (a stand-in for a dependency parse)"
 
 

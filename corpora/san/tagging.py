@@ -15,7 +15,7 @@ from corpora.sources.spacy_model import load
 
 def tagged(texts: Sequence[str], tokens: Sequence[Tokens]) -> Iterator[Tokens]:
     """The tokens with the tags of the words they lie in. What the vocabulary calls SPECIAL stays so."""
-    nlp, _ = load()
+    nlp = load()
     with nlp.select_pipes(disable=["parser", "lemmatizer"]):
         for document, each in zip(nlp.pipe(texts), tokens, strict=True):
             starts = np.array([word.idx for word in document])
@@ -27,7 +27,7 @@ def tagged(texts: Sequence[str], tokens: Sequence[Tokens]) -> Iterator[Tokens]:
 
 def by_isolated_word() -> Resolve:
     """Tag a word by the model, out of context, as the SAN authors made their table; lists and form come first."""
-    nlp, _ = load()
+    nlp = load()
 
     @cache
     def resolve(word: str) -> str:

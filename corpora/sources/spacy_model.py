@@ -7,6 +7,7 @@ codes = [token.pos_ for token in nlp("He left.")]
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING
@@ -31,9 +32,12 @@ def installed() -> str:
     )
 
 
+def named() -> str:
+    """The model and its version, which is that of its package, without loading it."""
+    return f"en_core_web_sm {importlib.metadata.version(installed())}"
+
+
 @cache
-def load() -> tuple[Language, str]:
-    """The model without its recogniser of names, which nothing here reads, and its name and version."""
-    package = installed()
-    nlp = importlib.import_module(package).load(exclude=["ner"])
-    return nlp, f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
+def load() -> Language:
+    """The model without its recogniser of names, which nothing here reads."""
+    return importlib.import_module(installed()).load(exclude=["ner"])

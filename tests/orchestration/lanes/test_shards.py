@@ -146,21 +146,3 @@ def test_the_command(order, tmp_path, monkeypatch, capsys):
 def _in_cache(order: Order, cache: str):
     os.environ["SEMRAY_CACHE"] = cache
     return writer_of(order)()
-
-
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        (["--scale", "0"], "--scale 0.0\n  accepted: a number above 0"),
-        (["--iterations", "99"], "--iterations 99\n  accepted: a whole number from 1 to 32"),
-        (["--sample", "0"], "--sample 0\n  accepted: a whole number of 1 or more"),
-        (["--workers", "0"], "--workers 0\n  accepted: a whole number of at least 1"),
-        (["--gpus", "-1"], "--gpus -1.0\n  accepted: a number from 0"),
-        (["--sentences", "wiki2m"], "sentences = 'wiki2m': no such file"),
-        (["--generator", "/no/such/model"], "was not found"),
-    ],
-)
-def test_flags_that_cannot_be(order, tmp_path, capsys, flags, says):
-    assert main(["san-generate", "--out", str(tmp_path / "x"), "--wordnet", order.data.wordnet, *flags]) == 2
-    assert says in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
