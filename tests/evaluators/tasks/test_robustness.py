@@ -1,0 +1,107 @@
+"""The field's tasks on files of a few rows, with vectors laid out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.benchmarks import negation
+from corpora.benchmarks.pairs import Pairs
+from evaluators.metrics.scores import Score
+from evaluators.tasks import robustness, sts, suite
+from evaluators.tasks.task import evaluate
+
+ANGLES = {"near": 0, "nearer": 5, "far": 90, "farther": 120, "opposite": 180}
+
+
+def on_a_circle(texts: Sequence[str]) -> np.ndarray:
+    """Each text at the angle its last word names, in degrees."""
+    angles = np.radians([ANGLES[text.split()[-1]] for text in texts])
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def scored(table: dict, name: str) -> dict[str, Score]:
+    ((task, scores),) = evaluate([table[name]], {"texts": on_a_circle})
+    found = {score.metric: score for score in scores}
+    assert task.headline in task.metrics
+    assert task.headline in found
+    assert all(
+        found[metric].larger_is_better == better for metric, better in task.metrics.items() if metric in found
+    )
+    return found
+
+
+def write(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def test_semantoneg_asks_for_both_contradictions_to_be_farther(tmp_path: Path) -> None:
+    """Right; a tie, which counts against; wrong."""
+    rows = [
+        ("near", ["far", "farther", "nearer"]),
+        ("near", ["far", "nearer", "nearer"]),
+        ("near", ["near"] * 2 + ["far"]),
+    ]
+    write(
+        tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json",
+        *(
+            json.dumps({"idx": number, "label": 2, "input": f"{number} {text}", "sentences": others})
+            for number, (text, others) in enumerate(rows)
+        ),
+    )
+    found = scored(robustness.tasks(str(tmp_path)), "semantoneg")
+    assert found["semantoneg/accuracy"].values.tolist() == [1, 0, 0]
+    assert len(found["semantoneg/auc"].item_ids) == 9
+
+
+def test_negations_of_a_large_set_are_taken_evenly_from_end_to_end(tmp_path: Path) -> None:
+    sizes = {"nan_nli": 2, "glue_diagnostic": 1, "reviews": 1201, "wikifactcheck": 5}
+    for name, files in negation.FILES.items():
+        rows = sizes[name] // len(files)
+        lines = [f"{row} near\t{row} {'opposite' if row in (0, rows - 1) else 'far'}" for row in range(rows)]
+        for file in files:
+            write(tmp_path / "negation_pairs" / file, "sentence\tnegated", *lines)
+    found = scored(robustness.tasks(str(tmp_path)), "negation")
+    assert len(found["negation/reviews/cosine"].values) == 600
+    assert found["negation/reviews/cosine"].value == pytest.approx(
+        -2 / 600, abs=1e-6
+    )  # the first and the last row
+    assert len(found["negation/cosine"].values) == 2 + 1 + 600 + 5
+    assert len(set(found["negation/cosine"].item_ids)) == 608  # five files of one row each say the same
+
+
+def test_paws_ranks_and_decides(tmp_path: Path) -> None:
+    """Test: cosines 1, cos 5°, 0 with labels 1, 0, 0. The best threshold on dev lies between 0 and 60 degrees."""
+    write(tmp_path / "paws" / "test.tsv", "1\ta near\tb near\t1", "2\tc near\td nearer\t0", "3\te near\tf far\t0")
+    write(tmp_path / "paws" / "dev.tsv", "1\tg near\th near\t1", "2\ti far\tj farther\t0")
+    table = robustness.tasks(str(tmp_path))
+    found = scored(table, "paws")
+    assert (found["paws/auc"].value, found["paws/ap"].value) == (1.0, 1.0)
+    assert scored(table, "paws/accuracy")["paws/accuracy"].values.tolist() == [1, 0, 1]
+
+
+def test_the_same_pair_has_one_name_in_every_task() -> None:
+    pairs = Pairs.of([("1", "A cat.", "A dog", 1.0), ("2", "a dog!", "A CAT", 2.0), ("3", "A cat.", "else", 3.0)])
+    turned = Pairs.of([("9", "a dog", "a cat", 0.0)])
+    items, other = sts.pair_items(pairs), sts.pair_items(turned)
+    assert items.ids[0] == other.ids[0]
+    assert items.ids[1] == f"{items.ids[0]}-2"
+    assert items.groups == (items.ids[0], items.ids[1], items.ids[0])  # rows 1 and 3 share a sentence as written
+
+
+def test_names_for_several_tasks_stand_for_tasks_that_there_are() -> None:
+    table = suite.tasks(None)
+    assert {name: len(members) for name, members in suite.GROUPS.items()} == {
+        "sts": 7,
+        "sts-dedup": 7,
+        "senteval": 7,
+        "senteval-sklearn": 7,
+    }
+    assert all(member in table for members in suite.GROUPS.values() for member in members)
+    assert not set(suite.GROUPS) & set(table)
+    assert all(name == task.name for name, task in table.items())
