@@ -63,8 +63,14 @@ class StudyRecords:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Every seed that some run of the plan has, in the order in which seeds are added."""
+        """Every seed that some run of the plan has, in the order in which seeds are added.
+
+        Where no arm is trained no run has one, and each stands beside all seeds that the study would begin with:
+        their deltas are equal, so that the items alone speak.
+        """
         present = {run.seed for run in self.runs}
+        if present == {None}:
+            return self.study.seeds.initial
         return tuple(seed for seed in self.study.seeds.all if seed in present)
 
     def run(self, arm: str, backbone: str, seed: int) -> Run | None:

@@ -9,11 +9,13 @@ import pytest
 
 from corpora.store import hub
 from orchestration.families.registry import execute
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Scored
 from orchestration.study.study import Study
+from orchestration.verdicts.evidence import StudyRecords
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
 
@@ -62,6 +64,8 @@ def test_every_arm_is_measured_once_and_nothing_is_trained(place: Path) -> None:
     study = written(place)
     runs = plan(study, gather_facts(study)).runs
     assert [(run.arm, run.seed) for run in runs] == [("mean", None), ("cls", None)]
+    # each stands beside every seed: the pairs are complete and their deltas equal
+    assert StudyRecords(study, runs, Ledger(place / "ledger")).seeds == study.seeds.initial != ()
     figures = {}
     for run in runs:
         results = [result for result in execute(Job(runs=(run,)), World()) if isinstance(result, Scored)]
