@@ -21,14 +21,14 @@ class Watch:
     moves before the first run ends.
     """
 
-    def __init__(self, total: int, stream: TextIO = sys.stderr, *, heartbeat_seconds: float = 15.0) -> None:
+    def __init__(self, total: int, stream: TextIO | None = None, *, heartbeat_seconds: float = 15.0) -> None:
         self.total, self.finished, self.failed = total, 0, 0
-        self.stream, self.heartbeat_seconds = stream, heartbeat_seconds
+        self.stream, self.heartbeat_seconds = stream or sys.stderr, heartbeat_seconds
         self.running: dict[str, tuple[str, int]] = {}  # run id -> its words and its lane
         self.moved: dict[int, Progress] = {}  # lane -> where the run, or the stack of runs, on it is
         self.started: float | None = None
         self.last_line = time.monotonic()
-        self.bar = stream.isatty()
+        self.bar = self.stream.isatty()
 
     def __call__(self, event: Event) -> None:
         """Take one event of a lane."""
