@@ -220,7 +220,7 @@ def test_an_exported_model_gives_the_run_s_embeddings(ask: Ask, place: Path, tmp
 def test_export_names_what_it_cannot_find(ask: Ask, tmp_path: Path) -> None:
     code, out, err = ask("export", "zzzz", str(tmp_path / "model"))
     assert (code, out) == (2, "")
-    assert "no finished run begins so" in err
+    assert "zzzz: none begins so" in err
 
 
 def test_why_leads_from_a_verdict_to_files(ask: Ask) -> None:
