@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.lanes.lane import problem, resolved, with_models
 from orchestration.ledger.drivers import Driver
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Run
+from orchestration.study.run import Body, Job, Run, Trained
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -51,6 +51,11 @@ def train(config: dict[str, Any]) -> None:
     if known is not None and known.final and known.attempt > config["before"]:
         return
     rank = get_context().get_world_rank()
+
+    def at(words: str) -> None:
+        config["board"].sign.remote(run.id, rank, words)
+
+    at("at its start")
     attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
     try:
         scratch = _checkpoints(ledger, run.id, attempt)
@@ -61,6 +66,8 @@ def train(config: dict[str, Any]) -> None:
         for result in resolved(kind.body)(job, world):
             if rank == 0 and not ledger.has(result.entry):
                 ledger.stage(result, attempt)
+            at("after its training" if isinstance(result, Trained) else f"after scoring {result.task}")
+        at("waiting for the others to end")
         _leave(scratch, kind)
     except Stopped:
         return  # the driver hears that the group has ended, and its next call goes on from the checkpoint
@@ -145,9 +152,11 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
 
     def report(progress: Progress) -> None:
         nonlocal told
-        if rank == 0 and time.monotonic() - told >= POLL_SECONDS:
+        if time.monotonic() - told >= POLL_SECONDS:
             told = time.monotonic()
-            board.write.remote(run.id, progress)
+            board.sign.remote(run.id, rank, progress.doing or f"after step {progress.step} of {progress.steps}")
+            if rank == 0:
+                board.write.remote(run.id, progress)
 
     def save(folder: Path, step: int) -> None:
         meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)

@@ -15,7 +15,7 @@ import os
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -43,11 +43,17 @@ FASTER = {  # Ray Train answers at its poll and starts services that nobody read
 }
 
 
+SILENT_SECONDS = 900.0  # no worker of a group has come any further for so long: it will not
+
+Sign = tuple[str, float]  # where a worker was last, and how many seconds ago
+
+
 class Board:
     """Where rank 0 of a group writes how far its run is, for the driver to read, and hears that it is to stop."""
 
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
+        self._signs: dict[str, dict[int, tuple[str, float]]] = {}
         self._stop = asyncio.Event()
 
     def write(self, run_id: str, progress: Progress) -> None:
@@ -57,6 +63,18 @@ class Board:
         """What was written since the last call."""
         fresh, self._progress = self._progress, {}
         return fresh
+
+    def sign(self, run_id: str, rank: int, words: str) -> None:
+        """A worker is alive and has come so far."""
+        self._signs.setdefault(run_id, {})[rank] = (words, time.monotonic())
+
+    def signs(self) -> dict[str, dict[int, Sign]]:
+        """Run id -> rank -> where that worker was last, and how long ago."""
+        now = time.monotonic()
+        return {
+            run_id: {rank: (words, now - at) for rank, (words, at) in ranks.items()}
+            for run_id, ranks in self._signs.items()
+        }
 
     def stop(self) -> None:
         """Let the running step of every group end, and the group with it, its checkpoint saved."""
@@ -171,6 +189,7 @@ class _Groups:
             return
         done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
         self._read_board()
+        self._end_silent()
         for group in self.groups.values():
             self._keep(group)
         for task in done:
@@ -192,6 +211,23 @@ class _Groups:
             for run_id, progress in ray.get(self.board.read.remote(), timeout=POLL_SECONDS).items():
                 if run_id in runs:
                     self.on_event(RunMoved(run=runs[run_id], progress=progress))
+
+    def _end_silent(self) -> None:
+        """End groups none of whose workers has come any further for too long: they wait for one another for
+        ever."""
+        import ray
+
+        with suppress(ray.exceptions.RayError):
+            signs = ray.get(self.board.signs.remote(), timeout=POLL_SECONDS)
+            for task, group in list(self.groups.items()):
+                ranks = signs.get(group.run.id, {})
+                if not ranks or min(seconds for _, seconds in ranks.values()) < SILENT_SECONDS:
+                    continue
+                ended, _ = ray.wait([task], timeout=0)
+                if not ended:
+                    del self.groups[task]
+                    ray.cancel(task, force=True)
+                    self._fail(group, RuntimeError(_standstill(ranks)))
 
     def _commit(self, group: _Group) -> bool:
         """Commit what a group has staged; whether its run is finished, whatever became of the group afterwards."""
@@ -222,6 +258,13 @@ class _Groups:
             failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
         self.failed[group.run.id] = failure
         self.on_event(RunFailed(run=group.run, message=failure.error, retrying=False))
+
+
+def _standstill(ranks: Mapping[int, Sign]) -> str:
+    last = ", ".join(
+        f"rank {rank} {words} ({seconds:.0f} s ago)" for rank, (words, seconds) in sorted(ranks.items())
+    )
+    return f"its worker group stood still for {SILENT_SECONDS:.0f} s; last heard: {last}"
 
 
 # The task that waits for a group

@@ -202,10 +202,31 @@ def _deepspeed_engine(
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
     try:
         yield engine
+        if world.zero_stage == 3:
+            _make_whole(model, engine)
     finally:
         engine.destroy()
         optimizer.state.clear()  # the engine itself is a cycle; its bulk goes now
         model.zero_grad(set_to_none=True)
+
+
+def _make_whole(model: nn.Module, engine: DeepSpeedEngine) -> None:
+    """Give every rank all parameters of a model that ZeRO 3 had shared out, and take DeepSpeed's hooks off it.
+
+    Every rank calls it; what it leaves is an ordinary module, to be evaluated and saved by any rank alone.
+    """
+    from deepspeed.runtime.zero import GatheredParameters
+
+    engine.optimizer.parameter_offload._remove_module_hooks()
+    parameters = dict(model.named_parameters())
+    with GatheredParameters(list(parameters.values())):
+        whole = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    owners = {id(parameter): name for name, parameter in parameters.items()}
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None and id(parameter) in owners:
+                fresh = nn.Parameter(whole[owners[id(parameter)]], requires_grad=parameter.requires_grad)
+                module._parameters[name] = fresh
 
 
 def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:

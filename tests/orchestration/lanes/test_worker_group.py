@@ -178,6 +178,26 @@ def figures(ledger: Ledger, run: Run) -> Figures:
     return Figures(ledger.record(run).metrics["m/norm"].value, losses)
 
 
+def stuck(job: Job, world: World) -> Iterator[Result]:
+    """One worker waits for the other, which has gone to sleep."""
+    import time
+
+    world.report(Progress(step=1, steps=2, loss=0.0))
+    time.sleep(3600)
+    yield from results(job.runs[0])
+
+
+def test_a_group_that_stands_still_is_ended_and_says_where_each_worker_was(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestration.lanes.worker_group.SILENT_SECONDS", 4.0)
+    run = make_run(tmp_path / "meet", "stuck")
+    outcome, _ = go(ledger, [run], stuck)
+    (failure,) = outcome.failed.values()
+    assert "stood still for 4 s; last heard: rank 0 after step 1 of 2 (" in failure.error
+    assert "rank 1 after step 1 of 2 (" in failure.error
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     """What comes of the run when nothing happens."""

@@ -17,7 +17,7 @@ from trainers.concept.batches import batches, draw_negatives
 from trainers.concept.settings import Settings, defining
 from trainers.concept.training import fit, loss, read
 from trainers.encoders.encoder import Encoder
-from trainers.engine.world import World
+from trainers.engine.world import Progress, World
 
 CORPUS = tiny_corpus()
 SHORT = Settings(hard_negatives=True, steps=6, batch_size=4, warmup=2, learning_rate=1e-3, max_length=32, layers=2)
@@ -254,6 +254,49 @@ def _share(rank: int, size: int, folder: Path) -> None:
         },
         folder / f"{size}-{rank}.pt",
     )
+
+
+class Killed(Exception):
+    pass
+
+
+def _stages(rank: int, size: int, folder: Path) -> None:
+    """Every ZeRO stage: killed after two of four steps, continued, then read, saved and opened by rank 0 alone."""
+    settings, found = replace(SHORT, steps=4), {}
+    for stage in range(4):
+        world = World(
+            rank=rank, size=size, zero_stage=stage, scratch=folder / f"checkpoints-{stage}", checkpoint_every=2
+        )
+
+        def killing(progress: Progress) -> None:
+            if progress.step == 3:
+                raise Killed
+
+        with pytest.raises(Killed):
+            fit(settings, folder / "still", CORPUS, 0, replace(world, report=killing))
+        encoder, curve = fit(settings, folder / "still", CORPUS, 0, world)
+        vectors = encoder.encode(TEXTS) if rank == 0 else None  # nobody else takes part
+        if rank == 0:
+            encoder.save(folder / f"saved-{stage}")
+            again = read(settings, folder / f"saved-{stage}", World())
+            assert np.allclose(again.encode(TEXTS), vectors, atol=1e-6)
+        found[stage] = ([p.loss for p in curve], vectors)
+    if rank == 0:
+        torch.save(
+            {stage: (losses, vectors.tolist()) for stage, (losses, vectors) in found.items()}, folder / "z.pt"
+        )
+
+
+def test_two_workers_train_resume_read_and_save_alike_at_every_zero_stage(tmp_path: Path):
+    tiny_backbone(tmp_path / "still", dropout=0.0)
+    together(2, _stages, tmp_path)
+    found = torch.load(tmp_path / "z.pt", weights_only=True)
+    plain_losses, plain_vectors = found[0]
+    for stage in (1, 2, 3):
+        losses, vectors = found[stage]
+        assert len(losses) == 4
+        assert np.allclose(losses, plain_losses, rtol=1e-4), stage
+        assert np.allclose(vectors, plain_vectors, atol=1e-4), stage
 
 
 def test_two_workers_equal_one(tmp_path: Path):

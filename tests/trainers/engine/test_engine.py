@@ -339,7 +339,7 @@ def test_many_runs_in_one_process_leave_nothing_behind():
     assert memory_after - memory < 150e6
 
 
-@pytest.mark.parametrize("zero_stage", [1, 2])
+@pytest.mark.parametrize("zero_stage", [1, 2, 3])
 def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero_stage: int):
     plain, _ = trained()
     sharded, curve = trained(world=World(zero_stage=zero_stage))
