@@ -54,7 +54,7 @@ def _relative_sd(df: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache
 def _legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(nodes)
+    return special.roots_legendre(nodes)  # numpy's takes nine times as long at 700
 
 
 def power(

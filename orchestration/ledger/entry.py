@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from orchestration.ledger.environment import environment
@@ -143,7 +144,8 @@ class Files:
         """A parquet file of the entry. LedgerError when it is damaged or of other columns."""
         content = self.read(file)
         try:
-            table = pq.read_table(io.BytesIO(content), page_checksum_verification=True)
+            # not pq.read_table: it imports pyarrow.dataset and with that pandas, a quarter second of every look
+            table = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read()
             if table.column_names == schema.names:
                 return table.cast(schema)
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -242,6 +244,19 @@ def _run(fields: Mapping[str, Any]) -> Run:
 def read_items(files: Files) -> pa.Table:
     """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
     return files.table("scores.parquet", ITEMS)
+
+
+def of_metric(items: pa.Table, metric: str) -> pa.Table:
+    """The items of one metric.
+
+    The value to compare with is taken from the column: to make one of a text, pyarrow imports pandas, which is a
+    quarter of a second of every look.
+    """
+    names = items["metric"].combine_chunks().dictionary
+    place = names.to_pylist().index(metric) if metric in names.to_pylist() else None
+    if place is None:
+        return items.slice(0, 0)
+    return items.filter(pc.equal(items["metric"].cast(pa.string()), names[place]))
 
 
 def read_curve(files: Files) -> pa.Table:

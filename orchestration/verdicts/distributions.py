@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from orchestration.families.registry import family
+from orchestration.ledger.entry import of_metric
 from orchestration.verdicts.findings import Distribution, Findings
 
 if TYPE_CHECKING:
@@ -66,5 +66,5 @@ def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[s
 def _items(ledger: Ledger, records: Sequence[Record], metric: str) -> np.ndarray:
     """The items of one metric in these runs. -> (M,)"""
     tables = [ledger.items(record.metrics[metric].entry) for record in records if metric in record.metrics]
-    rows = [table.filter(pc.equal(table["metric"], metric)) for table in tables]
+    rows = [of_metric(table, metric) for table in tables]
     return np.concatenate([np.empty(0), *(table["value"].to_numpy() for table in rows)])

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
+from orchestration.ledger.entry import of_metric
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from orchestration.ledger.ledger import Failure, Ledger, Record
     from orchestration.plan.spread import Look
     from orchestration.study.blocks import Comparison
@@ -100,8 +100,7 @@ class StudyRecords:
         entry = self.records[run_id].metrics[metric].entry
         if entry not in self._items:
             self._items[entry] = self.ledger.items(entry)
-        table = self._items[entry]
-        return table.filter(pc.equal(table["metric"], metric))
+        return of_metric(self._items[entry], metric)
 
 
 def look(evidence: StudyRecords) -> Look:
