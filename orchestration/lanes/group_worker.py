@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class GroupKind:
 
 def train(config: dict[str, Any]) -> None:
     """What every worker of a group does. An error that is certain to come back ends the run without a retry."""
+    import ray
     from ray.train import get_context
 
     from orchestration.ledger.ledger import Ledger
@@ -55,7 +57,8 @@ def train(config: dict[str, Any]) -> None:
     def at(words: str) -> None:
         config["board"].sign.remote(run.id, rank, words)
 
-    at("at its start")
+    ray.get(config["board"].begin.remote(run.id, rank))
+    threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
     attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
     try:
         scratch = _checkpoints(ledger, run.id, attempt)
@@ -76,6 +79,17 @@ def train(config: dict[str, Any]) -> None:
         if what.final:
             ledger.fail(run, attempt, what.message, what.traceback, final=True)
         raise
+
+
+def _end_when_told(board: Any, run_id: str) -> None:
+    """End this process, whatever it waits for, once the board says that its group stands still."""
+    import ray
+
+    while True:
+        time.sleep(POLL_SECONDS)
+        with suppress(ray.exceptions.RayError):  # a board that died comes again, and knows nothing
+            if ray.get(board.ended.remote(run_id)):
+                os._exit(1)
 
 
 def _agreed(number: int) -> int:

@@ -54,6 +54,7 @@ class Board:
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
         self._signs: dict[str, dict[int, tuple[str, float]]] = {}
+        self._ended: set[str] = set()
         self._stop = asyncio.Event()
 
     def write(self, run_id: str, progress: Progress) -> None:
@@ -63,6 +64,18 @@ class Board:
         """What was written since the last call."""
         fresh, self._progress = self._progress, {}
         return fresh
+
+    def begin(self, run_id: str, rank: int) -> None:
+        """A worker has started: what its group was ended for lies behind it."""
+        self._ended.discard(run_id)
+        self.sign(run_id, rank, "at its start")
+
+    def end(self, run_id: str) -> None:
+        """Have the workers of a run's group end themselves."""
+        self._ended.add(run_id)
+
+    def ended(self, run_id: str) -> bool:
+        return run_id in self._ended
 
     def sign(self, run_id: str, rank: int, words: str) -> None:
         """A worker is alive and has come so far."""
@@ -135,6 +148,7 @@ class _Groups:
         self.numbers = count()
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
+        self.stood_still: dict[str, str] = {}  # run id -> where its workers were last
 
     def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
         queue = deque(runs)
@@ -213,21 +227,20 @@ class _Groups:
                     self.on_event(RunMoved(run=runs[run_id], progress=progress))
 
     def _end_silent(self) -> None:
-        """End groups none of whose workers has come any further for too long: they wait for one another for
-        ever."""
+        """End groups none of whose workers has come any further for too long: they wait for one another.
+
+        Their processes end themselves, which Ray Train takes for a failure: the group is started again from its
+        last checkpoint, or the run is reported with where its workers stood.
+        """
         import ray
 
         with suppress(ray.exceptions.RayError):
             signs = ray.get(self.board.signs.remote(), timeout=POLL_SECONDS)
-            for task, group in list(self.groups.items()):
+            for group in self.groups.values():
                 ranks = signs.get(group.run.id, {})
-                if not ranks or min(seconds for _, seconds in ranks.values()) < SILENT_SECONDS:
-                    continue
-                ended, _ = ray.wait([task], timeout=0)
-                if not ended:
-                    del self.groups[task]
-                    ray.cancel(task, force=True)
-                    self._fail(group, RuntimeError(_standstill(ranks)))
+                if ranks and min(seconds for _, seconds in ranks.values()) >= SILENT_SECONDS:
+                    self.stood_still[group.run.id] = _standstill(ranks)
+                    self.board.end.remote(group.run.id)
 
     def _commit(self, group: _Group) -> bool:
         """Commit what a group has staged; whether its run is finished, whatever became of the group afterwards."""
@@ -254,6 +267,7 @@ class _Groups:
         failure = self.ledger.failure(group.run.id)
         if failure is None or failure.attempt <= group.before:
             last = [line for line in str(error).strip().splitlines() if line.strip()][-1]
+            last = self.stood_still.get(group.run.id, last)
             attempt = self.ledger.newest(group.run.id)
             failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
         self.failed[group.run.id] = failure
