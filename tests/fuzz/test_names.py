@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from orchestration.report import forms
+from orchestration.report import forms, plots
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, is_name, printable
 from orchestration.verdicts.findings import Findings
@@ -191,7 +191,7 @@ def _check_plots(folder: Path, findings: Findings) -> None:
     assert len(files) == len({name.lower() for name in files})
     assert all(re.fullmatch(r"[A-Za-z0-9.+_-]+", name) and len(name) < 120 for name in files)
     assert sum(name.startswith("seeds-") for name in files) == len(findings.findings)
-    for name, picture in findings.pictures.items():
+    for name, picture in plots.every(findings).items():
         said = [
             text.text or ""
             for text in ElementTree.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text")

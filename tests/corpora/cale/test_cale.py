@@ -185,7 +185,7 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
         ("multi_sense", "all", "first, drop"),
         ("partner_pool", "all", "one_sided, strict"),
         ("min_count", 0, "a whole number from 1"),
-        ("test_pairs", 0, "a whole number from 1"),
+        ("test_pairs", 0, "a whole number from 1 or null"),
         ("min_len", 101, "at most max_len, 100"),
         ("val", 1.0, "shares that leave some to train"),
         ("test", 0.96, "shares that leave some to train"),

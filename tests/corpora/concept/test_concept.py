@@ -208,7 +208,7 @@ def test_second_load_reads_the_cache(small_data: ConceptData, own_cache: Path) -
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lexicons": ("wordnet", "gcide")}, r"data\.lexicons = .*gcide.*\n  accepted: wordnet"),
+        ({"lexicons": ("wordnet", "gcide")}, r"data\.lexicons = .*gcide.*\n  accepted: a list of wordnet"),
         ({"lexicons": ()}, r"data\.lexicons = "),
         ({"split": "source"}, r"data\.split = 'source'\n  accepted: in-domain"),
         ({"type_mode": "swap"}, r"data\.type_mode = 'swap'\n  accepted: replace, edit"),

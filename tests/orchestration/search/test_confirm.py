@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evaluators.significance.verdict import RULE
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation, optimism
@@ -181,6 +182,7 @@ def findings(rows: tuple[RunRow, ...]) -> Findings:
     fields = dict.fromkeys(("study", "question", "family", "revision", "declared", "created", "ledger"), "")
     return Findings(
         **fields,
+        rule=RULE,
         seeds=(0, 1, 2),
         metrics={"t2d/mrr": True},
         headlines=(),

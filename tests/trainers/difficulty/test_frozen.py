@@ -240,7 +240,7 @@ def test_judges_by_name(folder: Path, tmp_path: Path) -> None:
 def exported(tmp_path: Path, folder: Path) -> tuple[Path, Any, Any]:
     data = prepared(task(), SentenceEncoder(folder), None)
     settings = Settings(form="pair_lex", steps=40, batch_size=32, d_h=16, m=8)
-    (result,) = fit_stack([(settings, 0)], [data], evaluate=lambda task, said, control: [said])
+    (result,) = fit_stack([(settings, 0)], [data], evaluate=lambda request, task, said, control: [said])
     export_scorer(
         tmp_path / "scorer", result.trained["toy"], data, backbone=str(folder), prompt=None, max_length=None
     )
