@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evaluators.tasks.task import Task, is_dev, named
+from evaluators.tasks.task import Task, Tasks, is_dev, named
 from orchestration.families.registry import as_plain, family
 from orchestration.plan.launcher import Launcher, launcher
 from orchestration.study.errors import StudyError
@@ -17,6 +17,7 @@ from orchestration.study.run import WITHOUT_DEV, Job, Run, former_id
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
+    from orchestration.study.blocks import Search
     from trainers.engine.world import Precision
 
 
@@ -124,8 +125,14 @@ def gather_facts(study: Study) -> Facts:
 def _tasks(study: Study) -> list[Task[Any, Any]]:
     """What the study is measured on, and what its search may choose by."""
     table = family(study.family).tasks(study.data)
-    dev = list(filter(is_dev, table)) if study.search else []
+    dev = judged_by(study.search, table) if study.search else ()
     return named(table, (*study.evaluate, *dev))
+
+
+def judged_by(search: Search, table: Tasks) -> tuple[str, ...]:
+    """The development tasks that a search chooses by: those with a metric of its objectives."""
+    sought = {objective.metric for objective in search.objectives}
+    return tuple(name for name, task in table.items() if is_dev(name) and sought & task.metrics.keys())
 
 
 def prepare(study: Study) -> None:

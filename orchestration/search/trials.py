@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from evaluators.tasks.task import is_dev
 from orchestration.families.registry import family
-from orchestration.plan.plan import Facts, planned_run
+from orchestration.plan.plan import Facts, judged_by, planned_run
 from orchestration.reading.read_search import space_of
 from orchestration.study.blocks import Objective, Seeds
 from orchestration.study.errors import StudyError
@@ -94,12 +93,7 @@ def selections(study: Study, facts: Facts) -> list[Selection]:
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
     search, of = study.search, family(study.family)
-    sought = {objective.metric for objective in search.objectives}
-    tasks = tuple(
-        name
-        for name, task in of.tasks(study.data).items()
-        if is_dev(name) and not task.metrics.keys().isdisjoint(sought)
-    )
+    tasks = judged_by(search, of.tasks(study.data))
     return [
         Selection(
             study=replace(

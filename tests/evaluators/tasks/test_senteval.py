@@ -26,7 +26,8 @@ def write_sets(root: Path) -> None:
     rng = np.random.default_rng(0)
     (root / "CR").mkdir()
     for name, positive in (("custrev.pos", True), ("custrev.neg", False)):
-        (root / "CR" / name).write_text("".join(f"{line(rng, positive)}\n" for _ in range(20)))
+        lines = [line(rng, positive) for _ in range(19)]
+        (root / "CR" / name).write_text("".join(f"{text}\n" for text in (*lines, lines[0])))  # one comes twice
     (root / "MRPC").mkdir()
     for split, rows in (("train", 40), ("test", 20)):
         text = "".join(f"{row % 2}\t1\t2\t{line(rng, True)}\t{line(rng, row % 2 == 1)}\n" for row in range(rows))
@@ -52,7 +53,6 @@ def test_from_files_to_figures(tmp_path: Path, backend: str, name: str, tested: 
     for score in scores:
         assert len(score.values) == len(score.item_ids) == len(score.group_ids) == tested
         assert score.value == aggregate(score.aggregate, score.values, score.gold)
-        assert 0 < score.value <= 1
     assert len(set(scores[0].group_ids)) < tested or name == "MRPC"  # a text that comes twice is one group
 
 

@@ -79,8 +79,8 @@ def test_a_study_with_a_task_more_trains_nothing_and_keeps_every_figure(place: P
 def test_a_task_more_trains_again_where_the_model_is_gone(place: Path) -> None:
     ledger, first = Ledger(place / "ledger"), plan_of(place, "toys")
     carry_out(first, ledger)
-    for run_id in ledger.ids():
-        ledger.drop_model(run_id)
+    for run in first.runs:
+        ledger.drop_model(run)
     assert plan_of(place, "toys").left == ()  # what was scored stays scored
     assert carry_out(plan_of(place, "more", "[length, again]"), ledger) == 6
     assert plan_of(place, "more", "[length, again]").left == ()
