@@ -96,7 +96,6 @@ FAMILY = EncoderFamily(
     defining=asdict,
     fingerprint=fingerprint,
     load=load,
-    read=read,
-    fit=fit,
+    trainer="tests.toy_family",
     own_tasks=tasks,
 )

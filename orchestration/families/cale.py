@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corpora.cale.corpus import fingerprint, former_fingerprint, load
 from corpora.cale.data import SIZES, CaleData
 from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import OCCURRENCES, tasks
-from orchestration.families.encoders import EncoderFamily
+from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
 if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus
     from orchestration.study.study import Study
-    from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
-    from trainers.engine.world import Progress, World
-
-
-def read(settings: Settings, folder: Path, world: World) -> OccurrenceEncoder | LemmaPoints:
-    from trainers.cale import training
-
-    return training.read(settings, folder, world)
-
-
-def fit(
-    settings: Settings, backbone: Path, corpus: CaleCorpus, seed: int, world: World
-) -> tuple[Any, list[Progress]]:
-    from trainers.cale import training
-
-    return training.fit(settings, backbone, corpus, seed, world)
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
@@ -88,11 +72,9 @@ def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> 
     from trainers.cale.batches import training_rows
 
     for name, arm in study.arms.items():
-        try:
+        with of_arm(name):
             if arm.train:
                 training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
-        except ValueError as error:
-            raise ValueError(f"arms.{name}: {error}") from None
 
 
 FAMILY = EncoderFamily(
@@ -102,8 +84,7 @@ FAMILY = EncoderFamily(
     fingerprint=fingerprint,
     former_fingerprint=former_fingerprint,
     load=load,
-    read=read,
-    fit=fit,
+    trainer="trainers.cale.training",
     own_tasks=tasks,
     reads=reads,
     sizes=SIZES,

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import tasks
-from orchestration.families.encoders import EncoderFamily
+from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus
     from orchestration.study.study import Study
-    from trainers.encoders.encoder import Encoder
-    from trainers.engine.world import Progress, World
-
-
-def read(settings: Settings, folder: Path, world: World) -> Encoder:
-    from trainers.concept import training
-
-    return training.read(settings, folder, world)
-
-
-def fit(
-    settings: Settings, backbone: Path, corpus: ConceptCorpus, seed: int, world: World
-) -> tuple[Any, list[Progress]]:
-    from trainers.concept import training
-
-    return training.fit(settings, backbone, corpus, seed, world)
 
 
 def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
@@ -52,11 +36,9 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
     from trainers.concept.batches import views_of
 
     for name, arm in study.arms.items():
-        try:
+        with of_arm(name):
             if arm.train:
                 views_of(arm, corpus, study.resources.workers_per_run)
-        except ValueError as error:
-            raise ValueError(f"arms.{name}: {error}") from None
 
 
 FAMILY = EncoderFamily(
@@ -66,8 +48,7 @@ FAMILY = EncoderFamily(
     fingerprint=fingerprint,
     former_fingerprint=fingerprint_of_all,
     load=load,
-    read=read,
-    fit=fit,
+    trainer="trainers.concept.training",
     own_tasks=tasks,
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),

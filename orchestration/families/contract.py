@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestration.study.run import Job, Result
     from orchestration.study.study import Study
     from search_spaces.space import Space
-    from trainers.engine.world import World
+    from trainers.engine.world import Progress, World
 
 
 class Settings(Protocol):
@@ -53,6 +53,20 @@ class FamilyEncoder(Protocol):
 
     def save(self, path: Path) -> None:
         """Write a folder that its family reads again with the same figures; safetensors only."""
+        ...
+
+
+class Trainer(Protocol):
+    """The module that makes a family's encoders. One whose settings train nothing has no `fit`."""
+
+    def read(self, settings: Any, folder: Path, world: World) -> FamilyEncoder:
+        """Open a backbone, or a model that an encoder of this family saved, without training."""
+        ...
+
+    def fit(
+        self, settings: Any, backbone: Path, corpus: Any, seed: int, world: World
+    ) -> tuple[FamilyEncoder, list[Progress]]:
+        """Train an encoder from this backbone; its curve has one Progress a step."""
         ...
 
 

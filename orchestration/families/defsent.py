@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks_with_averages
-from orchestration.families.encoders import EncoderFamily
+from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
 
@@ -17,23 +17,8 @@ if TYPE_CHECKING:
     from corpora.defsent.records import DefsentCorpus
     from orchestration.study.study import Study
     from trainers.defsent.encoder import WordEncoder
-    from trainers.engine.world import Progress, World
 
 HEAD = FITTED | {"head_source"}  # the settings that say where a head is from
-
-
-def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
-    from trainers.defsent import training
-
-    return training.read(settings, folder, world)
-
-
-def fit(
-    settings: Settings, backbone: Path, corpus: DefsentCorpus, seed: int, world: World
-) -> tuple[Any, list[Progress]]:
-    from trainers.defsent import training
-
-    return training.fit(settings, backbone, corpus, seed, world)
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
@@ -67,14 +52,12 @@ def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) 
 
     for name, arm in study.arms.items():
         for folder in backbones if arm.head_source == "pretrained" else ():
-            try:
+            with of_arm(name):
                 layout = layout_of(
                     AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False), folder
                 )
                 if not has_head(folder, layout):
                     raise ValueError(without_head(folder))
-            except ValueError as error:
-                raise ValueError(f"arms.{name}: {error}") from None
 
 
 def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
@@ -116,8 +99,7 @@ FAMILY = EncoderFamily(
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    read=read,
-    fit=fit,
+    trainer="trainers.defsent.training",
     own_tasks=tasks_with_averages,
     reads=reads,
     fits=fits,

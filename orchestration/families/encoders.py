@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
-from orchestration.families.contract import Corpus, FamilyEncoder
+from orchestration.families.contract import Corpus, FamilyEncoder, Trainer
 from orchestration.families.sources import check_backbone, check_corpus, check_tasks
 from orchestration.study.run import Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
     from search_spaces.space import Space
-    from trainers.engine.world import Progress, World
+    from trainers.engine.world import World
 
 WIDTH = 8  # of made-up vectors: whatever they are, the same figures come out
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
@@ -31,12 +33,12 @@ Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its 
 class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
 
-    fit(settings, backbone, corpus, seed, world) trains; read(settings, folder, world) opens a backbone, or a model
-    that an encoder of this family saved, without training. fits: whether an arm is made by `fit`; one that is not
-    trained may be, where a part of it is made from the corpus. told: what the report is to say of an encoder, such
-    as a stand-in for a real part of it. own_tasks: those on the family's own corpus, beside
-    the field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks:
-    what only a look at corpus and backbones finds; ValueError names field, value and what is accepted.
+    trainer: the module that reads and fits its encoders (`contract.Trainer`), by name: only a run that needs it
+    imports it, and torch with it. fits: whether an arm is made by `fit`; one that is not trained may be, where a
+    part of it is made from the corpus. told: what the report is to say of an encoder, such as a stand-in for a
+    real part of it. own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:`
+    that decide how much there is to measure on, for messages. checks: what only a look at corpus and backbones
+    finds; ValueError names field, value and what is accepted.
     """
 
     settings: type[Any]
@@ -44,8 +46,7 @@ class EncoderFamily:
     defining: Callable[[Any], dict[str, Any]]
     fingerprint: Callable[[Any], str]
     load: Callable[[Any], Corpus]
-    read: Callable[[Any, Path, World], FamilyEncoder]
-    fit: Callable[[Any, Path, Any, int, World], tuple[FamilyEncoder, list[Progress]]]
+    trainer: str
     own_tasks: Callable[[Any], Tasks]
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
@@ -74,9 +75,11 @@ class EncoderFamily:
         for check in self.checks:
             check(study, backbones, corpus)
         own = self.own_tasks(study.data)
-        _check_metrics(study, named(own, [name for name in study.evaluate if name in own]), self.sizes)
-        for task in named(self.tasks(study.data), study.evaluate):
-            task.benchmark.load()
+        _check_metrics(study, [own[name] for name in study.evaluate if name in own], self.sizes)
+        table = self.tasks(study.data)
+        for name in study.evaluate:
+            if name not in own:  # the family's own were loaded to be checked
+                table[name].benchmark.load()
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         for run in job.runs:
@@ -85,14 +88,15 @@ class EncoderFamily:
     def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
         from trainers.encoders.backbones import resolve_backbone
 
+        trainer = cast("Trainer", import_module(self.trainer))
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
         tasks = self.tasks(data)
         if model is not None:
-            encoder = self.read(settings, model, world)
+            encoder = trainer.read(settings, model, world)
         elif not self.fits(settings):
             backbone = resolve_backbone(run.backbone)
             check_backbone(run, backbone)
-            encoder = self.read(settings, backbone, world)
+            encoder = trainer.read(settings, backbone, world)
             yield Trained(run=run, notes=self.told(encoder))
         else:
             began = time.perf_counter()
@@ -102,7 +106,7 @@ class EncoderFamily:
             prepared = time.perf_counter()
             dev = [task for name, task in tasks.items() if name in run.tasks and is_dev(name)]
             watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
-            encoder, curve = self.fit(settings, backbone, corpus, run.seed or 0, watched)
+            encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
             seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
             yield Trained(
                 run=run,
@@ -113,6 +117,15 @@ class EncoderFamily:
             )
         if world.rank == 0:
             yield from scored(run, named(tasks, run.tasks), encoder)
+
+
+@contextmanager
+def of_arm(name: str) -> Iterator[None]:
+    """Let what is refused within the block say of which arm it is."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"arms.{name}: {error}") from None
 
 
 def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> Iterator[Scored]:

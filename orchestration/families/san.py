@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corpora.san import corpus
 from corpora.san.data import SanData
 from corpora.store.cache import key_of
 from evaluators.tasks.san import tasks
 from evaluators.tasks.sts import SETS
-from orchestration.families.encoders import EncoderFamily
+from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.san import SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
 if TYPE_CHECKING:
     from corpora.san.records import SanCorpus
     from orchestration.study.study import Study
-    from trainers.engine.world import Progress, World
-    from trainers.san.readers import Reader
 
 
 def fingerprint(data: SanData) -> str:
@@ -40,30 +38,14 @@ def load(data: SanData) -> SanCorpus:
     return replace(corpus.load(data), teachers=data.teachers, fingerprint=fingerprint(data))
 
 
-def read(settings: Settings, folder: Path, world: World) -> Reader:
-    from trainers.san import training
-
-    return training.read(settings, folder, world)
-
-
-def fit(
-    settings: Settings, backbone: Path, corpus: SanCorpus, seed: int, world: World
-) -> tuple[Any, list[Progress]]:
-    from trainers.san import training
-
-    return training.fit(settings, backbone, corpus, seed, world)
-
-
 def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
     """Every trained arm finds its set, its teachers and enough sentences, and its workers can share a batch."""
     from trainers.san.batches import check_corpus
 
     for name, arm in study.arms.items():
-        try:
+        with of_arm(name):
             if arm.train:
                 check_corpus(arm, corpus, study.resources.workers_per_run)
-        except ValueError as error:
-            raise ValueError(f"arms.{name}: {error}") from None
         if (
             arm.train
             and arm.host == "rlrd"
@@ -122,8 +104,7 @@ FAMILY = EncoderFamily(
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    read=read,
-    fit=fit,
+    trainer="trainers.san.training",
     own_tasks=tasks,
     distributions={  # figure 4, and its mirror image
         f"cosine, {task}": {
