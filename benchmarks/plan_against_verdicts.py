@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from tables import save
 
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.evidence import noise_of
 from evaluators.significance.item_tests import crossed_t, item_variance
 from evaluators.significance.level import ALPHA

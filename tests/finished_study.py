@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evaluators.metrics.scores import Score
-from evaluators.significance.comparisons import Claim, PairedSeeds, pair
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.judge import Verdict, judge
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run
@@ -51,9 +53,7 @@ CLAIMS = (
     ),
     Claim(claim="H2", treatment="M1", control="B1", metric=RECALL, expect="better", backbone=BACKBONE),
 )
-LATE = Claim(
-    claim="X1", treatment="B1", control="B0", metric=SPREAD, expect="better", backbone=BACKBONE, exploratory=True
-)
+LATE = Claim(claim="X1", treatment="B1", control="B0", metric=SPREAD, expect="better", backbone=BACKBONE)
 
 
 def make_run(arm: str, seed: int | None) -> Run:
@@ -169,7 +169,8 @@ def _paired(rows: Sequence[RunRow], claim: Claim, seeds: int) -> PairedSeeds:
         _by_seed(rows, arm, seeds, lambda row: row.metrics.get(claim.metric))
         for arm in (claim.treatment, claim.control)
     ]
-    return pair(arms[0], arms[1], seeds=range(seeds), larger_is_better=METRICS[claim.metric])
+    pairs = pair(arms[0], arms[1], seeds=range(seeds), larger_is_better=METRICS[claim.metric])
+    return replace(pairs, exploratory=claim == LATE)
 
 
 def _by_seed(rows: Sequence[RunRow], arm: str, seeds: int, what: Callable[[RunRow], Any]) -> dict[int, Any]:

@@ -9,13 +9,29 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
+NAME_AT_MOST = 100  # characters: two such names and a figure still make a line
+NAME = f"a name: 1 to {NAME_AT_MOST} characters that all show, from left to right, with no blank at either end"
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name an arm or a claim wherever one is named: see NAME.
+
+    Letters written from right to left are none: a reader would see the difference of two such arms turned round.
+    """
+    straight = not any(unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text)
+    return 0 < len(text) <= NAME_AT_MOST and text == text.strip() and text.isprintable() and straight
+
+
+Text = Annotated[str, MinLen(1)]
+Name = Annotated[str, Predicate(is_name), NAME]
 Count = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]

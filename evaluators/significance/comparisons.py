@@ -1,4 +1,4 @@
-"""Declared comparisons and the paired scores they are judged on."""
+"""The paired scores that claims are judged on."""
 
 from __future__ import annotations
 
@@ -6,82 +6,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 
-Expect = Literal["better", "worse", "equivalent", "not_worse"]
-Scope = Literal["task", "test_set"]
 BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """One declared comparison of a treatment with a control on one metric.
-
-    "worse" is the same two-sided test as "better"; only what counts as expected differs. margin: differences
-    inside ±margin do not matter, in units of the metric. min_effect: the smallest difference worth reporting.
-    scope "test_set": the claim is about these very items, so items are not sampled. matched_control and signal:
-    an arm in which only the named signal is destroyed; the gain is due to it only if the treatment also beats
-    that arm. group: the claims it is corrected with; "": all that name none. exploratory: declared after results
-    were seen. unit: printed behind numbers. claim is what it is called; nothing rests on that.
-    """
-
-    claim: str
-    treatment: str
-    control: str
-    metric: str
-    expect: Expect
-    backbone: str = ""
-    margin: float | None = None
-    min_effect: float | None = None
-    scope: Scope = "task"
-    matched_control: str | None = None
-    signal: str | None = None
-    group: str = ""
-    exploratory: bool = False
-    unit: str = ""
-
-    def __post_init__(self) -> None:
-        for field in ("margin", "min_effect"):
-            value = getattr(self, field)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ValueError(f"claim {self.claim}: {field} = {value}; accepted: a number above 0")
-        if self.expect in ("equivalent", "not_worse") and self.margin is None:
-            raise ValueError(f"claim {self.claim}: expect {self.expect} needs a margin, in units of {self.metric}")
-        if (self.matched_control is None) != (self.signal is None):
-            raise ValueError(f"claim {self.claim}: matched_control and signal are declared together or not at all")
-        if self.signal is not None and self.expect not in ("better", "worse"):
-            raise ValueError(
-                f"claim {self.claim}: a matched control explains a difference, not expect {self.expect}"
-            )
-
-    @property
-    def id(self) -> str:
-        """What it says, whatever it is called."""
-        margins = [f"{name} {getattr(self, name)}" for name in ("margin", "min_effect") if getattr(self, name)]
-        due = [f"due to {self.signal}: {self.matched_control}"] if self.signal else []
-        parts = (f"{self.treatment} - {self.control}", self.backbone, self.metric, self.expect, *margins, *due)
-        return "/".join(part for part in (*parts, "" if self.scope == "task" else self.scope) if part)
-
-    @property
-    def scores(self) -> str:
-        """Names the scores it rests on and so its random streams; the same when the arms are swapped."""
-        arms = sorted((self.treatment, self.control))
-        return "/".join(part for part in (*arms, self.backbone, self.metric) if part)
-
-    @property
-    def nulls(self) -> int:
-        """How many of its null hypotheses can be true together.
-
-        No difference and no equivalence exclude each other, no difference implies no signal. But a treatment as
-        far above the control as the margin, and no better than the matched control, is neither equivalent nor
-        due to the signal.
-        """
-        return 2 if self.margin is not None and self.matched_control is not None else 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,7 +73,8 @@ class PairedSeeds:
     An arm without training has its one value at every seed. dropped: (seed, reason); a reason begins with what
     is at fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and
     matched_items (treatment against matched control) serve signal isolation. selected: the runs include a
-    selection seed or a trial of the search. tasks: the scores are means over these tasks.
+    selection seed or a trial of the search. exploratory: the claim was declared after these could be seen. tasks:
+    the scores are means over these tasks.
     """
 
     seeds: tuple[int, ...]
@@ -153,6 +86,7 @@ class PairedSeeds:
     matched_control: tuple[float, ...] | None = None
     matched_items: ItemScores | None = None
     selected: bool = False
+    exploratory: bool = False
     tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

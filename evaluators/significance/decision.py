@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluators.significance.comparisons import Claim, PairedSeeds
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
 from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
 from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_variance, item_view, single_run
 from evaluators.significance.power import Noise

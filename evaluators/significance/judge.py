@@ -12,7 +12,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance.decision import decide
 from evaluators.significance.evidence import Rules, gather
 from evaluators.significance.level import ALPHA
@@ -43,9 +44,9 @@ def judge(
     claim counts, also one whose runs failed. sequential: seeds are added while looking; p and intervals then
     hold at any time. ValueError when a claim's items contradict its scores.
     """
-    together: dict[tuple[bool, str], list[int]] = {}
-    for k, (claim, _) in enumerate(family):
-        together.setdefault((claim.exploratory, "" if claim.exploratory else claim.group), []).append(k)
+    together: dict[tuple[bool, str | None], list[int]] = {}
+    for k, (claim, pairs) in enumerate(family):
+        together.setdefault((pairs.exploratory, None if pairs.exploratory else claim.family), []).append(k)
     verdicts: dict[int, Verdict] = {}
     for (exploratory, _), members in together.items():
         part = [family[k] for k in members]
@@ -57,7 +58,7 @@ def judge(
 def family_digest(claims: Sequence[Claim], *, alpha: float = ALPHA, sequential: Sequential | None = None) -> str:
     """SHA-256 of what was declared; to be recorded before the first confirmation run."""
     declared = {
-        "claims": [asdict(claim) for claim in claims],
+        "claims": [claim.said for claim in claims],
         "alpha": alpha,
         "sequential": None if sequential is None else asdict(sequential),
     }

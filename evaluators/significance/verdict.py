@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from evaluators.metrics.item_metrics import pearson
-from evaluators.significance.comparisons import Claim, PairedSeeds
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.decision import Decision, Word
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
-RULE = 2  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
+RULE = 3  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 
 
@@ -34,7 +35,6 @@ class Verdict:
     control: str
     backbone: str
     metric: str
-    unit: str
     larger_is_better: bool
     expect: str
     margin: float | None
@@ -141,9 +141,12 @@ def record(
     """Every field of a `Verdict` but its words and the digest of its family."""
     verdict = decision.verdict
     primary = "not worse" if claim.expect == "not_worse" else "difference"
-    declared = asdict(claim)
+    declared = {name: value for name, value in asdict(claim).items() if name not in ("family", "scope")}
     return {
         **declared,
+        "backbone": claim.backbone or "",
+        "group": claim.family or "",
+        "exploratory": pairs.exploratory,
         "declared_scope": claim.scope,
         "id": claim.id,
         "larger_is_better": pairs.larger_is_better,

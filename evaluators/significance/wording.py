@@ -58,7 +58,7 @@ def _numbers(verdict: Verdict) -> str:
     if verdict.delta_mean is None:
         return "n = 0 seeds"
     places = _decimals(verdict)
-    value = f"{verdict.delta_mean:+.{places}f}{' ' + verdict.unit if verdict.unit else ''}"
+    value = f"{verdict.delta_mean:+.{places}f}"
     runs = f"n = {n} seed{'s' if n > 1 else ''}"
     if verdict.test is None:
         alone = verdict.single_run

@@ -15,9 +15,9 @@ from evaluators.significance.level import ALPHA, POWER
 from orchestration.plan.spread import Look, Spread, spread
 
 if TYPE_CHECKING:
+    from evaluators.significance.claims import Claim
     from evaluators.significance.power import Aim
     from orchestration.plan.plan import Plan
-    from orchestration.study.blocks import Comparison
 
 NULL_TESTS = {"equivalent": "TOST", "not_worse": "one-sided t"}
 MOST_SEEDS = 10_000
@@ -58,21 +58,21 @@ class Reach:
 
 
 def reachability(plan: Plan, look: Look | None = None) -> tuple[Reach, ...]:
-    """One `Reach` per comparison and backbone, at the most seeds the study allows. look: into the ledger."""
-    pairs = list(plan.study.comparisons)
+    """One `Reach` per claim and backbone, at the most seeds the study allows. look: into the ledger."""
+    judged = list(plan.study.claims)
     size: dict[str | None, int] = {}
-    for comparison, _ in pairs:
-        size[comparison.family] = size.get(comparison.family, 0) + comparison.nulls
-    return tuple(_reach(plan, comparison, on, size[comparison.family], look) for comparison, on in pairs)
+    for claim in judged:
+        size[claim.family] = size.get(claim.family, 0) + claim.nulls
+    return tuple(_reach(plan, claim, size[claim.family], look) for claim in judged)
 
 
-def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, look: Look | None) -> Reach:
+def _reach(plan: Plan, claim: Claim, claims: int, look: Look | None) -> Reach:
     from evaluators.significance.power import reachable, smallest_effect
     from evaluators.significance.sequential import smallest_anytime_p
 
-    trained = any(plan.study.arms[arm].train for arm in (comparison.treatment, comparison.control))
+    trained = any(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
     n = len(plan.study.seeds.all) if trained else 0
-    found = spread(plan, comparison, backbone, look)
+    found = spread(plan, claim, look)
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
     known = reachable(n, claims, noise=noise if n >= 2 else None)
     growing = bool(plan.study.seeds.reserve) and n >= 2
@@ -84,15 +84,15 @@ def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, look:
         seeds = n if trained else math.inf
         difference = None if noise is None else smallest_effect(seeds, level, noise=noise)
         effect = None if crossed else smallest_effect(seeds, level)
-    needed, on_margin = _margin(comparison, found, ALPHA / claims) if trained else (None, "")
+    needed, on_margin = _margin(claim, found, ALPHA / claims) if trained else (None, "")
     test = "t e-process" if growing else "crossed t" if crossed else known.test
-    by_floor = test in ("t e-process", "none") or (test == known.test and comparison.expect not in NULL_TESTS)
-    if not by_floor and comparison.expect in NULL_TESTS:
-        test = NULL_TESTS[comparison.expect] + (" by crossed t" if crossed else "")
+    by_floor = test in ("t e-process", "none") or (test == known.test and claim.expect not in NULL_TESTS)
+    if not by_floor and claim.expect in NULL_TESTS:
+        test = NULL_TESTS[claim.expect] + (" by crossed t" if crossed else "")
     sharpest = floor if growing else known.sign_flip_floor
     return Reach(
-        claim=comparison.claim,
-        backbone=backbone,
+        claim=claim.claim,
+        backbone=str(claim.backbone),
         seeds=n,
         claims=claims,
         test=test,
@@ -108,21 +108,21 @@ def _reach(plan: Plan, comparison: Comparison, backbone: str, claims: int, look:
         smallest_difference=difference,
         seeds_for_margin=needed,
         on_margin=on_margin,
-        warnings=tuple(_warnings(comparison, n, sharpest, claims, difference, needed, growing, crossed)),
+        warnings=tuple(_warnings(claim, n, sharpest, claims, difference, needed, growing, crossed)),
     )
 
 
-def _margin(comparison: Comparison, found: Spread, level: float) -> tuple[int | None, str]:
+def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]:
     """Least number of seeds that settle the declared margin with power .80, and what may keep it open."""
     from evaluators.significance.power import power, seeds_required
 
-    if comparison.margin is None or found.noise is None or comparison.expect not in NULL_TESTS:
+    if claim.margin is None or found.noise is None or claim.expect not in NULL_TESTS:
         return None, ""
-    aim: Aim = "equivalent" if comparison.expect == "equivalent" else "not worse"
+    aim: Aim = "equivalent" if claim.expect == "equivalent" else "not worse"
     observed = found.observed or 0.0
-    if comparison.margin <= (abs(observed) if aim == "equivalent" else -observed):
+    if claim.margin <= (abs(observed) if aim == "equivalent" else -observed):
         return None, "the difference seen so far lies outside the margin"
-    asked: dict[str, Any] = {"aim": aim, "effect": observed, "margin": comparison.margin, "alpha": level}
+    asked: dict[str, Any] = {"aim": aim, "effect": observed, "margin": claim.margin, "alpha": level}
     needed = seeds_required(found.noise, **asked, cap=MOST_SEEDS)
     if needed is None and found.noise.groups and power(math.inf, found.noise, **asked) < POWER:
         return None, f"no number of seeds settles the margin: the {found.noise.groups:,} items limit it"
@@ -145,7 +145,7 @@ def _level_of_e_process(n: int, claims: int) -> float:
 
 
 def _warnings(
-    comparison: Comparison,
+    claim: Claim,
     n: int,
     floor: float,
     claims: int,
@@ -156,7 +156,7 @@ def _warnings(
 ) -> Iterator[str]:
     """floor: the smallest p of the exact sign-flip test or, where seeds are added, of the e-process."""
     if n == 0:
-        speaks = "only the items can speak" if comparison.scope == "task" else "nothing can decide"
+        speaks = "only the items can speak" if claim.scope == "task" else "nothing can decide"
         yield f"neither arm is trained, so seeds change nothing and {speaks}"
     elif n == 1:
         yield "1 seed gives no verdict; 3 give an idea of the noise"
@@ -165,7 +165,7 @@ def _warnings(
             f"an e-process of {n} seeds cannot go below p = {floor:.2g}, or {min(1.0, floor * claims):.2g} over "
             f"{claims} claims: nothing can be decided; raise seeds.max"
         )
-    elif not (growing or crossed) and comparison.expect in ("better", "worse") and floor * claims > ALPHA:
+    elif not (growing or crossed) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
         least = math.ceil(1 + math.log2(claims / ALPHA))
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}, or {min(1.0, floor * claims):g} "
@@ -173,6 +173,6 @@ def _warnings(
             f"({least} seeds would allow an exact test)"
         )
     if needed is not None and needed > n:
-        yield f"{n} seeds are not expected to settle a margin of {comparison.margin:g}: it takes {needed} or more"
-    if comparison.min_effect is not None and detected is not None and comparison.min_effect < detected:
-        yield f"the smallest effect worth reporting, {comparison.min_effect:g}, is below what {n} seeds can show"
+        yield f"{n} seeds are not expected to settle a margin of {claim.margin:g}: it takes {needed} or more"
+    if claim.min_effect is not None and detected is not None and claim.min_effect < detected:
+        yield f"the smallest effect worth reporting, {claim.min_effect:g}, is below what {n} seeds can show"

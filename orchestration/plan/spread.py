@@ -11,10 +11,10 @@ from orchestration.families.registry import family
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate
+    from evaluators.significance.claims import Claim
     from evaluators.significance.comparisons import PairedSeeds
     from evaluators.significance.power import Noise
     from orchestration.plan.plan import Plan
-    from orchestration.study.blocks import Comparison
 
 ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
 
@@ -31,13 +31,13 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenPairs:
-    """What the ledger holds of a comparison on one backbone. sample: None where no run of its arms kept items."""
+    """What the ledger holds of a claim. sample: None where no run of its arms kept items."""
 
     pairs: PairedSeeds
     sample: Sample | None
 
 
-Look = Callable[["Comparison", str], SeenPairs]
+Look = Callable[["Claim"], SeenPairs]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +53,17 @@ class Spread:
     correlation: float | None = None
 
 
-def spread(plan: Plan, comparison: Comparison, backbone: str, look: Look | None) -> Spread:
+def spread(plan: Plan, claim: Claim, look: Look | None) -> Spread:
     """From finished pairs by the verdict's own formula; before there are some, from what comes nearest."""
-    trained = sum(plan.study.arms[arm].train for arm in (comparison.treatment, comparison.control))
-    seen = look(comparison, backbone) if look else None
-    with_items = comparison.scope == "task" and not plan.study.seeds.reserve
+    trained = sum(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
+    seen = look(claim) if look else None
+    with_items = claim.scope == "task" and not plan.study.seeds.reserve
     if seen and len(seen.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
-        return _of_pairs(comparison, backbone, seen.pairs, trained > 0, with_items)
+        return _of_pairs(claim, seen.pairs, trained > 0, with_items)
     if not trained:
         return Spread(noise=None, whence=("neither arm is trained",))
     public = family(plan.study.family).spread
-    if public is None or comparison.metric.startswith("geometry/"):
+    if public is None or claim.metric.startswith("geometry/"):
         return Spread(noise=None, whence=("no finished pairs, and no public figure for such a score",))
     from evaluators.significance.power import Noise
 
@@ -77,10 +77,10 @@ def spread(plan: Plan, comparison: Comparison, backbone: str, look: Look | None)
     )
 
 
-def _of_pairs(comparison: Comparison, backbone: str, pairs: PairedSeeds, trained: bool, items: bool) -> Spread:
+def _of_pairs(claim: Claim, pairs: PairedSeeds, trained: bool, items: bool) -> Spread:
     from evaluators.significance.evidence import noise_of
 
-    noise = noise_of(comparison.claim_on(backbone), pairs, with_items=items)
+    noise = noise_of(claim, pairs, with_items=items)
     constant = len(set(pairs.treatment)) == 1 or len(set(pairs.control)) == 1
     source = f"{len(pairs.seeds)} finished pairs" if trained else "the items of both arms, which are not trained"
     if not noise.sd and not noise.groups:

@@ -10,15 +10,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from corpora.store.fields import words
+from corpora.store.fields import NAME, Name, Text, is_name, words
 from evaluators.metrics.ranges import range_of
+from evaluators.significance.claims import Claim
 from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
 from orchestration.reading.read_search import check_search
-from orchestration.study.blocks import DEFAULT_SEEDS, Comparison, Growing, Name, Resources, Seed, Seeds, Text
+from orchestration.study.blocks import DEFAULT_SEEDS, Growing, Resources, Seed, Seeds
 from orchestration.study.errors import StudyError
-from orchestration.study.names import NAME, NAME_WORDS, is_name, is_path_component, names_accepted
+from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
 from orchestration.study.run import canonical
 from orchestration.study.study import Study
 
@@ -224,7 +225,7 @@ def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) ->
     if not isinstance(entries, list):
         check.refuse(place, "a list of comparisons, each `- {claim: H1, treatment: …, control: …, metric: …, …}`")
         return WRONG
-    comparisons = [check.built(Comparison, (*place, index)) for index in range(len(entries))]
+    comparisons = [check.built(Claim, (*place, index)) for index in range(len(entries))]
     for index, entry in enumerate(entries):
         if isinstance(entry, dict):
             _check_comparison(check, (*place, index), entry, parts, family)

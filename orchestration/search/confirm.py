@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from evaluators.significance.claims import Claim
 from orchestration.families.registry import family
-from orchestration.study.blocks import Comparison
 from orchestration.study.errors import StudyError
 from search_spaces.space import settings_at
 
@@ -44,7 +44,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         )
     backbone, arms = searches[0].selection.backbone, {**study.arms, **dict(points.values())}
     compare = [
-        Comparison(
+        Claim(
             claim=f"search {arm}",
             treatment=points[arm][0],
             control=arm,
@@ -54,12 +54,12 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         )
         for arm in moved
     ]
-    for comparison in study.compare:
-        if comparison.backbone in (None, backbone) and not set(moved).isdisjoint(_arms_of(comparison)):
-            repeated, stand_ins = _repeated(study, comparison, points)
+    for claim in study.compare:
+        if claim.backbone in (None, backbone) and not set(moved).isdisjoint(claim.arms.values()):
+            repeated, stand_ins = _repeated(study, claim, points)
             compare.append(replace(repeated, backbone=backbone))
             arms |= stand_ins
-    used = {arm for comparison in compare for arm in _arms_of(comparison)}
+    used = {arm for claim in compare for arm in claim.arms.values()}
     return replace(
         study,
         name=f"{study.name}-confirmed",
@@ -93,20 +93,18 @@ def _stand_in(found: Searched) -> StandIn:
     return f"{selection.arm}@{best.number}", settings_at(selection.space, selection.settings, best.point)
 
 
-def _repeated(
-    study: Study, comparison: Comparison, points: Mapping[str, StandIn]
-) -> tuple[Comparison, dict[str, Any]]:
+def _repeated(study: Study, claim: Claim, points: Mapping[str, StandIn]) -> tuple[Claim, dict[str, Any]]:
     """A comparison between tuned arms, and those arms. `tuned alike`: some of them took the point of another."""
-    searched = next(arm for arm in _arms_of(comparison) if arm in points)
-    arms, point = _arms_of(comparison), points[searched]
+    searched = next(arm for arm in claim.arms.values() if arm in points)
+    arms, point = list(claim.arms.values()), points[searched]
     takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
     alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
-    matched = comparison.matched_control
+    matched = claim.matched_control
     repeated = replace(
-        comparison,
-        claim=f"{comparison.claim} tuned{' alike' if alike else ''}",
-        treatment=takes[comparison.treatment][0],
-        control=takes[comparison.control][0],
+        claim,
+        claim=f"{claim.claim} tuned{' alike' if alike else ''}",
+        treatment=takes[claim.treatment][0],
+        control=takes[claim.control][0],
         matched_control=None if matched is None else takes[matched][0],
     )
     return repeated, dict(takes.values())
@@ -125,10 +123,6 @@ def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
     if not mine.train or defining(moved) == defining(mine):
         return arm, mine
     return f"{arm}@{name}", moved
-
-
-def _arms_of(comparison: Comparison) -> list[str]:
-    return [a for a in (comparison.treatment, comparison.control, comparison.matched_control) if a is not None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,28 +7,16 @@ goes on with what would be accepted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
+from annotated_types import Ge, Le, Lt
 
-from orchestration.study.names import NAME, is_name
+from corpora.store.fields import Text
+from evaluators.significance.claims import Arm, Metric
 
-if TYPE_CHECKING:
-    from evaluators.significance.comparisons import Claim as Judged
-
-Text = Annotated[str, MinLen(1)]
-Name = Annotated[str, Predicate(is_name), NAME]
-Arm = Annotated[str, MinLen(1), "the name of an arm"]
-Claim = Annotated[str, Predicate(is_name), f"a name for the claim, such as H1; {NAME}"]
-Metric = Annotated[str, MinLen(1), "the name of a metric that `evaluate` yields"]
-Group = Annotated[
-    str, Predicate(is_name), f"a name for the claims that are corrected together, such as ranking; {NAME}"
-]
 Count = Annotated[int, Ge(1), Le(1000)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
-Positive = Annotated[float, Gt(0)]
-Expectation = Literal["better", "worse", "equivalent", "not_worse"]
 Models = Literal["keep", "best", "none"]
 DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
 
@@ -55,54 +43,6 @@ class Growing:
     def __post_init__(self) -> None:
         if self.max <= self.start:
             raise ValueError(f"max: above start, which is {self.start}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """One claim: treatment against control on a metric, paired by seed, on each backbone or on the one named.
-
-    margin: the largest difference, in the metric's unit, that counts as none. min_effect: the smallest worth
-    reporting. scope: does the claim hold for the task its items were drawn from, or for these items only?
-    matched_control: the arm in which only `signal` is destroyed; the gain is due to the signal when the treatment
-    beats that arm too. family: the group of claims that it is corrected with; None: all that name none.
-    """
-
-    claim: Claim
-    treatment: Arm
-    control: Arm
-    metric: Metric
-    expect: Expectation
-    margin: Positive | None = None
-    min_effect: Positive | None = None
-    scope: Literal["task", "test_set"] = "task"
-    matched_control: Arm | None = None
-    signal: Name | None = None
-    backbone: Text | None = None
-    family: Group | None = None
-
-    @property
-    def nulls(self) -> int:
-        """How many of its null hypotheses can be true together on one backbone: what Holm's method counts."""
-        return self.claim_on("").nulls
-
-    def claim_on(self, backbone: str, *, exploratory: bool = False) -> Judged:
-        """What is judged of it on one backbone."""
-        from evaluators.significance.comparisons import Claim as Judged
-
-        said = {name: value for name, value in asdict(self).items() if name not in ("backbone", "family")}
-        return Judged(**said, backbone=backbone, group=self.family or "", exploratory=exploratory)
-
-    def __post_init__(self) -> None:
-        if self.expect in ("equivalent", "not_worse") and self.margin is None:
-            raise ValueError(f"margin: with expect {self.expect}, the largest difference that counts as none")
-        if self.signal is not None and self.matched_control is None:
-            raise ValueError(
-                "matched_control: the arm in which only the signal is destroyed, since `signal` is given"
-            )
-        if self.matched_control is not None and self.signal is None:
-            raise ValueError("signal: what the matched control lacks, in words")
-        if self.matched_control is not None and self.expect != "better":
-            raise ValueError("expect: better, since a matched control asks what a gain is due to")
 
 
 @dataclass(frozen=True, kw_only=True)

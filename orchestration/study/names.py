@@ -13,9 +13,6 @@ LIST_AT_MOST = 12  # of longer lists only those nearest to what was written are 
 NAME_BYTES = 200  # file systems take 255, with room for what we add
 NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
 
-NAME_AT_MOST = 100  # characters: two such names and a figure still make a line
-NAME = f"a name: 1 to {NAME_AT_MOST} characters that all show, from left to right, with no blank at either end"
-
 SLUG_AT_MOST = 60  # readable characters of a file's name; the digest tells the rest apart
 TELLS_APART = re.compile(r"-[0-9a-f]{8}$")
 
@@ -37,15 +34,6 @@ def acting(text: str, keep: str = "") -> str | None:
     """The first such character in a text, in words; None where there is none."""
     found = next((one for one in text if one not in keep and _acts(one)), None)
     return None if found is None else f"the character U+{ord(found):04X}"
-
-
-def is_name(text: str) -> bool:
-    """Whether a text can name an arm or a claim wherever one is named: see NAME.
-
-    Letters written from right to left are none: a reader would see the difference of two such arms turned round.
-    """
-    straight = not any(unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text)
-    return 0 < len(text) <= NAME_AT_MOST and text == text.strip() and text.isprintable() and straight
 
 
 def _acts(character: str) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestration.study.blocks import Comparison, Resources, Search, Seeds
+from evaluators.significance.claims import Claim
+from orchestration.study.blocks import Resources, Search, Seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +24,12 @@ class Study:
     data: Any
     arms: Mapping[str, Any]
     evaluate: tuple[str, ...]
-    compare: tuple[Comparison, ...] = ()
+    compare: tuple[Claim, ...] = ()
     search: Search | None = None
     resources: Resources = field(default_factory=Resources)
 
     @property
-    def comparisons(self) -> Iterator[tuple[Comparison, str]]:
-        """Every comparison with each backbone it is made on: the family of claims that Holm corrects for."""
-        for comparison in self.compare:
-            for backbone in (comparison.backbone,) if comparison.backbone else self.backbones:
-                yield comparison, backbone
+    def claims(self) -> Iterator[Claim]:
+        """What is judged: every declared claim on each backbone that it is made on."""
+        for claim in self.compare:
+            yield from claim.each(self.backbones)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from orchestration.ledger.claims import Declaration
@@ -17,9 +16,8 @@ from orchestration.study.run import canonical
 from orchestration.verdicts.evidence import StudyRecords
 
 if TYPE_CHECKING:
-    from evaluators.significance.comparisons import Claim
+    from evaluators.significance.claims import Claim
     from orchestration.ledger.ledger import Ledger
-    from orchestration.study.blocks import Comparison
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
@@ -37,27 +35,26 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
     return ledger.declare(
         study.name,
         [
-            _said(comparison)
-            | {"says": _says(evidence, comparison), "rows": _rows(evidence, comparison)}
-            | {"seen": _seen(evidence, comparison) and not _before(inherited, evidence, comparison)}
-            for comparison in study.compare
+            claim.said
+            | {"says": _says(evidence, claim), "rows": _rows(evidence, claim)}
+            | {"seen": _seen(evidence, claim) and not _before(inherited, evidence, claim)}
+            for claim in study.compare
         ],
     )
 
 
-def claims_of(evidence: StudyRecords) -> list[Claim]:
-    """The study's comparisons, one per backbone; those that were not declared before they could be seen are
-    exploratory."""
+def claims_of(evidence: StudyRecords) -> list[tuple[Claim, bool]]:
+    """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be
+    seen."""
     declaration = declaration_of(evidence)
-    claims = []
-    for comparison, backbone in evidence.study.comparisons:
-        written = _written(declaration, evidence, comparison, backbone) if declaration else None
-        if written is not None:
-            exploratory = bool(written.get("seen"))
-        else:
-            exploratory = declaration is not None or _seen(evidence, comparison)
-        claims.append(comparison.claim_on(backbone, exploratory=exploratory))
-    return claims
+    return [(claim, _exploratory(declaration, evidence, claim)) for claim in evidence.study.claims]
+
+
+def _exploratory(declaration: Declaration | None, evidence: StudyRecords, claim: Claim) -> bool:
+    written = _written(declaration, evidence, claim) if declaration else None
+    if written is not None:
+        return bool(written.get("seen"))
+    return declaration is not None or _seen(evidence, claim)
 
 
 def declaration_of(evidence: StudyRecords) -> Declaration | None:
@@ -70,10 +67,10 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     """The claims of other studies that say what this one's say, on the same rows, in the order of this study."""
     others = [claim for one in evidence.ledger.declarations() for claim in one.claims]
     found = []
-    for comparison in evidence.study.compare:
-        says, rows = _says(evidence, comparison), _rows(evidence, comparison)
+    for claim in evidence.study.compare:
+        says, rows = _says(evidence, claim), _rows(evidence, claim)
         alike = [c for c in others if c.get("says") == says and c.get("rows") == rows]
-        found += sorted(alike, key=lambda claim: bool(claim.get("seen")))[:1]  # one that was unseen, if any
+        found += sorted(alike, key=lambda one: bool(one.get("seen")))[:1]  # one that was unseen, if any
     if not found:
         return None
     text = canonical(found)
@@ -82,48 +79,40 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     )
 
 
-def _before(inherited: Declaration | None, evidence: StudyRecords, comparison: Comparison) -> bool:
-    backbones = _backbones(evidence, comparison)
-    written = [_written(inherited, evidence, comparison, on) if inherited else None for on in backbones]
-    return all(claim is not None and not claim.get("seen") for claim in written)
+def _before(inherited: Declaration | None, evidence: StudyRecords, claim: Claim) -> bool:
+    judged = claim.each(evidence.study.backbones)
+    written = [_written(inherited, evidence, one) if inherited else None for one in judged]
+    return all(one is not None and not one.get("seen") for one in written)
 
 
-def _written(
-    declaration: Declaration, evidence: StudyRecords, comparison: Comparison, backbone: str
-) -> Mapping[str, Any] | None:
-    """The claim as it was written down, by whatever name.
+def _written(declaration: Declaration, evidence: StudyRecords, claim: Claim) -> Mapping[str, Any] | None:
+    """A judged claim as it was written down, by whatever name.
 
     Ledgers of before hold its words alone, without the recipes: the arms' names stand for them there.
     """
-    said, words = _says(evidence, comparison).get(backbone), _words(_said(comparison))
-    for claim in declaration.claims:
-        if claim["says"].get(backbone) == said if "says" in claim else _words(claim) == words:
-            return claim
+    said, words = _digest(evidence, claim), _words(claim.said)
+    for one in declaration.claims:
+        on = one.get("backbone") or claim.backbone
+        same = one["says"].get(claim.backbone) == said if "says" in one else _words(one) == words
+        if same and on == claim.backbone:
+            return one
     return None
 
 
-def _said(comparison: Comparison) -> dict[str, Any]:
-    """What is written down of a comparison: only what it says, so that new optional fields change no old claim."""
-    return {name: value for name, value in asdict(comparison).items() if value is not None}
-
-
 def _words(claim: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in claim.items() if name not in NAMES}
+    return {name: value for name, value in claim.items() if name not in (*NAMES, "backbone")}
 
 
-def _says(evidence: StudyRecords, comparison: Comparison) -> dict[str, str]:
-    """Backbone -> digest of what is claimed there: the words, with recipes for the names of arms."""
-    words = {name: value for name, value in _words(_said(comparison)).items() if name != "backbone"}
-    found = {}
-    for backbone in _backbones(evidence, comparison):
-        recipes = {role: _recipe(evidence, words[role], backbone) for role in _roles(comparison)}
-        content = {**words, **recipes, "family of models": evidence.study.family, "backbone": backbone}
-        found[backbone] = hashlib.sha256(canonical(content)).hexdigest()[:16]
-    return found
+def _says(evidence: StudyRecords, claim: Claim) -> dict[str, str]:
+    """Backbone -> digest of what is claimed there."""
+    return {str(one.backbone): _digest(evidence, one) for one in claim.each(evidence.study.backbones)}
 
 
-def _roles(comparison: Comparison) -> list[str]:
-    return ["treatment", "control", *(["matched_control"] if comparison.matched_control else [])]
+def _digest(evidence: StudyRecords, claim: Claim) -> str:
+    """Names what a judged claim says: its words, with recipes for the names of arms."""
+    recipes = {role: _recipe(evidence, arm, str(claim.backbone)) for role, arm in claim.arms.items()}
+    study = {"family of models": evidence.study.family, "backbone": claim.backbone}
+    return hashlib.sha256(canonical({**_words(claim.said), **recipes, **study})).hexdigest()[:16]
 
 
 def _recipe(evidence: StudyRecords, arm: str, backbone: str) -> Any:
@@ -131,24 +120,18 @@ def _recipe(evidence: StudyRecords, arm: str, backbone: str) -> Any:
     return next((dict(run.defining) for run in runs), arm)
 
 
-def _rows(evidence: StudyRecords, comparison: Comparison) -> str:
+def _rows(evidence: StudyRecords, claim: Claim) -> str:
     """Digest of what the claim's arms are trained and its metric is measured on."""
-    arms = {getattr(comparison, role) for role in _roles(comparison)}
-    tasks = [task.name for task in evidence.tasks if comparison.metric in task.metrics]
-    runs = [run for run in evidence.runs if run.arm in arms]
+    tasks = [task.name for task in evidence.tasks if claim.metric in task.metrics]
+    runs = [run for run in evidence.runs if run.arm in claim.arms.values()]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]
 
 
-def _backbones(evidence: StudyRecords, comparison: Comparison) -> tuple[str, ...]:
-    return (comparison.backbone,) if comparison.backbone else evidence.study.backbones
-
-
-def _seen(evidence: StudyRecords, comparison: Comparison) -> bool:
-    """Whether some pair of this comparison is finished, so that its outcome could be known."""
-    arms = (comparison.treatment, comparison.control)
+def _seen(evidence: StudyRecords, claim: Claim) -> bool:
+    """Whether some pair of this claim is finished, so that its outcome could be known."""
     return any(
-        set.intersection(*(set(evidence.finished(arm, backbone)) for arm in arms))
-        for backbone in _backbones(evidence, comparison)
+        set.intersection(*(set(evidence.finished(arm, str(one.backbone))) for arm in (one.treatment, one.control)))
+        for one in claim.each(evidence.study.backbones)
     )

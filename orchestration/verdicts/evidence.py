@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.entry import of_metric
@@ -21,7 +22,6 @@ from orchestration.study.run import Run
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure, Ledger, Record
     from orchestration.plan.spread import Look
-    from orchestration.study.blocks import Comparison
     from orchestration.study.study import Study
 
 
@@ -104,10 +104,9 @@ class StudyRecords:
 
 
 def look(evidence: StudyRecords) -> Look:
-    """What a plan may know of its comparisons."""
+    """What a plan may know of its claims."""
 
-    def at(comparison: Comparison, backbone: str) -> SeenPairs:
-        claim = comparison.claim_on(backbone)
+    def at(claim: Claim) -> SeenPairs:
         return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
 
     return at
@@ -116,7 +115,7 @@ def look(evidence: StudyRecords) -> Look:
 def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
     """Score and number of independent items of one finished run of the claim's arms."""
     for arm in (claim.control, claim.treatment):
-        run_id = next(iter(evidence.finished(arm, claim.backbone).values()), None)
+        run_id = next(iter(evidence.finished(arm, str(claim.backbone)).values()), None)
         found = None if run_id is None else evidence.records[run_id].metrics.get(claim.metric)
         if run_id is None or found is None or found.aggregate is None:
             continue
@@ -128,8 +127,7 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
 
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
     """The scores of the claim's arms at every seed that the plan asks of all of them, with their items."""
-    arms = [claim.treatment, claim.control, *([claim.matched_control] if claim.matched_control else [])]
-    scores = [evidence.values(arm, claim.backbone, claim.metric) for arm in arms]
+    scores = [evidence.values(arm, str(claim.backbone), claim.metric) for arm in claim.arms.values()]
     asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores)]
     pairs = pair(
         scores[0],
@@ -147,7 +145,7 @@ def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
 
 def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
     """Item-level scores of both arms at these seeds; None where the metric keeps none."""
-    ids = {arm: evidence.finished(arm, claim.backbone) for arm in (claim.treatment, control)}
+    ids = {arm: evidence.finished(arm, str(claim.backbone)) for arm in (claim.treatment, control)}
     first = ids[claim.treatment][seeds[0]]
     aggregate = evidence.records[first].metrics[claim.metric].aggregate
     rows = evidence.item_rows(first, claim.metric)

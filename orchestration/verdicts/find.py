@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.significance.verdict import RULE
 from orchestration.families.registry import as_plain
@@ -30,8 +31,10 @@ SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing."""
     evidence = StudyRecords(study, runs, ledger)
-    claims = claims_of(evidence)
-    pairs = [(claim, paired(evidence, claim)) for claim in claims]
+    pairs = [
+        (claim, replace(paired(evidence, claim), exploratory=is_exploratory))
+        for claim, is_exploratory in claims_of(evidence)
+    ]
     sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
     verdicts = judge(pairs, sequential=sequential)
     findings = [
@@ -75,8 +78,8 @@ def _finding(evidence: StudyRecords, claim: Claim, pairs: PairedSeeds, verdict: 
     return Finding(
         verdict=verdict,
         larger_is_better=pairs.larger_is_better,
-        treatment_runs=evidence.finished(claim.treatment, claim.backbone),
-        control_runs=evidence.finished(claim.control, claim.backbone),
+        treatment_runs=evidence.finished(claim.treatment, verdict.backbone),
+        control_runs=evidence.finished(claim.control, verdict.backbone),
         items=tuple(_item_delta(pairs.items, index, gains[index]) for index in shown if pairs.items),
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
@@ -163,6 +166,6 @@ def _revision(study: Study, runs: Sequence[Run]) -> str:
     """Digest of the study as resolved: its runs and its comparisons."""
     content: dict[str, Any] = {
         "runs": sorted(run.id for run in runs),
-        "compare": [asdict(comparison) for comparison in study.compare],
+        "compare": [claim.said for claim in study.compare],
     }
     return hashlib.sha256(canonical(content)).hexdigest()[:16]

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from corpora.store.fields import is_name
 from orchestration.report import forms, plots
 from orchestration.study.errors import StudyError
-from orchestration.study.names import cut, is_name, printable
+from orchestration.study.names import cut, printable
 from orchestration.verdicts.findings import Findings
 from tests.named_study import finished, names, write_study
 

@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluators.significance.comparisons import Claim, ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
 
 
 def test_pairs_are_complete_in_the_planned_order():
@@ -122,11 +123,11 @@ def test_claims_are_checked_where_they_are_declared():
             **{"claim": "H1", "treatment": "A", "control": "B", "metric": "m", "expect": "better"} | given
         )
 
-    with pytest.raises(ValueError, match="needs a margin"):
+    with pytest.raises(ValueError, match="margin: with expect equivalent"):
         claim(expect="equivalent")
     with pytest.raises(ValueError, match="above 0"):
         claim(margin=0.0)
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="signal: what the matched control lacks"):
         claim(matched_control="C")
-    with pytest.raises(ValueError, match="explains a difference"):
+    with pytest.raises(ValueError, match="expect: better"):
         claim(expect="equivalent", margin=0.1, matched_control="C", signal="negatives")

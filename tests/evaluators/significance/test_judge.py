@@ -444,7 +444,7 @@ def test_difference_and_equivalence_of_one_claim_count_once():
 
 
 def test_claims_added_later_form_their_own_family():
-    late = (claim(name="late", exploratory=True), paired([0.8, 1.1, 0.6]))
+    late = (claim(name="late"), paired([0.8, 1.1, 0.6], exploratory=True))
     found = judge([late, (claim(), paired([0.8, 1.1, 0.6]))])
     assert [v.family_size for v in found] == [1, 1]
     assert found[0].words == "better (exploratory: declared after results were seen)"
@@ -470,8 +470,8 @@ def test_a_margin_and_a_matched_control_count_twice():
 
 
 def test_groups_of_claims_are_corrected_apart():
-    weak = [(claim(name=f"W{k}", group="calibration"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
-    ranking = (claim(group="ranking"), paired([0.8, 1.1, 0.6]))
+    weak = [(claim(name=f"W{k}", family="calibration"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
+    ranking = (claim(family="ranking"), paired([0.8, 1.1, 0.6]))
     rest = (claim(name="R"), paired([0.8, 1.1, 0.6]))
     found = judge([weak[0], ranking, *weak[1:], rest])
     assert [(v.group, v.family_size) for v in found] == [

@@ -5,6 +5,7 @@ A change that is meant raises RULE and writes the outcomes anew:
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ def outcomes() -> list[dict[str, Any]]:
         (_claim("H1", "better"), few),
         (_claim("H2", "better", margin=0.2), _seeds(rng.normal(0.1, 0.2, 8))),
         (_claim("H3", "equivalent", margin=0.1), _items("mean", *[(arm > 0) == (gold > 0) for arm in arms])),
-        (_claim("H4", "better", group="ranks"), _items("spearman", *arms, gold)),
-        (_claim("H5", "not_worse", margin=0.3, group="ranks"), _items("auc", *arms, (gold > 0).astype(float))),
+        (_claim("H4", "better", family="ranks"), _items("spearman", *arms, gold)),
+        (_claim("H5", "not_worse", margin=0.3, family="ranks"), _items("auc", *arms, (gold > 0).astype(float))),
         (_claim("H6", "better", margin=2.0, matched_control="C", signal="the signal"), _matched(few)),
-        (_claim("H7", "worse", exploratory=True), _seeds(rng.normal(size=12))),
+        (_claim("H7", "worse"), replace(_seeds(rng.normal(size=12)), exploratory=True)),
     ]
     verdicts = [
         *judge(family),

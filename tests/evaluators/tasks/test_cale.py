@@ -12,7 +12,8 @@ from corpora.cale.data import CaleData
 from corpora.cale.records import CATEGORIES, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.comparisons import Claim, align_items, pair
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import align_items, pair
 from evaluators.significance.judge import judge
 from evaluators.tasks.cale import pair_tasks, tasks
 from evaluators.tasks.task import metric_names, named

@@ -253,7 +253,7 @@ def seen(treatment: list[float], control: list[float], items: np.ndarray | None 
     pairs = PairedSeeds(
         seeds=tuple(range(len(treatment))), treatment=tuple(treatment), control=tuple(control), items=kept
     )
-    return lambda comparison, backbone: SeenPairs(pairs=pairs, sample=None)
+    return lambda claim: SeenPairs(pairs=pairs, sample=None)
 
 
 def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
@@ -279,9 +279,7 @@ def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
     planned = plan(one_claim(load, "8", claim), FACTS)
     (reach,) = reachability(planned, seen(treatment, control, items))
     (blind,) = reachability(planned, seen(treatment, control))
-    verdict = judge(
-        [(planned.study.compare[0].claim_on("small"), seen(treatment, control, items)(None, "").pairs)]
-    )[0]  # type: ignore[arg-type]
+    verdict = judge([(next(planned.study.claims), seen(treatment, control, items)(None).pairs)])[0]  # type: ignore[arg-type]
     assert reach.item_sd == pytest.approx((verdict.v_item - verdict.v_both) ** 0.5)  # type: ignore[operator]
     assert reach.sd == pytest.approx(verdict.delta_sd)
     assert (reach.test, reach.items, reach.whence) == (
@@ -324,13 +322,13 @@ def test_an_arms_own_items_are_a_named_guess(load: Load) -> None:
     empty = PairedSeeds(seeds=(), treatment=(), control=())
     sample = Sample(arm="B0", score=0.36, groups=400, aggregate="mean")
     (reach,) = reachability(
-        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: SeenPairs(pairs=empty, sample=sample)
+        plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=sample)
     )
     assert (reach.item_sd, reach.items, reach.test) == (pytest.approx(0.024), 400, "crossed t")
     assert reach.whence[1] == "items: p(1 - p)/M of B0 at 0.360 with 400 items, a guess"
     correlated = Sample(arm="B0", score=0.6, groups=400, aggregate="spearman")
     (reach,) = reachability(
-        plan(one_claim(load, "8"), FACTS), lambda comparison, backbone: SeenPairs(pairs=empty, sample=correlated)
+        plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=correlated)
     )
     assert reach.item_sd == pytest.approx(0.64 / 20)
 

@@ -10,8 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evaluators.significance.claims import Claim
 from orchestration.reading.read_study import read_study
-from orchestration.study.blocks import Comparison, Resources, Seeds
+from orchestration.study.blocks import Resources, Seeds
 from orchestration.study.errors import StudyError
 
 GOOD = """\
@@ -56,7 +57,7 @@ def test_a_good_study_is_read_whole(write: Write) -> None:
     assert list(study.arms) == ["B0", "B1", "B1-noHN"]
     assert study.evaluate == ("t2d", "stress")
     assert study.resources == Resources()
-    assert study.compare[1] == Comparison(
+    assert study.compare[1] == Claim(
         claim="H3b",
         treatment="B1",
         control="B1-noHN",
@@ -90,7 +91,7 @@ def test_comparisons_are_made_on_every_backbone_or_on_the_one_named(write: Write
     text = GOOD.replace("[all-MiniLM-L6-v2]", "[one, two]").replace(
         "margin: 0.01}", "margin: 0.01, backbone: two}"
     )
-    pairs = [(comparison.claim, backbone) for comparison, backbone in read_study(write(text)).comparisons]
+    pairs = [(claim.claim, claim.backbone) for claim in read_study(write(text)).claims]
     assert pairs == [("H1", "one"), ("H1", "two"), ("H3b", "two")]
 
 
@@ -214,7 +215,7 @@ def test_the_reference_names_every_field_and_every_choice() -> None:
         *KEYS,
         *(
             f.name
-            for kind in (Comparison, Growing, Search, Objective, StopEarly, Resources, DeepSpeed)
+            for kind in (Claim, Growing, Search, Objective, StopEarly, Resources, DeepSpeed)
             for f in fields(kind)
         ),
     ]

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from corpora.store.fields import is_name
 from orchestration.report import forms
 from orchestration.report.markup import marked_down, tex
-from orchestration.study.names import is_name
 from tests.named_study import finished, write_study
 
 PUNCTUATION = "{}$|[]()*_`\\<>&\"'%#~^!?,;:=+-./@ aA1"

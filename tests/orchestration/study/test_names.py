@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.study.names import cut, is_name, is_path_component, printable, slug
+from corpora.store.fields import is_name
+from orchestration.study.names import cut, is_path_component, printable, slug
 
 
 @pytest.mark.parametrize(
