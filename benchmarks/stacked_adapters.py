@@ -33,7 +33,9 @@ from trainers.engine.streams import torch_stream
 
 WIDTH, PAIRS = 384, 4000
 SHAPES = ((128, 64, 128), (64, 32, 64))  # d_h, m, batch
-ARMS = tuple(form for form in PAIR_FORMS if form != "pair_ungated_matched")  # that one waits for a treated arm
+ARMS = tuple(  # one that is matched waits for a treated arm; one that is taught is a stack of its own
+    name for name, form in PAIR_FORMS.items() if not (form.matched or form.taught)
+)
 SEEDS = range(3)
 ROUNDS, STEPS = 4, 200
 PROCESS_STEPS, PROCESSES = 600, 3

@@ -8,7 +8,7 @@ is no difficulty. The paper (Hwang 2026, section 4) fixes all of these; the rang
 from __future__ import annotations
 
 from search_spaces.space import Dimension, Space
-from trainers.difficulty.settings import JUDGED, PAIR_FORMS, SENTENCE_FORMS
+from trainers.difficulty.settings import DOUBTED, PAIR_FORMS, SENTENCE_FORMS
 
 _RESIDUAL = (*PAIR_FORMS, *(name for name, form in SENTENCE_FORMS.items() if form.blended))
 _SCALED = tuple(name for name, form in SENTENCE_FORMS.items() if form.source)
@@ -44,6 +44,6 @@ SPACE: Space = (
     Dimension(name="m", choices=(None, 32, 128), source="not stated; None: 64 for a pair arm, 128 for another"),
     Dimension(name="alpha0", choices=(0.05, 0.2, 0.5), when={"form": _SCALED}, source="not stated"),
     Dimension(
-        name="ce_map", choices=("half", "identity"), when={"form": JUDGED}, source="equation 7, and without it"
+        name="ce_map", choices=("half", "identity"), when={"form": DOUBTED}, source="equation 7, and without it"
     ),
 )

@@ -205,7 +205,10 @@ _SOURCES = {
     "STS-B/train": _stsb("sts-train.csv", "train"),
     "STS-B/dev": _stsb("sts-dev.csv", "validation"),
     "STS-B": _stsb("sts-test.csv", "test"),
-    "SICK-R": Source("SICK", _SICK_TEST, _sick(_SICK_TEST), None),  # the hub's copy joins its three files
+    # The hub's copy joins SICK's three files.
+    "SICK-R/train": Source("SICK", "SICK_train.txt", _sick("SICK_train.txt"), None),
+    "SICK-R/trial": Source("SICK", "SICK_trial.txt", _sick("SICK_trial.txt"), None),
+    "SICK-R": Source("SICK", _SICK_TEST, _sick(_SICK_TEST), None),
     "SICK-R/all": Source(
         "SICK", _SICK_TEST, _sick("SICK_train.txt", "SICK_trial.txt", _SICK_TEST), _hub("sickr-sts")
     ),

@@ -1,4 +1,4 @@
-"""Sentence pairs with a similarity between 0 and 1: STS-B, MRPC, QQP and PAWS, capped and named by their rows.
+"""Sentence pairs with a similarity between 0 and 1, of STS-B, MRPC, QQP, PAWS and more, capped and named by rows.
 
 A task's rows come in file order. `first` caps keep the order's beginning: on STS-B, whose files are grouped by
 genre, the first 2,000 training rows are captions only. `hash` caps keep a mixed sample that is the same on every
@@ -13,16 +13,20 @@ from typing import Any, Literal
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
+from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.difficulty.sources import raw_splits
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
 
-GRADED = {"stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offline": False}
+GRADED = {
+    "stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offline": False, **dict.fromkeys(SETS, True)
+}  # fmt: skip
 TASKS = tuple(GRADED)
 STANDIN = "token_match_standin"
 HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
 SELECTION = 1 / 3  # of the training pairs decide a search
-WITH_FINAL_TEST = ("stsb", "mrpc")  # tasks whose own labelled test split may decide a study
+ON_STSB = ("stsb", *YEARS)  # tasks that train on STS-B's training rows
+WITH_FINAL_TEST = ("stsb", "mrpc", "sickr")  # tasks whose own labelled test split may decide a study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,7 @@ class PairData:
 
 
 def load_task(name: str, data: PairData) -> PairTask:
-    """One task of the data block, read and capped. STS-B trains without the offline judge's rows.
+    """One task of the data block, read and capped. Nothing trains on the offline judge's rows of STS-B.
 
     Raises CorpusError for an unknown task, a cap below 2, a test split that must not be used, or missing files.
     """
@@ -63,7 +67,7 @@ def load_task(name: str, data: PairData) -> PairTask:
         raise CorpusError(f"data.tasks: {name!r} is not a task; accepted: {', '.join(TASKS)}")
     on_test = name in data.final_eval
     train, evaluation, source = raw_splits(name, test=on_test, path=data.path)
-    if name == "stsb" and data.judge == STANDIN:
+    if name in ON_STSB and data.judge == STANDIN:
         own = set(held_out(train))
         train = train.take([row for row in range(len(train)) if row not in own])
         source += f"; {len(own)} training rows belong to the judge"

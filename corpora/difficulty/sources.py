@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.similarity_sets import SETS, read_set
 from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
 from corpora.store.errors import CorpusError
 from corpora.store.places import VARIABLE, roots
@@ -50,6 +51,8 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
 
     Raises CorpusError naming every place that was looked at and what mends it.
     """
+    if task in SETS:
+        return read_set(task, test=test, path=path)
     tried: list[str] = []
     for why, root in roots(path):
         for reader in (_from_text, _from_folder):

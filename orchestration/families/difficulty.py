@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,7 +202,10 @@ def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData
 
 
 def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: StackResult, folder: Path) -> None:
-    """One adapter per data set: a scorer's folder for a pair arm, the bare parameters for a per-sentence one."""
+    """One adapter per data set: a scorer's folder for a pair arm, the bare parameters for a per-sentence one.
+
+    Beside it, as headroom.json, what the frozen cosine left to gain there.
+    """
     from trainers.difficulty.pair_scorer import WEIGHTS, export_scorer, save_adapter
     from trainers.difficulty.settings import PAIR_FORMS
 
@@ -211,6 +216,7 @@ def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: 
         else:
             place.mkdir(parents=True)
             save_adapter(place / WEIGHTS, trained, one.x.shape[1])
+        (place / "headroom.json").write_text(json.dumps(asdict(look(one)), indent=1))
 
 
 def _progress(step: int = 0, steps: int = 0, doing: str = "") -> Any:

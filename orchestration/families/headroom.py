@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from trainers.difficulty.data import TaskData
 
 
+@lru_cache(maxsize=8)  # the data sets of a job, of which every run asks
 def look(data: TaskData) -> Headroom:
     """The headroom of one task, with the judge's doubt among the signals where there is a judge."""
     from evaluators.metrics.headroom import headroom

@@ -52,9 +52,13 @@ class Side:
             return self.hard_lex
         if name == "label":
             return 1 - self.gold
+        return hard_ce(self.judgement(), self.anchor, ce_map)
+
+    def judgement(self) -> np.ndarray:
+        """The judge's score of each pair, (N,) in [0, 1]. CorpusError where there is no judge."""
         if self.judged is None:
             raise CorpusError(NO_JUDGE)
-        return hard_ce(self.judged, self.anchor, ce_map)
+        return self.judged
 
     def candidate_targets(self) -> dict[str, np.ndarray]:
         """Every target these pairs can have, the label apart, by name: what the headroom report looks at."""

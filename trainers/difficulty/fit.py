@@ -177,7 +177,7 @@ def _require_possible(settings: Settings, data: TaskData) -> None:
     if settings.train:
         layout_of(settings, data.x.shape[1])
     if settings.needs_judge:
-        data.train.target("hard_ce", settings.ce_map)
+        data.train.judgement()
 
 
 class _Progress:

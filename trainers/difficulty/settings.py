@@ -24,6 +24,7 @@ class PairForm:
     target: Literal["hard_lex", "hard_ce", "label"] | None = None
     shuffled: bool = False  # the same targets, permuted over the training pairs: same mean, no information
     matched: bool = False  # gamma is multiplied by the mean gate of the arm named in `matched_to`
+    taught: bool = False  # regresses on the judge's score and never sees gold
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ PAIR_FORMS = {
     "pair_judge_shuffled": PairForm(gated=True, target="hard_ce", shuffled=True),  # ours
     "pair_ungated_matched": PairForm(gated=False, matched=True),  # ours: as small a residual, no gate
     "pair_label_target": PairForm(gated=True, target="label"),  # ours: is the difficulty the label?
+    "pair_distilled": PairForm(gated=False, taught=True),  # ours: is the judge worth more as a teacher?
 }
 _SCALED = {
     "h_only": SentenceForm("zero"),
@@ -72,7 +74,8 @@ if TYPE_CHECKING:
     Form = str
 else:
     Form = Literal[FORMS]
-JUDGED = ("judge_scorer", *(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce"))
+DOUBTED = tuple(name for name, form in PAIR_FORMS.items() if form.target == "hard_ce")  # gated by a judge's doubt
+JUDGED = ("judge_scorer", *DOUBTED, *(name for name, form in PAIR_FORMS.items() if form.taught))
 
 
 VECTOR = 32  # rows; stack_arithmetic, rule 2. Written again here because settings are read without torch
@@ -152,7 +155,7 @@ def defining(settings: Settings) -> dict[str, Any]:
     if isinstance(form, SentenceForm):
         unused = set() if form.blended else {"gamma", "interp_form"}
         unused |= set() if form.source else {"alpha0"}
-    if not settings.needs_judge:
+    if settings.form not in DOUBTED and settings.matched_to not in DOUBTED:
         unused.add("ce_map")
     if form.target is None and settings.matched_to is None:
         unused.add("lambda_hard")

@@ -77,8 +77,9 @@ def layout_of(settings: Settings, d: int) -> Layout:
 
 def stack_key(settings: Settings, d: int) -> tuple[object, ...]:
     """Members with equal keys can be trained in one stack: same shapes, batches and optimiser."""
-    s = settings
-    return (s.form in PAIR_FORMS, s.sizes(d), s.steps, s.batch_size, s.learning_rate, s.weight_decay, s.tau)
+    s, form = settings, PAIR_FORMS.get(settings.form)
+    taught = form is not None and form.taught
+    return (form is not None, taught, s.sizes(d), s.steps, s.batch_size, s.learning_rate, s.weight_decay, s.tau)
 
 
 def models_per_stack(layout: Layout) -> int:
@@ -135,6 +136,7 @@ def train(
 class _Batches:
     """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, S, B), a stream per seed.
 
+    gold is what the models regress on: the label, or of distilled arms the judge's score.
     seed_of (M,) is each model's stream. Arms of one seed read the same rows, so what depends on rows alone is
     gathered once per seed; with a single seed it is never copied at all.
     """
@@ -165,11 +167,13 @@ def _batches(models: Sequence[Model], data: TaskData, device: str) -> _Batches:
     side, s = data.train, models[0].settings
     seeds = list(dict.fromkeys(model.seed for model in models))
     streams = [batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(seed, "data")) for seed in seeds]
+    form = PAIR_FORMS.get(s.form)
+    learned = side.gold if form is None or not form.taught else side.judgement()
     return _Batches(
         x=torch.from_numpy(data.x).to(device),
         a=torch.from_numpy(side.a).to(device),
         b=torch.from_numpy(side.b).to(device),
-        gold=torch.from_numpy(side.gold.astype(np.float32)).to(device),
+        gold=torch.from_numpy(learned.astype(np.float32)).to(device),
         anchor=torch.from_numpy(side.anchor).to(device),
         order=torch.stack(streams, 1).to(device),
         seed_of=torch.tensor([seeds.index(model.seed) for model in models], device=device),

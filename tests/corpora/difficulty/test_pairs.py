@@ -8,6 +8,7 @@ import pytest
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
 from corpora.difficulty.rows import pair_sha256
+from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.errors import CorpusError
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -187,3 +188,48 @@ def test_the_offline_judge_has_pairs_of_its_own() -> None:
     assert not sentences & set(adapters.sentences)
     assert not any(name.startswith("MSRpar") for name in own.ids)
     assert fingerprint(data) != fingerprint(PairData(path=str(SHARED)))
+
+
+def write_sick(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    for part, golds in (("train", (1.0, 3.0)), ("trial", (5.0,)), ("test_annotated", (2.0, 4.0, 5.0))):
+        rows = "".join(f"{row}\tone {part} {row}\ttwo {row}\t{gold}\tNEUTRAL\n" for row, gold in enumerate(golds))
+        (folder / f"SICK_{part}.txt").write_text(head + rows)
+
+
+def test_sick_runs_from_1_to_5_and_has_parts_of_its_own(tmp_path: Path) -> None:
+    write_sick(tmp_path / "SICK")
+    task = load_task("sickr", PairData(path=str(tmp_path)))
+    assert (task.train.gold.tolist(), task.evaluation.gold.tolist(), task.graded) == ([0.0, 0.5], [1.0], True)
+    final = load_task("sickr", PairData(path=str(tmp_path), final_eval=("sickr",)))
+    assert (final.evaluation.gold.tolist(), final.evaluated_on) == ([0.25, 0.75, 1.0], "test")
+
+
+def test_a_year_trains_on_the_rows_of_stsb_that_share_no_sentence_with_it(tmp_path: Path) -> None:
+    write_sts(tmp_path / "STSBenchmark")
+    year = tmp_path / "STS" / "STS13-en-test"
+    year.mkdir(parents=True)
+    for subset in ("FNWN", "headlines", "OnWN"):
+        (year / f"STS.input.{subset}.txt").write_text(f"b\tsomething of {subset}\nx {subset}\ty\n")
+        (year / f"STS.gs.{subset}.txt").write_text("5\n2.5\n")
+    task = load_task("sts13", PairData(path=str(tmp_path)))
+    assert task.train.a == ('A "plane" lands.',)  # the other row holds b, which the year has
+    assert task.evaluation.gold.tolist() == [1.0, 0.5] * 3
+    with pytest.raises(CorpusError, match="STS14 not found"):
+        load_task("sts14", PairData(path=str(tmp_path)))
+
+
+@needs_data
+def test_the_published_sets_by_their_counts() -> None:
+    """SICK's own counts; the yearly sets are evaluated whole, by what STS-B leaves."""
+    data = PairData(path=str(SHARED), train_cap=10**6, eval_cap=10**6)
+    counts = {name: (len(task.train), len(task.evaluation)) for name in SETS if (task := load_task(name, data))}
+    assert counts["sickr"] == (4500, 500)
+    assert {name: evaluated for name, (_, evaluated) in counts.items()} | {"sickr": 500} == {
+        "sickr": 500, "sts12": 3108, "sts13": 1500, "sts14": 3750,
+    }  # fmt: skip
+    for name in YEARS:
+        task = load_task(name, data)
+        assert {*task.train.a, *task.train.b}.isdisjoint({*task.evaluation.a, *task.evaluation.b})
+        assert len(task.train) > 1000

@@ -1,6 +1,7 @@
 """A member of a stack is, to the last bit, the model it would have been alone."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -307,3 +308,16 @@ def test_defining_keeps_what_can_change_a_form() -> None:
     assert defining(settings("pair_judge", ce_map="identity")) != defining(settings("pair_judge"))
     assert defining(settings("fixed", gamma=2.0)) == defining(settings("fixed"))
     assert defining(settings("interp_fixed", gamma=2.0)) != defining(settings("interp_fixed"))
+
+
+def test_a_distilled_arm_is_an_ungated_one_whose_gold_is_the_judge() -> None:
+    data = toy()
+    judged = replace(data, train=replace(data.train, gold=data.train.judgement()))
+    distilled = fitted(["pair_distilled"], [0, 1], data)
+    ungated = fitted(["pair_ungated"], [0, 1], judged)
+    assert torch.equal(distilled["pair_distilled", 1], ungated["pair_ungated", 1])
+    assert not torch.equal(fitted(["pair_ungated"], [1], data)["pair_ungated", 1], ungated["pair_ungated", 1])
+    with pytest.raises(CorpusError, match="needs a judge's scores"):
+        fitted(["pair_distilled"], [0], toy(judged=False))
+    assert "ce_map" not in defining(settings("pair_distilled"))
+    assert "ce_map" in defining(settings("pair_ungated_matched"))

@@ -1,0 +1,40 @@
+"""Graded sets beside STS-B as pair tasks: SICK-R with its own training part, STS 2012 to 2014 without one.
+
+The yearly sets are evaluated whole, by an adapter that learned from STS-B's training rows. STS-B was drawn from
+them: rows that share a sentence with the evaluated year are left out of training.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corpora.benchmarks import sts
+from corpora.benchmarks.pairs import Pairs, joined
+
+YEARS = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14"}
+SETS = ("sickr", *YEARS)
+_SICK_LEAST, _SICK_MOST = 1.0, 5.0
+
+
+def read_set(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs, str]:
+    """Training rows, evaluation rows, gold from 0 to 1, and what they are.
+
+    CorpusError, naming every place that was looked at, where they are not at hand.
+    """
+    if task == "sickr":
+        part = "SICK-R" if test else "SICK-R/trial"
+        rows = [_scaled(_whole(name, path), _SICK_LEAST, _SICK_MOST) for name in ("SICK-R/train", part)]
+        return rows[0], rows[1], f"SICK: train, {'test' if test else 'trial'}"
+    evaluation = _scaled(_whole(YEARS[task], path), 0.0, sts.LARGEST)
+    train = _scaled(_whole("STS-B/train", path), 0.0, sts.LARGEST)
+    seen = {*evaluation.a, *evaluation.b}
+    kept = [row for row in range(len(train)) if train.a[row] not in seen and train.b[row] not in seen]
+    return train.take(kept), evaluation, f"STS-B's {len(kept)} training rows without a sentence of {YEARS[task]}"
+
+
+def _whole(name: str, path: str | None) -> Pairs:
+    return joined(sts.read(name, path=path).values())
+
+
+def _scaled(pairs: Pairs, least: float, most: float) -> Pairs:
+    return Pairs(pairs.ids, pairs.a, pairs.b, np.asarray((pairs.gold - least) / (most - least)))
