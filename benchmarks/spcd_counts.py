@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from tables import save
 
+from corpora.cale.corpus import load
 from corpora.cale.data import CaleData
 from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import tagged
@@ -23,6 +24,7 @@ from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.errors import CorpusError
 from evaluators.metrics.concept_differentiation import one_lemma_one_concept
 
+SHARES = (0.0, 0.1, 0.2, 0.3)
 READINGS = {
     "annotated words, first of several senses (default)": CaleData(),
     "annotated words, several senses dropped": CaleData(multi_sense="drop"),
@@ -62,6 +64,27 @@ def main() -> None:
             f"{seen['stranger']:,} of them {CATEGORIES[3]}.",
         ],
     )
+
+    save(
+        "spcd_held_sentences",
+        "What is left of SPCD where a share of the sentences never trains, seed 42",
+        [_held(CaleData(semcor=str(files.place), held_sentences=share)) for share in SHARES],
+        ["unseen: test pairs of which neither sentence is in a train pair, with any target (`spcd/unseen`)."],
+    )
+
+
+def _held(data: CaleData) -> dict[str, Any]:
+    corpus = load(data)
+    test, train = corpus.pairs["test"], corpus.pairs["train"]
+    sentence = corpus.occurrences.sentence
+    seen = np.isin(sentence, sentence[np.concatenate([train.anchor, train.partner])])
+    counts = np.bincount(test.category[corpus.unseen], minlength=len(CATEGORIES)).tolist()
+    return {
+        "held_sentences": data.held_sentences,
+        "train pairs": len(train),
+        "test anchors in a sentence that trains": f"{seen[np.unique(test.anchor)].mean():.1%}",
+        "unseen": len(corpus.unseen),
+    } | dict(zip(CATEGORIES, counts, strict=True))
 
 
 def _sizes(rows: Sequence[Tagged]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ SPCD is built once (well under a minute) and then mapped from the cache.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,13 @@ def fingerprint(data: CaleData) -> str:
 
     Reads the sources (about a second) and builds nothing. Where they lie does not matter, what they hold does.
     """
-    return key_of({"spcd": _spcd(data)[0], "train_pairs": data.train_pairs})
+    return key_of({"spcd": _spcd(data)[0], "train_pairs": data.train_pairs, **_held(data)})
 
 
 def fingerprint_of_test(data: CaleData) -> str:
     """Names the pairs to evaluate on, and those that choose the decision threshold."""
-    return key_of({"spcd": _spcd(data)[0], "sizes": {name: getattr(data, name) for name in SIZES}})
+    sizes = {name: getattr(data, name) for name in SIZES}
+    return key_of({"spcd": _spcd(data)[0], "sizes": sizes, **_held(data)})
 
 
 def former_fingerprint(data: CaleData) -> str:
@@ -56,6 +57,8 @@ def load(data: CaleData) -> CaleCorpus:
     folder, _ = entry("cale", key, lambda folder: write_spcd(folder, build()))
     spcd = read_spcd(folder)
     pairs, wu_palmer = dict(spcd.pairs), spcd.wu_palmer
+    if data.held_sentences:
+        pairs["train"] = pairs["train"].take(~_either(pairs["train"], _in_held_sentence(spcd.occurrences, data)))
     for split, size in (("train", data.train_pairs), ("val", data.val_pairs), ("test", data.test_pairs)):
         if size is not None:
             rows = sample(spcd.occurrences, pairs[split], size)
@@ -66,7 +69,8 @@ def load(data: CaleData) -> CaleCorpus:
         pairs=pairs,
         wu_palmer=wu_palmer,
         threshold=sample(spcd.occurrences, pairs["train"], data.threshold_pairs),
-        fingerprint=key_of({"spcd": key, "train_pairs": data.train_pairs}),
+        unseen=_unseen(spcd.occurrences, pairs),
+        fingerprint=key_of({"spcd": key, "train_pairs": data.train_pairs, **_held(data)}),
         digests=spcd.digests,
     )
 
@@ -84,6 +88,29 @@ def sample(occurrences: Occurrences, pairs: OccurrencePairs, size: int | None) -
     names = zip(anchors, partners, pairs.category.tolist(), strict=True)
     keys = np.array([keyed_sha256("sample", a, b, CATEGORIES[category]) for a, b, category in names], np.uint64)
     return np.sort(np.argsort(keys, kind="stable")[:size])
+
+
+def _in_held_sentence(occurrences: Occurrences, data: CaleData) -> np.ndarray:
+    """Whether each occurrence stands in a sentence that is not to train. (N,) bool."""
+    keys = [keyed_sha256(data.seed, "sentence", text) for text in occurrences.sentences]
+    return (np.array(keys, np.uint64) / 2.0**64 < data.held_sentences)[occurrences.sentence]
+
+
+def _unseen(occurrences: Occurrences, pairs: Mapping[str, OccurrencePairs]) -> np.ndarray:
+    """Rows of the test pairs of which neither sentence is in a train pair. (K,)."""
+    train, sentence = pairs["train"], occurrences.sentence
+    seen = np.isin(sentence, sentence[np.concatenate([train.anchor, train.partner])])
+    return np.flatnonzero(~_either(pairs["test"], seen))
+
+
+def _either(pairs: OccurrencePairs, marked: np.ndarray) -> np.ndarray:
+    """Whether one side of each pair is marked. marked (N occurrences,) bool -> (N pairs,) bool."""
+    return marked[pairs.anchor] | marked[pairs.partner]
+
+
+def _held(data: CaleData) -> dict[str, Any]:
+    """What names the sentences that do not train; nothing where all may, as ledgers of before know it."""
+    return {"held": [data.seed, data.held_sentences]} if data.held_sentences else {}
 
 
 def _spcd(data: CaleData) -> tuple[str, Callable[[], Spcd]]:

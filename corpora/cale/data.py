@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Lt
 
 from corpora.store.errors import CorpusError
 from corpora.store.fields import Count, check_fields
@@ -21,7 +23,9 @@ class CaleData:
     min_count: occurrences a lemma must have with one part of speech. val, test: share of lemmas, and of concepts,
     held out. partner_pool: val and test anchors may take partners from train (one_sided) or not (strict).
     train_pairs, val_pairs, test_pairs: a fixed sample of so many pairs; None for all. threshold_pairs: how many
-    train pairs help choose the decision threshold; None for all.
+    train pairs help choose the decision threshold; None for all. held_sentences: share of the sentences that no
+    train pair touches, whatever its target word. Without it nearly every test anchor stands in a sentence that
+    trains with another target, and `spcd/unseen` has no pairs.
     """
 
     semcor: str | None = None
@@ -41,6 +45,7 @@ class CaleData:
     val_pairs: Count | None = None
     test_pairs: Count | None = None
     threshold_pairs: Count | None = 20_000
+    held_sentences: Annotated[float, Ge(0), Lt(1)] = 0.0
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -148,13 +148,15 @@ class CaleCorpus:
     """Everything the cale family trains and is tested on.
 
     pairs: by split. wu_palmer (N_test,) float64: similarity of the concepts of each test pair. threshold (M,)
-    int64: rows of the train pairs that, with all val pairs, choose the decision threshold. fingerprint: names what
-    is trained on: sources, settings and builder. digests: of occurrences and pairs, over their sorted lines.
+    int64: rows of the train pairs that, with all val pairs, choose the decision threshold. unseen (K,) int64: rows
+    of the test pairs of which neither sentence trains, with any target. fingerprint: names what is trained on:
+    sources, settings and builder. digests: of occurrences and pairs as built, over their sorted lines.
     """
 
     occurrences: Occurrences
     pairs: Mapping[str, OccurrencePairs]
     wu_palmer: np.ndarray
     threshold: np.ndarray
+    unseen: np.ndarray
     fingerprint: str
     digests: Mapping[str, str]

@@ -43,6 +43,11 @@ def metric_names(place: str) -> dict[str, bool]:
     return {f"{place}/{figure}": True for figure in figures}
 
 
+def ranking_names(place: str) -> dict[str, bool]:
+    """What `ranking_scores` can yield, True where larger is better."""
+    return {f"{place}/{figure}_{column}": True for column in COLUMNS for figure in ("auc", "ap")}
+
+
 def distance_names(place: str) -> dict[str, bool]:
     """What `distance_scores` can yield: pairs of one concept should be near, others far."""
     figures = ["dist_mean", *(f"dist_q{percent:02d}" for percent in QUANTILES)]
@@ -102,6 +107,25 @@ def pair_scores(
             right = decided[rows] == label[rows]
             taken = items.take_of_one_lemma(rows) if figure.endswith("_sl") else items.take(rows)
             scores.append(score_of_items(f"{place}/{figure}", "mean", *taken, right))
+    return scores
+
+
+def ranking_scores(place: str, items: PairItems, distances: np.ndarray, category: np.ndarray) -> list[Score]:
+    """Area under the ROC curve and average precision of "the nearer, the likelier one concept", in three columns.
+
+    No threshold is chosen: two of equal worth can lie far apart, and a small move between them swings balanced
+    accuracy from seed to seed. distances, category (N,). A column without both classes yields nothing.
+    """
+    from sklearn.metrics import average_precision_score
+
+    near, label = -distances.astype(np.float64), category < 2
+    scores = []
+    for column, rows in _columns(category):
+        if len(np.unique(label[rows])) == 2:
+            taken = items.take_of_one_lemma(rows) if column == "sl" else items.take(rows)
+            scores.append(score_of_items(f"{place}/auc_{column}", "auc", *taken, near[rows], label[rows]))
+            precision = float(average_precision_score(label[rows], near[rows]))
+            scores.append(Score(metric=f"{place}/ap_{column}", value=precision))
     return scores
 
 

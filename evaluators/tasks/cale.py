@@ -51,6 +51,32 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             reads=OCCURRENCES,
         ),
         PairsTask(
+            name="spcd/unseen",
+            metrics=concept_differentiation.metric_names("spcd/unseen"),
+            headline="spcd/unseen/ba_all",
+            benchmark=benchmark,
+            texts=lambda corpus: (
+                _occurrences(
+                    corpus, _unseen(corpus), corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
+                )
+                if len(corpus.unseen)
+                else []
+            ),
+            score=_score_unseen,
+            source="ours: the test pairs of `data: {held_sentences: …}` whose sentences no pair trains",
+            reads=OCCURRENCES,
+        ),
+        PairsTask(
+            name="spcd/ranking",
+            metrics=concept_differentiation.ranking_names("spcd/ranking"),
+            headline="spcd/ranking/auc_all",
+            benchmark=benchmark,
+            texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
+            score=_score_ranking,
+            source="ours: what no threshold decides",
+            reads=OCCURRENCES,
+        ),
+        PairsTask(
             name="dev/spcd",
             metrics=concept_differentiation.metric_names("dev/spcd"),
             headline="dev/spcd/ba_all",
@@ -134,6 +160,25 @@ def _score_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:
         *concept_differentiation.distance_scores("spcd", items, distances, pairs.category),
         *concept_differentiation.baseline_scores("spcd/1l1c", pairs.category),
     ]
+
+
+def _unseen(corpus: CaleCorpus) -> OccurrencePairs:
+    return corpus.pairs["test"].take(corpus.unseen)
+
+
+def _score_unseen(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    """As `spcd`, by the same threshold. Nothing where every test pair has a sentence that trains."""
+    if not len(corpus.unseen):
+        return []
+    pairs, threshold = _unseen(corpus), _threshold(corpus, encode)
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    return concept_differentiation.pair_scores("spcd/unseen", items, distances, pairs.category, threshold)
+
+
+def _score_ranking(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+    pairs = corpus.pairs["test"]
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    return concept_differentiation.ranking_scores("spcd/ranking", items, distances, pairs.category)
 
 
 def _score_dev_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:

@@ -56,6 +56,7 @@ def cale_corpus(per_category: int = 20) -> CaleCorpus:
         pairs=pairs,
         wu_palmer=np.linspace(0, 1, len(pairs["test"])),
         threshold=np.arange(per_category),
+        unseen=np.zeros(0, np.int64),
         fingerprint="made",
         digests={},
     )

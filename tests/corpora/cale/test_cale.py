@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.cale.corpus import fingerprint, load, sample
+from corpora.cale.corpus import fingerprint, fingerprint_of_test, load, sample
 from corpora.cale.data import CaleData
 from corpora.cale.records import POS, SPLITS, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
@@ -216,3 +216,22 @@ def test_pairs_know_label_and_lemma() -> None:
     assert pairs.label.tolist() == [True, True, False, False]
     assert pairs.same_lemma.tolist() == [True, False, True, False]
     assert pairs.take([2, 0]).category.tolist() == [2, 0]
+
+
+def test_held_sentences_touch_no_train_pair_and_leave_pairs_that_nothing_trained(
+    data: CaleData, corpus: CaleCorpus
+) -> None:
+    held = replace(data, held_sentences=0.4)
+    other = load(held)
+    sentence, train, test = other.occurrences.sentence, other.pairs["train"], other.pairs["test"]
+    trains = set(sentence[train.anchor].tolist()) | set(sentence[train.partner].tolist())
+    assert 0 < len(train) < len(corpus.pairs["train"])
+    assert len(other.unseen) > 0
+    unseen = test.take(other.unseen)
+    assert trains.isdisjoint(sentence[unseen.anchor].tolist())
+    assert trains.isdisjoint(sentence[unseen.partner].tolist())
+    assert np.array_equal(test.anchor, corpus.pairs["test"].anchor)  # the paper's own column stays as it is
+    assert other.fingerprint == fingerprint(held) != fingerprint(data)
+    assert fingerprint_of_test(held) != fingerprint_of_test(data)
+    with pytest.raises(CorpusError, match=r"data\.held_sentences = 1\.0"):
+        replace(data, held_sentences=1.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
 from corpora.cale.data import CaleData
@@ -80,6 +81,7 @@ def corpus():
         pairs=pairs,
         wu_palmer=np.where(test.label, 1.0, (1 + table.concept[test.anchor] % 3) / 5),
         threshold=np.arange(0, len(pairs["train"]), 2),
+        unseen=np.flatnonzero(test.anchor % 2),
         lscd={
             "en": tuple(
                 ChangeTarget(word, (used(word, 0), used(word, 1)), (used(word, 2), used(word, 3)), change)
@@ -122,7 +124,7 @@ def figures(corpus, names, encode=letters):
     return {score.metric: score for score in scores_of(table(corpus), names, encode)}
 
 
-HELD = ["spcd", "dev/spcd", "space", "lscd/en", "cosimlex/en", "wic"]
+HELD = ["spcd", "spcd/unseen", "spcd/ranking", "dev/spcd", "space", "lscd/en", "cosimlex/en", "wic"]
 
 
 def test_every_score_is_declared_and_made_of_its_items(corpus):
@@ -335,3 +337,27 @@ def test_items_serve_a_verdict(corpus, metric):
     assert (found.test, found.n_groups) == ("crossed t", len(set(first.group_ids)))
     assert found.two_level_low < found.two_level_high
     assert found.each_run == ()  # pairs of one concept are not independent
+
+
+def test_ranking_agrees_with_sklearn_and_needs_no_threshold(corpus):
+    found, pairs = figures(corpus, ["spcd/ranking"]), corpus.pairs["test"]
+    vectors = letters(corpus.occurrences).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    near = (vectors[pairs.anchor] * vectors[pairs.partner]).sum(1)
+    for column, rows in (("all", pairs.category >= 0), ("sl", pairs.same_lemma), ("dl", ~pairs.same_lemma)):
+        assert found[f"spcd/ranking/auc_{column}"].value == pytest.approx(
+            roc_auc_score(pairs.label[rows], near[rows])
+        )
+        assert found[f"spcd/ranking/ap_{column}"].value == pytest.approx(
+            average_precision_score(pairs.label[rows], near[rows])
+        )
+
+
+def test_unseen_pairs_are_scored_by_the_threshold_of_all(corpus):
+    whole = replace(corpus, unseen=np.arange(len(corpus.pairs["test"])))
+    found = figures(whole, ["spcd", "spcd/unseen"])
+    assert found["spcd/unseen/ba_all"].value == found["spcd/test/ba_all"].value
+    assert figures(corpus, ["spcd/unseen"])["spcd/unseen/ba_all"].item_ids == [
+        found["spcd/test/ba_all"].item_ids[row] for row in corpus.unseen
+    ]
+    assert scores_of(table(replace(corpus, unseen=np.zeros(0, np.int64))), ["spcd", "spcd/unseen"], letters)
