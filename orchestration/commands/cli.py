@@ -25,6 +25,7 @@ HOMES = {  # the file of each word
     "export": "entries",
     "set-aside": "entries",
     "audit": "entries",
+    "gate": "gate",
     "prune": "prune",
     "headroom": "headroom",
     "doctor": "machine",
@@ -129,6 +130,15 @@ def _parser() -> argparse.ArgumentParser:
     prune.add_argument("--yes", action="store_true", help="delete; without it nothing is")
     why = add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
+    gate = add("gate", "say by the exit code whether a claim is shown: 0 shown, 1 not shown, 3 open")
+    gate.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
+    gate.add_argument(
+        "--budget",
+        metavar="NAME",
+        default="",
+        help="hold the claim against what is left of a false discovery rate of .05 over all claims asked by this "
+        "name in the ledger, each after the answers to those before",
+    )
     add("headroom", "show what a study could gain, before training anything")
     verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")
     verify.add_argument("passport", metavar="FILE")

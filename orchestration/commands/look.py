@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,16 +102,10 @@ def why(options: Namespace) -> int:
     from orchestration.report.forms import as_json
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
-    from orchestration.verdicts.why import chain
+    from orchestration.verdicts.why import chain, of_claim
 
     study, ledger = study_of(options), Ledger(options.ledger)
-    findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
-    chosen = replace(findings, findings=tuple(f for f in findings.findings if f.verdict.claim == options.claim))
-    if not chosen.findings:
-        known = dict.fromkeys(comparison.claim for comparison in study.compare)
-        raise StudyError(
-            f"{study.path}: no claim {options.claim}\n  accepted: {', '.join(known) or 'none is declared'}"
-        )
+    chosen = of_claim(find(study, grown(planned(study, ledger), ledger).runs, ledger), study, options.claim)
     print(json.dumps(as_json(chosen), indent=1) if options.json else printable(chain(chosen), keep="\n"))
     return DONE
 

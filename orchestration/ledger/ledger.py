@@ -6,6 +6,7 @@
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
+    <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in their order
     <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order
     <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
@@ -22,14 +23,15 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ledger import claims, points
+from orchestration.ledger import budgets, claims, points
+from orchestration.ledger.budgets import Question
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
@@ -51,7 +53,7 @@ from orchestration.study.run import Result, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record"]
+__all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Question", "Record"]
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 UNSEALED = "unsealed"
@@ -403,6 +405,11 @@ class Ledger:
     def declarations(self) -> list[Declaration]:
         """The first claims of every study."""
         return list(claims.every(self._storage))
+
+    def ask(self, budget: str, answer: Callable[[Sequence[Question]], Question]) -> Question:
+        """Write a question down as the next that a budget is spent on; one that was asked keeps its answer."""
+        with kept(self.url):
+            return budgets.ask(self._storage, budget, answer)
 
     # What was searched
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orchestration.study.errors import StudyError
+
 if TYPE_CHECKING:
+    from orchestration.study.study import Study
     from orchestration.verdicts.findings import Finding, Findings
 
 ITEMS_EACH_WAY = 5
+
+
+def of_claim(findings: Findings, study: Study, claim: str) -> Findings:
+    """What was found of one claim, on every backbone. StudyError where the study has none of that name."""
+    chosen = replace(findings, findings=tuple(one for one in findings.findings if one.verdict.claim == claim))
+    if not chosen.findings:
+        known = dict.fromkeys(one.claim for one in study.compare)
+        raise StudyError(f"{study.path}: no claim {claim}\n  accepted: {', '.join(known) or 'none is declared'}")
+    return chosen
 
 
 def chain(findings: Findings) -> str:

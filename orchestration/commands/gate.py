@@ -1,0 +1,113 @@
+"""`semray gate`: has this claim been shown? For CI and for loops that go on by the answer.
+
+Exit codes: 0 shown, 1 not shown, 2 the request was wrong, 3 open: runs are missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from orchestration.commands.terminal import DONE, study_of
+from orchestration.ledger.ledger import Ledger, Question
+from orchestration.plan.held import planned
+from orchestration.study.names import printable
+from orchestration.study.study import Study
+
+if TYPE_CHECKING:
+    from orchestration.verdicts.findings import Finding, Findings
+
+NOT_SHOWN, OPEN = 1, 3
+CODES = {"shown": DONE, "not shown": NOT_SHOWN, "open": OPEN}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """answer: shown, not shown, open. p and level: what was asked of one claim alone, where a budget is kept."""
+
+    study: str
+    claim: str
+    backbone: str
+    answer: str
+    why: str
+    p: float | None = None
+    level: float | None = None
+
+
+def gate(options: Namespace) -> int:
+    """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
+    from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.why import of_claim
+
+    study, ledger = study_of(options), Ledger(options.ledger)
+    plan = grown(planned(study, ledger), ledger)
+    findings = of_claim(find(study, plan.runs, ledger), study, options.claim)
+    missing = {(run.arm, run.backbone) for run in plan.left}
+    answers = [_answer(study, findings, one, missing, ledger, options.budget) for one in findings.findings]
+    if options.json:
+        print(json.dumps([asdict(answer) for answer in answers], indent=1))
+    else:
+        for one in answers:
+            print(printable(f"{one.answer}  {one.claim} on {one.backbone}: {one.why}"))
+    return max(CODES[one.answer] for one in answers)
+
+
+def _answer(
+    study: Study, findings: Findings, finding: Finding, missing: set[tuple[str, str]], ledger: Ledger, budget: str
+) -> Answer:
+    verdict = finding.verdict
+
+    def answer(word: str, why: str, asked: Question | None = None) -> Answer:
+        return Answer(
+            study=study.name,
+            claim=verdict.claim,
+            backbone=verdict.backbone,
+            answer=word,
+            why=why,
+            p=asked.p if asked else None,
+            level=asked.level if asked else None,
+        )
+
+    arms = [
+        (arm, verdict.backbone) for arm in (verdict.treatment, verdict.control, verdict.matched_control) if arm
+    ]
+    if lacking := [arm for arm, backbone in arms if (arm, backbone) in missing]:
+        return answer("open", f"runs of {' and '.join(lacking)} are missing; next: semray run {study.path}")
+    if verdict.exploratory:
+        return answer("not shown", "it was declared after its outcome could be seen; fresh seeds would test it")
+    if not budget:
+        return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
+    asked = ledger.ask(budget, lambda earlier: _question(study, finding, earlier))
+    held = f"p = {asked.p:.2g}, held against {asked.level:.2g}, as the budget {budget} allowed at {asked.asked_at}"
+    return answer("shown" if asked.shown else "not shown", f"{held}; {verdict.sentence}", asked)
+
+
+def _question(study: Study, finding: Finding, earlier: Sequence[Question]) -> Question:
+    """The claim by itself, at the level that is left for it: no other claim of the study is counted."""
+    from evaluators.significance.level import ALPHA
+    from evaluators.significance.online import next_level
+
+    verdict = finding.verdict
+    runs = sorted({*finding.treatment_runs.values(), *finding.control_runs.values()})
+    p, level = own_p(finding), next_level([one.shown for one in earlier], ALPHA)
+    return Question(
+        study=study.name,
+        claim=verdict.claim,
+        says=hashlib.sha256(json.dumps([verdict.id, runs]).encode()).hexdigest()[:16],
+        p=p,
+        level=level,
+        shown=p <= level,
+    )
+
+
+def own_p(finding: Finding) -> float:
+    """The uncorrected p of what the claim expects; 1 where the sign is against it or nothing was tested."""
+    verdict = finding.verdict
+    p = verdict.tost_p if verdict.expect == "equivalent" else verdict.p
+    against = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0) * (verdict.delta_mean or 0.0) > 0
+    return 1.0 if p is None or against else p

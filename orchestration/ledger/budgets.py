@@ -1,0 +1,79 @@
+"""What a chain of questions has spent: one file for each, in order, each holding the digest of the one before.
+
+A question that was asked keeps its answer: asked again, it spends nothing and is told the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from orchestration.ledger.notes import damaged, read_note, whole
+from orchestration.ledger.storage import Storage
+
+REMEDY = "the file as it was written when the question was asked; put it back from a copy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question. says: what was claimed, whatever it is called. level: what p was held against."""
+
+    study: str
+    claim: str
+    says: str
+    p: float
+    level: float
+    shown: bool
+    asked_at: str = ""
+    before: str = ""  # digest of the question before it
+
+
+def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Question]], Question]) -> Question:
+    """Write a question down as the next one, with the answer that those before it leave room for.
+
+    A question that says the same as an earlier one is not asked again: the earlier answer is returned. Two that
+    ask at one time come one after the other.
+    """
+    while True:
+        earlier = asked(storage, budget)
+        new = answer(earlier)
+        known = next((one for one in earlier if one.says == new.says), None)
+        if known is not None:
+            return known
+        told = asdict(new) | {"asked_at": _now(), "before": _digest(earlier[-1]) if earlier else ""}
+        with suppress(FileExistsError):
+            storage.create(f"{_folder(budget)}/{len(earlier)}.json", json.dumps(told, indent=1).encode())
+            return Question(**told)
+
+
+def asked(storage: Storage, budget: str) -> list[Question]:
+    """All questions, in order. LedgerError for a file that is damaged or was altered since."""
+    names = set(storage.children(_folder(budget)))
+    found: list[Question] = []
+    while (name := f"{len(found)}.json") in names:
+        place = f"{_folder(budget)}/{name}"
+        body = read_note(storage, place, REMEDY)
+        with whole(storage, place, REMEDY):
+            one = Question(**body)
+            kept = 0 <= float(one.p) <= 1 and 0 < float(one.level) < 1 and one.shown is (one.p <= one.level)
+        if not kept or one.before != (_digest(found[-1]) if found else ""):
+            raise damaged(storage, place, "it, or the question before it, was altered", REMEDY)
+        found.append(one)
+    return found
+
+
+def _digest(one: Question) -> str:
+    return hashlib.sha256(json.dumps(asdict(one), sort_keys=True).encode()).hexdigest()
+
+
+def _folder(budget: str) -> str:
+    return f".budgets/{quote(budget, safe='')}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

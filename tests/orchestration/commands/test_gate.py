@@ -1,0 +1,78 @@
+"""The gate: exit codes for machines, and a budget that every question of a ledger is held against."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from orchestration.verdicts.declared import declare
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: May the loop go on?
+family: concept
+backbones: [{backbone}]
+seeds: 8
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  B1-noHN: {{hard_negatives: false}}
+  M1: {{readout: weighted, layers: 1}}
+evaluate: [t2d, stress, geometry]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+  - {{claim: H1-not, treatment: B1, control: B0, metric: t2d/recall@10, expect: worse}}
+  - {{claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.15}}
+  - {{claim: P1, treatment: B1, control: B0, metric: geometry/anisotropy, expect: worse}}
+  - {{claim: M, treatment: M1, control: B1, metric: t2d/recall@10, expect: better}}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A declared study of which all but the runs of M1 are in the ledger."""
+    folder = tmp_path_factory.mktemp("gate")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    text = STUDY.format(backbone=tiny_backbone(folder / "tiny", layers=1), wordnet=folder / "wordnet")
+    (folder / "gated.yaml").write_text(text)
+    ledger, study = Ledger(folder / "ledger"), read_study(folder / "gated.yaml")
+    plan = planned(study, ledger)
+    declare(study, plan.runs, ledger)
+    fill(ledger, [run for run in plan.runs if run.arm != "M1"])
+    return folder
+
+
+def ask(place: Path, claim: str, *words: str) -> int:
+    return main(["gate", str(place / "gated.yaml"), claim, "--ledger", str(place / "ledger"), *words])
+
+
+@pytest.mark.parametrize(("claim", "code"), [("H1", 0), ("H1-not", 1), ("H3b", 0), ("P1", 0), ("M", 3), ("H9", 2)])
+def test_the_exit_code_is_the_answer(place: Path, claim: str, code: int) -> None:
+    assert ask(place, claim) == code
+
+
+def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = {}
+    for claim in ("H1-not", "P1", "P1", "M", "H3b"):
+        ask(place, claim, "--budget", "loop", "--json")
+        (answers.setdefault(claim, []),)[0].append(json.loads(capsys.readouterr().out)[0])
+    assert answers["P1"][0] == answers["P1"][1]
+    assert answers["P1"][0]["answer"] == "shown"
+    assert answers["H1-not"][0] | {"why": ""} == answers["H1-not"][0] | {
+        "p": 1.0,
+        "answer": "not shown",
+        "why": "",
+    }
+    assert answers["M"][0]["level"] is None  # what is open spends nothing
+    assert answers["H3b"][0]["level"] > answers["P1"][0]["level"]  # a claim that is shown earns
+    assert len(list((place / "ledger" / ".budgets" / "loop").iterdir())) == 3

@@ -1,0 +1,51 @@
+"""What a gate spent is kept in order, once for each question, and shows when it was altered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from orchestration.ledger.budgets import Question
+from orchestration.ledger.ledger import Ledger, LedgerError
+
+
+def question(says: str, p: float = 0.5) -> Question:
+    return Question(study="s", claim="H1", says=says, p=p, level=0.01, shown=p <= 0.01)
+
+
+def test_a_question_is_asked_once_and_keeps_its_answer(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    first = ledger.ask("loop", lambda earlier: question("a", 0.001))
+    seen: list[Sequence[Question]] = []
+    again = ledger.ask("loop", lambda earlier: seen.append(earlier) or question("a", 0.9))
+    assert again == first
+    assert seen == [[first]]
+    assert ledger.ask("other", lambda earlier: question("a")).before == ""
+    assert ledger.ask("loop", lambda earlier: question("b")).before != ""
+
+
+def test_questions_asked_at_one_time_come_one_after_the_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: ledger.ask("loop", lambda earlier: question(str(n))), range(12)))
+    kept = []
+    ledger.ask("loop", lambda earlier: kept.extend(earlier) or question("last"))
+    assert sorted(int(one.says) for one in kept) == list(range(12))
+
+
+@pytest.mark.parametrize("field", ["p", "level", "shown", "says", "asked_at", "before", "study"])
+def test_an_altered_answer_is_found(tmp_path: Path, field: str) -> None:
+    ledger = Ledger(tmp_path)
+    for says in "abc":
+        ledger.ask("loop", lambda earlier, says=says: question(says))
+    place = tmp_path / ".budgets" / "loop" / "1.json"
+    body = json.loads(place.read_text())
+    place.write_text(json.dumps(body | {field: {"p": 0.001, "level": 0.9, "shown": True}.get(field, "other")}))
+    with pytest.raises(
+        LedgerError, match=r"\.budgets/loop/[12]\.json: it, or the question before it, was altered"
+    ):
+        ledger.ask("loop", lambda earlier: question("d"))
