@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, study_of
-from orchestration.ledger.ledger import Ledger, Question
+from orchestration.ledger.ledger import Ledger, Spent
 from orchestration.plan.held import planned
 from orchestration.study.names import printable
 from orchestration.study.study import Study
@@ -62,7 +62,7 @@ def _answer(
 ) -> Answer:
     verdict = finding.verdict
 
-    def answer(word: str, why: str, asked: Question | None = None) -> Answer:
+    def answer(word: str, why: str, asked: Spent | None = None) -> Answer:
         return Answer(
             study=study.name,
             claim=verdict.claim,
@@ -87,7 +87,7 @@ def _answer(
     return answer("shown" if asked.shown else "not shown", f"{held}; {verdict.sentence}", asked)
 
 
-def _question(study: Study, finding: Finding, earlier: Sequence[Question]) -> Question:
+def _question(study: Study, finding: Finding, earlier: Sequence[Spent]) -> Spent:
     """The claim by itself, at the level that is left for it: no other claim of the study is counted."""
     from evaluators.significance.level import ALPHA
     from evaluators.significance.online import next_level
@@ -95,7 +95,7 @@ def _question(study: Study, finding: Finding, earlier: Sequence[Question]) -> Qu
     verdict = finding.verdict
     runs = sorted({*finding.treatment_runs.values(), *finding.control_runs.values()})
     p, level = own_p(finding), next_level([one.shown for one in earlier], ALPHA)
-    return Question(
+    return Spent(
         study=study.name,
         claim=verdict.claim,
         says=hashlib.sha256(json.dumps([verdict.id, runs]).encode()).hexdigest()[:16],

@@ -20,7 +20,7 @@ REMEDY = "the file as it was written when the question was asked; put it back fr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Spent:
     """One question. says: what was claimed, whatever it is called. level: what p was held against."""
 
     study: str
@@ -33,7 +33,7 @@ class Question:
     before: str = ""  # digest of the question before it
 
 
-def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Question]], Question]) -> Question:
+def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Spent]], Spent]) -> Spent:
     """Write a question down as the next one, with the answer that those before it leave room for.
 
     A question that says the same as an earlier one is not asked again: the earlier answer is returned. Two that
@@ -48,18 +48,18 @@ def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Question]], Qu
         told = asdict(new) | {"asked_at": _now(), "before": _digest(earlier[-1]) if earlier else ""}
         with suppress(FileExistsError):
             storage.create(f"{_folder(budget)}/{len(earlier)}.json", json.dumps(told, indent=1).encode())
-            return Question(**told)
+            return Spent(**told)
 
 
-def asked(storage: Storage, budget: str) -> list[Question]:
+def asked(storage: Storage, budget: str) -> list[Spent]:
     """All questions, in order. LedgerError for a file that is damaged or was altered since."""
     names = set(storage.children(_folder(budget)))
-    found: list[Question] = []
+    found: list[Spent] = []
     while (name := f"{len(found)}.json") in names:
         place = f"{_folder(budget)}/{name}"
         body = read_note(storage, place, REMEDY)
         with whole(storage, place, REMEDY):
-            one = Question(**body)
+            one = Spent(**body)
             kept = 0 <= float(one.p) <= 1 and 0 < float(one.level) < 1 and one.shown is (one.p <= one.level)
         if not kept or one.before != (_digest(found[-1]) if found else ""):
             raise damaged(storage, place, "it, or the question before it, was altered", REMEDY)
@@ -67,7 +67,7 @@ def asked(storage: Storage, budget: str) -> list[Question]:
     return found
 
 
-def _digest(one: Question) -> str:
+def _digest(one: Spent) -> str:
     return hashlib.sha256(json.dumps(asdict(one), sort_keys=True).encode()).hexdigest()
 
 

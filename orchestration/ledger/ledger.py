@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.ledger import budgets, claims, points
-from orchestration.ledger.budgets import Question
+from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
@@ -53,7 +53,7 @@ from orchestration.study.run import Result, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Question", "Record"]
+__all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record", "Spent"]
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 UNSEALED = "unsealed"
@@ -406,7 +406,7 @@ class Ledger:
         """The first claims of every study."""
         return list(claims.every(self._storage))
 
-    def ask(self, budget: str, answer: Callable[[Sequence[Question]], Question]) -> Question:
+    def ask(self, budget: str, answer: Callable[[Sequence[Spent]], Spent]) -> Spent:
         """Write a question down as the next that a budget is spent on; one that was asked keeps its answer."""
         with kept(self.url):
             return budgets.ask(self._storage, budget, answer)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.ledger.budgets import Question
+from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger, LedgerError
 
 
-def question(says: str, p: float = 0.5) -> Question:
-    return Question(study="s", claim="H1", says=says, p=p, level=0.01, shown=p <= 0.01)
+def question(says: str, p: float = 0.5) -> Spent:
+    return Spent(study="s", claim="H1", says=says, p=p, level=0.01, shown=p <= 0.01)
 
 
 def test_a_question_is_asked_once_and_keeps_its_answer(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     first = ledger.ask("loop", lambda earlier: question("a", 0.001))
-    seen: list[Sequence[Question]] = []
+    seen: list[Sequence[Spent]] = []
     again = ledger.ask("loop", lambda earlier: seen.append(earlier) or question("a", 0.9))
     assert again == first
     assert seen == [[first]]
