@@ -26,6 +26,7 @@ HOMES = {  # the file of each word
     "set-aside": "entries",
     "audit": "entries",
     "gate": "gate",
+    "check-claim": "check_claim",
     "prune": "prune",
     "headroom": "headroom",
     "doctor": "machine",
@@ -130,6 +131,21 @@ def _parser() -> argparse.ArgumentParser:
     prune.add_argument("--yes", action="store_true", help="delete; without it nothing is")
     why = add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
+    check = add(
+        "check-claim", "say whether a published difference is believable, and what would settle it", study=False
+    )
+    check.add_argument(
+        "control", metavar="CONTROL", type=float, help="the published figure to beat: 76.25 or .7625"
+    )
+    check.add_argument("treatment", metavar="TREATMENT", type=float, help="the figure that is to be better")
+    check.add_argument("--seeds", type=_at_least_one, default=1, help="seeds behind each figure (default: 1)")
+    noise = check.add_mutually_exclusive_group()
+    noise.add_argument(
+        "--like", metavar="NAME", default="simcse-bert-base", help="whose spread over seeds to take"
+    )
+    noise.add_argument("--study", metavar="STUDY", default=None, help="take the spread from this study's own runs")
+    check.add_argument("--metric", metavar="METRIC", default="", help="with --study: of which metric")
+    check.add_argument("--write", metavar="FILE", default=None, help="write a study file that would settle it")
     gate = add("gate", "say by the exit code whether a claim is shown: 0 shown, 1 not shown, 3 open")
     gate.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
     gate.add_argument(

@@ -76,3 +76,26 @@ def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.Ca
     assert answers["M"][0]["level"] is None  # what is open spends nothing
     assert answers["H3b"][0]["level"] > answers["P1"][0]["level"]  # a claim that is shown earns
     assert len(list((place / "ledger" / ".budgets" / "loop").iterdir())) == 3
+
+
+def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check-claim", "76.25", "77.05"]) == 0
+    said = capsys.readouterr().out
+    assert "+0.80, one seed each" in said
+    assert "51%" in said  # by chance
+    at = ["--study", str(place / "gated.yaml"), "--ledger", str(place / "ledger")]
+    assert main(["check-claim", ".60", ".61", *at, "--metric", "t2d/recall@10", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["spread"]["seeds"] == 16  # two trained arms of eight seeds; M1 did not run
+    assert found["spread"]["sd"] > 0
+    assert main(["check-claim", ".60", ".61", *at, "--metric", "none"]) == 2
+    assert main(["check-claim", ".60", ".61", "--like", "nobody"]) == 2
+
+
+def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:
+    words = ["check-claim", "76.25", "77.05", "--write", str(tmp_path / "again.yaml")]
+    assert main(words) == 0
+    assert "seeds: {start: 8, max: 20}" in (tmp_path / "again.yaml").read_text()
+    assert main(words) == 2  # never over a file that is there

@@ -1,0 +1,75 @@
+"""What one published difference is worth: how far a recipe moves between seeds, and what a repeat would show.
+
+Two figures of different papers share no seed, so both move: the noise of their difference is that of one figure
+times the root of two. Runs paired by seed need fewer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import stdev
+
+import yaml
+from scipy import special
+
+from evaluators.significance.power import Noise, seeds_required
+
+TABLE = Path(__file__).with_name("published_seeds.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSpread:
+    """How far a figure moves over seeds, as a fraction (.0084, not .84 points). seeds: how many runs told."""
+
+    metric: str
+    sd: float
+    seeds: int
+    source: str
+
+
+@cache
+def published() -> Mapping[str, SeedSpread]:
+    """Recipes whose figure of every seed was published, by name; published_seeds.yaml holds their source."""
+    table = yaml.safe_load(TABLE.read_text())
+    return {
+        name: SeedSpread(
+            metric=one["metric"],
+            sd=stdev(one["points"]) / 100,
+            seeds=len(one["points"]),
+            source=f"{len(one['points'])} published seeds of {name}, Simple-SimCSE (Tsukagoshi 2022)",
+        )
+        for name, one in table.items()
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """difference: in the unit of the figures. by_chance: how often two runs of one recipe differ as much.
+
+    keeps_sign: the chance that a repeat by the same means has the sign of the first, knowing nothing but the two
+    figures. seeds: how many of each, unpaired, would show a true difference of this size (power .80); None: above
+    10,000.
+    """
+
+    difference: float
+    standard_error: float
+    by_chance: float
+    keeps_sign: float
+    seeds: int | None
+
+
+def repeat(control: float, treatment: float, sd: float, degrees: int, seeds: int) -> Repeat:
+    """control, treatment: means of so many seeds each; sd: of single seeds, with its degrees of freedom."""
+    difference, error = treatment - control, sd * math.sqrt(2 / seeds)
+    t = abs(difference) / error
+    return Repeat(
+        difference=difference,
+        standard_error=error,
+        by_chance=float(2 * special.stdtr(degrees, -t)),
+        keeps_sign=float(special.stdtr(degrees, t / math.sqrt(2))),
+        seeds=seeds_required(Noise(sd=sd * math.sqrt(2)), effect=abs(difference)) if difference else None,
+    )
