@@ -8,11 +8,14 @@ that comes with a data set is never run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpora.store.cache import cache_folder, digest_of
 from corpora.store.errors import CorpusError
 from corpora.store.places import looked_at
 
@@ -63,12 +66,37 @@ def _local(hub: HubSet, folder: Path) -> Mapping[str, Any]:
     try:
         if (folder / "dataset_dict.json").exists():
             return load_from_disk(str(folder))
-        return load_dataset(str(folder), hub.config, trust_remote_code=False)
+        with own_cache(folder):
+            return load_dataset(str(folder), hub.config, trust_remote_code=False)
     except Exception as error:
         raise CorpusError(
             f"corpora: {folder} cannot be read as a data set: {type(error).__name__}: {error}\n"
             "  accepted: what `save_to_disk` wrote, or parquet, JSON-lines or CSV files named after their split"
         ) from error
+
+
+@contextmanager
+def own_cache(folder: Path) -> Iterator[None]:
+    """Within, `datasets` keeps what it makes of this local folder under a name of the folder's content.
+
+    By itself it goes by the folder's last name alone, and gives the rows of another folder, or of before.
+    """
+    from datasets import config
+
+    before = config.HF_DATASETS_CACHE
+    config.HF_DATASETS_CACHE = cache_folder() / "datasets" / content_of(folder)
+    try:
+        yield
+    finally:
+        config.HF_DATASETS_CACHE = before
+
+
+def content_of(folder: Path) -> str:
+    """sha256 over the names and contents of all files of a folder, hidden ones left out."""
+    files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
+    shown = [file for file in files if not any(part.startswith(".") for part in file.parts)]
+    named = [f"{file.as_posix()} {digest_of(folder / file)}" for file in shown]
+    return hashlib.sha256("\n".join(named).encode()).hexdigest()
 
 
 def _fetched(hub: HubSet) -> Mapping[str, Any]:

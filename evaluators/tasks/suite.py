@@ -1,15 +1,16 @@
-"""The tasks of the field, for every encoder of texts: similarity, classification and robustness.
+"""The tasks of the field, for every encoder of texts: similarity, classification and robustness, and all of mteb.
 
-table = tasks("data")                 # every task by name
+table = tasks("data")                 # every task by name; those of mteb are looked up when they are named
 GROUPS["sts"]                         # the seven STS tasks that papers average; "senteval" likewise
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from evaluators.tasks import robustness, senteval, sts
-from evaluators.tasks.task import Tasks
+from evaluators.tasks import mteb, robustness, senteval, sts
+from evaluators.tasks.task import Table, Tasks
 
 # What stands for several tasks in `evaluate:` and in a mean over tasks.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -20,6 +21,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def tasks(path: str | None) -> Tasks:
-    """Every task by name; path: a folder to look in before $SEMRAY_DATA. Nothing is read until a task is asked."""
-    return {**sts.tasks(path), **senteval.tasks(path), **robustness.tasks(path)}
+def tasks(path: str | None, own: Tasks | None = None) -> Table:
+    """Every task by name; path: a folder to look in before $SEMRAY_DATA. Nothing is read until a task is asked.
+
+    own: a family's tasks on its own corpus, which come last.
+    """
+    listed: Tasks = {**sts.tasks(path), **senteval.tasks(path), **robustness.tasks(path), **(own or {})}
+    return Table(listed, mteb.PREFIX, partial(mteb.task, path=path))

@@ -69,6 +69,39 @@ class Task(Generic[Data, Text]):
 Tasks = Mapping[str, Task[Any, Any]]
 
 
+class Table(dict[str, Task[Any, Any]]):
+    """Tasks by name. Under a prefix there are more, too many to list: each is looked up when it is named.
+
+    find: the task of a name with the prefix; LookupError, in words of what is accepted, where there is none.
+    """
+
+    def __init__(self, listed: Tasks, prefix: str, find: Callable[[str], Task[Any, Any]]) -> None:
+        super().__init__(listed)
+        self.prefix, self.find = prefix, cache(find)
+
+    def __missing__(self, name: str) -> Task[Any, Any]:
+        if not self.looks_up(name):
+            raise KeyError(name)
+        return self.find(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (
+            isinstance(name, str) and self.looks_up(name) and not self.why_not(name)
+        )
+
+    def looks_up(self, name: str) -> bool:
+        """Whether a name is one of those that are not listed."""
+        return name.startswith(self.prefix)
+
+    def why_not(self, name: str) -> str:
+        """What is accepted in place of such a name; "" where it has a task."""
+        try:
+            self.find(name)
+        except LookupError as error:
+            return str(error)
+        return ""
+
+
 def small(read: Callable[[], Data]) -> Benchmark[Data]:
     """A benchmark of a few files that are read whole, once, and named by the rows they hold."""
     rows = cache(read)
@@ -90,6 +123,7 @@ def metric_names(tasks: Iterable[Task[Any, Any]]) -> dict[str, bool]:
 
 def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
     """The tasks of these names, each once. ValueError for an unknown one."""
+    names = list(names)
     unknown = [name for name in names if name not in table]
     if unknown:
         raise ValueError(f"no task {unknown[0]!r}; accepted: {', '.join(table)}")
@@ -99,6 +133,7 @@ def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
 def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tuple[Task[Any, Any], list[Score]]]:
     """Each task with its scores, every distinct text of all tasks encoded once, in one call for each kind of text.
 
+    What a task asks for beyond its texts is encoded when it asks.
     ValueError, naming task and text, when the encoding of a text is not usable, and for a task that reads what the
     encoder does not.
     """
@@ -123,19 +158,27 @@ def _of_distinct_benchmarks(tasks: Sequence[Task[Any, Any]]) -> Iterable[Task[An
 
 
 def _encoded(tasks: Sequence[Task[Any, Any]], data: Mapping[str, Any], encode: Encode) -> Encode:
-    """Look-up of the vectors of all texts of these tasks."""
+    """Look-up of the vectors of all texts of these tasks, and encoding of others."""
     wanted = {task.name: tuple(task.texts(data[task.name])) for task in tasks}
     row_of = {text: row for row, text in enumerate(dict.fromkeys(t for texts in wanted.values() for t in texts))}
-    answers = encode(list(row_of))
-    if isinstance(answers, np.ndarray):
-        answers = answers.astype(np.float32, copy=False)  # (N, D)
-        _check_vectors(answers, row_of, wanted)
-    return partial(_look_up, answers, row_of)
+    answers = _checked(encode(list(row_of)), row_of, wanted) if row_of else None
+    return partial(_look_up, answers, row_of, encode)
 
 
-def _look_up(answers: Any, row_of: Mapping[Hashable, int], texts: Sequence[Hashable]) -> Any:
+def _look_up(answers: Any, row_of: Mapping[Hashable, int], encode: Encode, texts: Sequence[Hashable]) -> Any:
+    if not all(text in row_of for text in texts):
+        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        return _look_up(_checked(encode(list(place)), place, {"a task's own texts": texts}), place, encode, texts)
     rows = [row_of[text] for text in texts]
     return answers[rows] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]
+
+
+def _checked(answers: Any, row_of: Mapping[Hashable, int], wanted: Mapping[str, Sequence[Hashable]]) -> Any:
+    if not isinstance(answers, np.ndarray):
+        return answers
+    answers = answers.astype(np.float32, copy=False)  # (N, D)
+    _check_vectors(answers, row_of, wanted)
+    return answers
 
 
 def _check_vectors(

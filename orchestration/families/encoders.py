@@ -62,7 +62,7 @@ class EncoderFamily:
     headroom: None = None
 
     def tasks(self, data: Any) -> Tasks:
-        return {**suite.tasks(getattr(data, "path", None)), **self.own_tasks(data)}
+        return suite.tasks(getattr(data, "path", None), self.own_tasks(data))
 
     def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         return suite.GROUPS

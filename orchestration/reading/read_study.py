@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from corpora.store.fields import NAME, Name, Text, is_name, words
 from evaluators.metrics.ranges import range_of
 from evaluators.significance.claims import Claim
-from evaluators.tasks.task import Task, Tasks, is_dev, metric_names, named
+from evaluators.tasks.task import Table, Task, Tasks, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
 from orchestration.reading.read_search import check_search
@@ -177,11 +177,14 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None) -
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(accepted)}"], "evaluate")
     if names is WRONG or family is None:
         return names
-    known = [
-        name in table or name in groups or check.name(("evaluate", index), accepted)
-        for index, name in enumerate(names)
-    ]
-    if not all(known):
+    before = len(check.problems)
+    for index, name in enumerate(names):
+        if isinstance(table, Table) and table.looks_up(name):
+            if why_not := table.why_not(name):
+                check.refuse(("evaluate", index), why_not)
+        elif name not in table and name not in groups:
+            check.name(("evaluate", index), accepted)
+    if len(check.problems) > before:
         return WRONG
     tasks = tuple(dict.fromkeys(task for name in names for task in groups.get(name, (name,))))
     _check_readable(check, parts["arms"], family, [table[task] for task in tasks])
@@ -193,7 +196,9 @@ def known_tasks(data: Any, family: Family | None) -> tuple[Tasks, Mapping[str, t
     if family is None:
         return {}, {}
     of = family.data() if data is WRONG else data
-    kept = {name: task for name, task in family.tasks(of).items() if not (family.dev_apart and is_dev(name))}
+    kept = family.tasks(of)
+    if family.dev_apart:
+        kept = {name: task for name, task in kept.items() if not is_dev(name)}
     groups = family.groups(of).items()
     return kept, {group: tasks for group, tasks in groups if all(task in kept for task in tasks)}
 

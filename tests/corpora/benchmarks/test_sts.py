@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +196,14 @@ class TestPublished:
         )
         whole = sts.read("STS13", path=str(COLLECTION))
         assert 0 < np.sum([len(part) for part in kept.values()]) < np.sum([len(part) for part in whole.values()])
+
+
+def test_two_folders_of_one_name_hold_each_its_own_rows(tmp_path: Path) -> None:
+    """`datasets` caches what it read of a folder under the folder's last name."""
+    for name, gold in (("first", 1.0), ("second", 2.0)):
+        folder = tmp_path / name / "sts12-sts"
+        folder.mkdir(parents=True)
+        row = {"sentence1": "Kept.", "sentence2": "Kept too.", "score": gold}
+        (folder / "test.jsonl").write_text(json.dumps(row) + "\n")
+        (pairs,) = sts.read("STS12", path=str(tmp_path / name)).values()
+        assert pairs.gold.tolist() == [gold]

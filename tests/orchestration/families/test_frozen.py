@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 from corpora.store import hub
 from orchestration.families.registry import execute
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import gather_facts, plan
+from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Scored
 from orchestration.study.study import Study
 from orchestration.verdicts.evidence import StudyRecords
+from tests.evaluators.tasks import mteb_sets
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
 
@@ -109,3 +111,27 @@ def test_a_set_that_is_not_at_hand_is_said_before_anything_runs(place: Path) -> 
 def test_what_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         written(place, STUDY.replace(old, new))
+
+
+def test_a_study_names_any_task_of_mteb(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims rest on mteb's own figure with its pairs; a mistake in a name, and data that are nowhere, are told."""
+    pytest.importorskip("mteb", reason="the extra [mteb] is not installed")
+    mteb_sets.write(place)
+    text = STUDY.replace("[sts/STS-B, geometry/STS-B, senteval-sklearn/CR]", "[mteb/STS12, mteb/STS17]")
+    text = text.replace("sts/STS-B/spearman", "mteb/STS12/cosine_spearman")
+    study = written(place, text)
+    run, _ = plan(study, gather_facts(study)).runs
+    prepare(study)
+    results = [result for result in execute(Job(runs=(run,)), World()) if isinstance(result, Scored)]
+    scores = {score.metric: score for result in results for score in result.scores}
+    assert len(scores["mteb/STS12/cosine_spearman"].item_ids) == len(mteb_sets.PAIRS)
+    assert len(scores) == 1 + 1 + len(mteb_sets.LANGUAGES)
+    with pytest.raises(StudyError, match=r"evaluate\[1\].*\n.*did you mean mteb/STS17\?"):
+        written(place, text.replace("mteb/STS17", "mteb/STS171"))
+    with pytest.raises(StudyError, match=r"compare\[H1\].metric(.|\n)*mteb/STS12/cosine_spearman"):
+        written(place, text.replace("cosine_spearman", "cosine"))
+    shutil.rmtree(place / "mteb" / "sts12-sts")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", place / "nothing")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(StudyError, match=r"STS12 of mteb not found(.|\n)*hf download mteb/sts12-sts"):
+        gather_facts(written(place, text))
