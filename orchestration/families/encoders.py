@@ -87,6 +87,7 @@ class EncoderFamily:
 
     def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
         from trainers.encoders.backbones import resolve_backbone
+        from trainers.encoders.together import reading_together
 
         trainer = cast("Trainer", import_module(self.trainer))
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
@@ -115,8 +116,9 @@ class EncoderFamily:
                 notes=self.told(encoder),
                 save_model=encoder.save if settings.train else None,
             )
-        if world.rank == 0:
-            yield from scored(run, named(tasks, run.tasks), encoder)
+        with reading_together(encoder, world):
+            if world.rank == 0:
+                yield from scored(run, named(tasks, run.tasks), encoder)
 
 
 @contextmanager

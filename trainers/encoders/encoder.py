@@ -22,7 +22,7 @@ from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder_folder import read_record, write_encoder
 from trainers.encoders.frozen import quiet
 from trainers.encoders.readouts import Readout
-from trainers.encoders.tokens import Group, Tokens, groups, passes, tokenise
+from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
 from trainers.engine.world import Precision
 from trainers.losses import unit
 
@@ -34,6 +34,8 @@ MASKED_READOUTS = {
 }
 # Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
 SLACK = 64
+PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
+Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
 
 
 class Encoder(nn.Module):
@@ -69,6 +71,7 @@ class Encoder(nn.Module):
         self.precision: Precision = precision
         self.truncated = 0
         self.layer_logits = nn.Parameter(torch.zeros(layers)) if readout == "weighted" else None
+        self.reading: Reading | None = None  # who reads in this encoder's place (`trainers.encoders.together`)
 
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
@@ -146,13 +149,21 @@ class Encoder(nn.Module):
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
         if not len(texts):
             return np.zeros((0, self.width), np.float32)
-        with self._evaluating():
-            return self(self.tokenise(texts)).cpu().numpy()
+        return unit(torch.from_numpy(self.embed(self.tokenise(texts)))).numpy()
 
     def embed(self, tokens: Tokens) -> np.ndarray:
         """What the readout gives for at least one text, without dropout, not normalised. -> (N, D) float32."""
-        with self._evaluating():
-            return self.pooled(tokens).cpu().numpy()
+        if self.reading is not None:
+            return self.reading(tokens)
+        return np.concatenate([rows for _, rows in self.portions(tokens)])[np.argsort(tokens.longest_first()[1])]
+
+    def portions(self, tokens: Tokens) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """`embed` bit by bit, long texts first: which texts, (n,), and their rows, (n, D)."""
+        ordered, order = tokens.longest_first()
+        ends = np.flatnonzero(np.diff(np.cumsum(ordered.lengths) // PORTION)) + 1
+        for part in np.split(np.arange(len(ordered)), ends):
+            with self._evaluating():
+                yield order[part], self.pooled(ordered.take(part)).cpu().numpy()
 
     def layer_weights(self) -> list[float]:
         """The mixture of a weighted readout, deepest layer last; empty for the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,15 +47,18 @@ class Tokens:
         both = (np.split(tokens.ids, tokens.lengths.cumsum()[:-1]) for tokens in (self, others))
         return np.array([not np.array_equal(one, other) for one, other in zip(*both, strict=True)], bool)
 
+    def take(self, texts: np.ndarray) -> Tokens:
+        """These texts, in this order. (M,) places -> M texts."""
+        lengths = self.lengths[texts]
+        starts = (np.cumsum(self.lengths) - self.lengths)[texts]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places = np.repeat(starts, lengths) + within
+        return Tokens(self.ids[places], lengths, read=None if self.read is None else self.read[places])
+
     def longest_first(self) -> tuple[Tokens, np.ndarray]:
         """The same texts sorted by falling length, and which text each is; equal lengths keep their order."""
         order = np.argsort(-self.lengths, kind="stable")
-        lengths = self.lengths[order]
-        starts = (np.cumsum(self.lengths) - self.lengths)[order]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = np.repeat(starts, lengths) + within
-        read = None if self.read is None else self.read[places]
-        return Tokens(self.ids[places], lengths, self.truncated, read), order
+        return replace(self.take(order), truncated=self.truncated), order
 
 
 @dataclass(frozen=True, eq=False)

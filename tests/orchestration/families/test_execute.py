@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluators.tasks.pair_similarity import tasks
@@ -13,10 +16,13 @@ from orchestration.families.registry import execute
 from orchestration.plan.plan import gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run
+from orchestration.study.run import Job, Run, Scored
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.results import outcome
 from tests.tiny import WORDS, tiny_backbone
+from tests.workers import together
+from trainers.encoders.tokens import Tokens
+from trainers.encoders.vectors import VARIABLE
 from trainers.engine.world import World
 
 STUDY = """\
@@ -154,3 +160,48 @@ def test_a_run_of_a_search_sees_training_pairs_alone(tmp_path: Path, monkeypatch
         assert {score.metric for score in tested.scores} >= {"stsb/spearman", "stsb/isolated_gain"}
     assert told[0].keys() == {"dev/stsb/spearman", "dev/stsb/pearson", "dev/stsb/isolated_gain"}
     assert told[0] == told[1]
+
+
+def test_a_group_reads_together_what_rank_0_scores(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After training with ZeRO 3: rank 0 has every score, the other none; its model, read alone, has the same."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
+    monkeypatch.setenv(VARIABLE, "0")  # so that nobody's vectors are looked up
+    shared = STUDY.replace("{{train: false, max_length: 4}}", "{{steps: 2, batch_size: 4, warmup: 1}}")
+    shared += "resources: {{workers_per_run: 2, launcher: train, precision: fp32, deepspeed: {{zero_stage: 3}}}}\n"
+    (place / "shared.yaml").write_text(shared.format(backbone=place / "tiny", wordnet=place / "wordnet"))
+    study = read_study(place / "shared.yaml")
+    run = next(run for run in plan(study, gather_facts(study)).runs if run.arm == "short")
+    (tmp_path / "run.json").write_text(json.dumps(run.to_dict()))
+    together(2, _trained_and_scored, tmp_path)
+    alone = outcome(execute(Job(runs=(run,), models={run.id: tmp_path / "model"}), World()))
+    found = json.loads((tmp_path / "scores.json").read_text())
+    assert found == pytest.approx({score.metric: score.value for score in alone.scores}, abs=1e-6)
+    shares = [json.loads((tmp_path / f"read.{rank}").read_text()) for rank in (0, 1)]
+    assert abs(shares[0] - shares[1]) <= 1
+    assert sum(shares) > 40
+
+
+def _trained_and_scored(rank: int, size: int, folder: Path) -> None:
+    from trainers.encoders.encoder import Encoder
+
+    read, portions = [], Encoder.portions
+
+    def counted(encoder: Encoder, tokens: Tokens) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        read.append(len(tokens))
+        return portions(encoder, tokens)
+
+    Encoder.portions = counted  # type: ignore[method-assign]
+    run = Run.from_dict(json.loads((folder / "run.json").read_text()))
+    scores = {}
+    for result in execute(Job(runs=(run,)), World(rank=rank, size=size, zero_stage=3)):
+        if isinstance(result, Scored):
+            scores |= {score.metric: score.value for score in result.scores}
+        elif rank == 0 and result.save_model is not None:
+            (folder / "model").mkdir()
+            result.save_model(folder / "model")
+    assert bool(scores) == (rank == 0)
+    if rank == 0:
+        (folder / "scores.json").write_text(json.dumps(scores))
+    (folder / f"read.{rank}").write_text(json.dumps(sum(read)))

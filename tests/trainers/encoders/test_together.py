@@ -1,0 +1,189 @@
+"""Reading for evaluation: a group gives what one worker gives, and what was read once is not read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import WORDS, tiny_backbone
+from tests.workers import together
+from trainers.encoders import vectors
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.together import reading_together
+from trainers.encoders.tokens import Tokens
+from trainers.engine.world import Progress, World
+from trainers.errors import TrainerError
+
+TEXTS = [" ".join(WORDS[at : at + 1 + at % 7]) for at in range(41)]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
+
+
+@pytest.fixture(autouse=True)
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "vectors"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts each pass through an encoder holds."""
+    seen: list[int] = []
+    whole = Encoder.pooled
+
+    def counted(self: Encoder, tokens: Tokens) -> torch.Tensor:
+        seen.append(len(tokens))
+        return whole(self, tokens)
+
+    monkeypatch.setattr(Encoder, "pooled", counted)
+    return seen
+
+
+def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int]) -> None:
+    """By another object with the same weights too; of new texts the new ones alone are read."""
+    plain = Encoder.load(backbone).encode(TEXTS)
+    read.clear()
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        first = encoder.encode(TEXTS[:30])
+    assert sum(read) == 30
+    assert np.allclose(first, plain[:30], atol=1e-6)
+    read.clear()
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        again, more = encoder.encode(TEXTS[:30][::-1]), encoder.encode(TEXTS)
+    assert np.array_equal(again, first[::-1])  # to the last bit: they are the stored ones
+    assert np.array_equal(more[:30], first)
+    assert np.allclose(more, plain, atol=1e-6)
+    assert sum(read) == 11
+    read.clear()
+    encoder.encode(TEXTS[:2])  # outside nothing is looked up
+    assert sum(read) == 2
+
+
+@pytest.mark.parametrize("change", ["weight", "readout", "precision"])
+def test_another_encoder_reads_for_itself(backbone: Path, read: list[int], change: str) -> None:
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        encoder.encode(TEXTS)
+    other = Encoder.load(backbone, readout="cls" if change == "readout" else "mean")
+    if change == "weight":
+        with torch.no_grad():
+            next(other.backbone.parameters())[0, 0] += 1e-7
+    if change == "precision":
+        other.precision = "bf16"
+    read.clear()
+    with reading_together(other, World()):
+        other.encode(TEXTS)
+    assert sum(read) == len(TEXTS)
+
+
+def test_a_text_that_is_read_in_part_is_another(backbone: Path) -> None:
+    """The same tokens with a mask of those that are averaged: words in their sentences."""
+    encoder = Encoder.load(backbone)
+    tokens = encoder.tokenise(TEXTS)
+    inner = np.concatenate([np.arange(length) == 1 for length in tokens.lengths])
+    with reading_together(encoder, World()):
+        whole, part = encoder.embed(tokens), encoder.embed(replace(tokens, read=inner))
+    assert np.allclose(part, encoder.embed(replace(tokens, read=inner)), atol=1e-6)
+    assert not np.allclose(part, whole, atol=1e-2)
+
+
+def test_texts_that_were_cut_are_counted_whether_or_not_they_are_known(backbone: Path) -> None:
+    for _ in range(2):
+        with reading_together(encoder := Encoder.load(backbone, max_length=4), World()):
+            encoder.encode(TEXTS)
+        assert encoder.truncated == sum(len(text.split()) > 2 for text in TEXTS)
+
+
+def test_a_damaged_file_is_removed_and_read_again(backbone: Path, shelf: Path, read: list[int]) -> None:
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        first = encoder.encode(TEXTS)
+    (file,) = shelf.glob("*/*.safetensors")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    read.clear()
+    with reading_together(encoder, World()):
+        assert np.allclose(encoder.encode(TEXTS), first, atol=1e-6)
+    assert sum(read) == len(TEXTS)
+
+
+def test_the_shelf_holds_no_more_than_it_may(backbone: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was used longest ago goes first; with no room nothing is kept."""
+    monkeypatch.setenv(vectors.VARIABLE, str(14_000 / 2**30))  # two files of 41 rows of 32 numbers, not three
+    files = []
+    for readout in ("mean", "cls", "max"):
+        with reading_together(encoder := Encoder.load(backbone, readout=readout), World()):
+            encoder.encode(TEXTS)
+        files.append(set(shelf.glob("*/*.safetensors")))
+        for at, file in enumerate(sorted(files[-1], key=lambda file: file.stat().st_mtime_ns)):
+            os.utime(file, (at, at))
+    assert [len(held) for held in files] == [1, 2, 2]
+    assert not files[0] & files[2]
+    monkeypatch.setenv(vectors.VARIABLE, "0")
+    with reading_together(encoder := Encoder.load(backbone, readout="sum"), World()):
+        encoder.encode(TEXTS)
+    assert set(shelf.glob("*/*.safetensors")) == files[2]
+    monkeypatch.setenv(vectors.VARIABLE, "much")
+    with pytest.raises(TrainerError, match=r"SEMRAY_VECTORS_GB = 'much'\n  accepted: a number of gigabytes"):
+        vectors.limit()
+
+
+def test_an_encoder_of_another_kind_is_left_as_it_is() -> None:
+    class Plain:
+        def encode(self, texts: list[str]) -> np.ndarray:
+            return np.ones((len(texts), 2), np.float32)
+
+    with reading_together(Plain(), World(rank=1, size=2)):
+        pass
+
+
+def test_a_group_gives_what_one_worker_gives(backbone: Path, tmp_path: Path) -> None:
+    """Every rank reads its share, also of one text; each tells that it comes further; marks travel too."""
+    size = 3
+    together(size, _read_in_a_group, tmp_path, str(backbone))
+    encoder = Encoder.load(backbone)
+    found = np.load(tmp_path / "rows.npy")
+    assert np.allclose(found, encoder.encode([*TEXTS, *TEXTS[:1], "a cat"]), atol=1e-6)
+    tokens = encoder.tokenise(TEXTS)
+    second = np.concatenate([np.arange(length) == 1 for length in tokens.lengths])
+    assert np.allclose(np.load(tmp_path / "marked.npy"), encoder.embed(replace(tokens, read=second)), atol=1e-6)
+    shares = [int((tmp_path / f"read.{rank}").read_text()) for rank in range(size)]
+    assert sum(shares) == 2 * len(TEXTS) + 1  # "a cat" is new, the first text is known
+    assert max(shares) - min(shares) <= 3
+
+
+def _read_in_a_group(rank: int, size: int, folder: Path, backbone: str) -> None:
+    os.environ["SEMRAY_CACHE"] = str(folder / "cache")
+    told: list[Progress] = []
+    encoder, seen = Encoder.load(Path(backbone)), []
+    portions = encoder.portions
+
+    def counted(tokens: Tokens) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        seen.append(len(tokens))
+        return portions(tokens)
+
+    encoder.portions = counted  # type: ignore[method-assign]
+    with reading_together(encoder, World(rank=rank, size=size, report=told.append)):
+        if rank == 0:
+            rows = np.concatenate([encoder.encode(TEXTS), encoder.encode([TEXTS[0], "a cat"])])
+            np.save(folder / "rows.npy", rows)
+            tokens = encoder.tokenise(TEXTS)
+            second = np.concatenate([np.arange(length) == 1 for length in tokens.lengths])
+            np.save(folder / "marked.npy", encoder.embed(replace(tokens, read=second)))
+    (folder / f"read.{rank}").write_text(str(sum(seen)))
+    assert told
+    assert all("encoding texts" in progress.doing for progress in told)
+    if rank == 0:  # what goes wrong in scoring lets the others go
+        with pytest.raises(ValueError, match="scoring"), reading_together(encoder, World(size=size)):
+            raise ValueError("scoring")
+    else:
+        with reading_together(encoder, World(rank=rank, size=size)):
+            pass

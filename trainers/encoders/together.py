@@ -1,0 +1,135 @@
+"""Reading for evaluation: by all workers of a group, and only what no earlier evaluation of the same weights read.
+
+    with reading_together(encoder, world):
+        if world.rank == 0:
+            ...                          # whatever encodes here is shared out to the ranks that wait at the top
+
+Rank 0 alone asks; the others need none of the evaluation's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.tokens import Tokens
+from trainers.encoders.vectors import Vectors, limit
+from trainers.engine.world import Progress, World
+
+OVER = -1  # texts asked for when rank 0 asks no more
+
+
+@contextmanager
+def reading_together(encoder: Any, world: World) -> Iterator[None]:
+    """Within, what an encoder embeds is shared out over the world's ranks and kept (`trainers.encoders.vectors`).
+
+    encoder: an `Encoder`, or what is built around one as its `encoder`; any other is left as it is. Every rank
+    must hold the same weights. Ranks other than 0 read for rank 0 until it has left.
+    """
+    inner = encoder if isinstance(encoder, Encoder) else getattr(encoder, "encoder", None)
+    if not isinstance(inner, Encoder):
+        yield
+    elif world.rank > 0:
+        _serve(inner, world)
+        yield
+    else:
+        inner.reading = _Reading(inner, world)
+        try:
+            yield
+        finally:
+            inner.reading = None
+            if world.size > 1:
+                _broadcast(np.array([OVER, 0, 0]), world)
+
+
+class _Reading:
+    """What stands in for an encoder's own reading on rank 0."""
+
+    def __init__(self, encoder: Encoder, world: World) -> None:
+        self.encoder, self.world = encoder, world
+        self.vectors = Vectors.of(encoder) if limit() else None
+
+    def __call__(self, tokens: Tokens) -> np.ndarray:
+        known, rows = np.zeros(len(tokens), bool), None
+        if self.vectors is not None:
+            known, rows = self.vectors.look_up(tokens)
+        if not known.all():
+            missing = tokens.take(np.flatnonzero(~known))
+            fresh = self._read(missing)
+            if self.vectors is not None:
+                self.vectors.keep(missing, fresh)
+            rows = np.zeros((len(tokens), fresh.shape[1]), np.float32) if rows is None else rows
+            rows[~known] = fresh
+        assert rows is not None
+        return rows
+
+    def _read(self, tokens: Tokens) -> np.ndarray:
+        size = self.world.size
+        if size == 1:
+            return _rows(self.encoder, tokens, self.world)
+        marked = tokens.read is not None
+        _broadcast(np.array([len(tokens), len(tokens.ids), int(marked)]), self.world)
+        _broadcast(tokens.lengths, self.world)
+        _broadcast(tokens.ids, self.world)
+        if tokens.read is not None:
+            _broadcast(tokens.read.astype(np.int64), self.world)
+        parts = _gathered(_share(self.encoder, tokens, self.world), len(tokens), self.world)
+        rows = np.zeros((len(tokens), parts[0].shape[1]), np.float32)
+        order = tokens.longest_first()[1]
+        for rank, part in enumerate(parts):
+            rows[order[rank::size]] = part
+        return rows
+
+
+def _serve(encoder: Encoder, world: World) -> None:
+    """Read the share of this rank of whatever rank 0 asks, until it asks no more."""
+    while True:
+        texts, length, marked = _broadcast(np.zeros(3, np.int64), world).tolist()
+        if texts == OVER:
+            return
+        lengths = _broadcast(np.zeros(texts, np.int64), world)
+        ids = _broadcast(np.zeros(length, np.int64), world)
+        read = _broadcast(np.zeros(length, np.int64), world).astype(bool) if marked else None
+        tokens = Tokens(ids, lengths, read=read)
+        _gathered(_share(encoder, tokens, world), len(tokens), world)
+
+
+def _share(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
+    """Rows of every size-th text by falling length, so that ranks have equal work. -> (n, D), n may be 0."""
+    mine = tokens.longest_first()[1][world.rank :: world.size]
+    return _rows(encoder, tokens.take(mine), world) if len(mine) else np.zeros((0, encoder.width), np.float32)
+
+
+def _rows(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
+    """What the encoder reads alone, telling how far it is: who says nothing for long is taken for dead."""
+    done, rows = 0, np.zeros((len(tokens), encoder.width), np.float32)
+    for texts, part in encoder.portions(tokens):
+        rows[texts], done = part, done + len(texts)
+        world.report(
+            Progress(step=0, steps=0, loss=0.0, doing=f"encoding texts, {done:,} of {len(tokens):,} done")
+        )
+    return rows
+
+
+def _broadcast(numbers: np.ndarray, world: World) -> np.ndarray:
+    """Rank 0's integers, on every rank. (n,) -> (n,) int64."""
+    shared = torch.from_numpy(np.ascontiguousarray(numbers, np.int64)).to(world.device)
+    dist.broadcast(shared, src=0)
+    return shared.cpu().numpy()
+
+
+def _gathered(rows: np.ndarray, texts: int, world: World) -> list[np.ndarray]:
+    """The shares of all ranks, in rank order. Shares differ by one text at most."""
+    longest = -(-texts // world.size)
+    padded = torch.zeros(longest, rows.shape[1], device=world.device)
+    padded[: len(rows)] = torch.from_numpy(rows).to(world.device)
+    parts = [torch.empty_like(padded) for _ in range(world.size)]
+    dist.all_gather(parts, padded)
+    counts = [len(range(rank, texts, world.size)) for rank in range(world.size)]
+    return [part[:count].cpu().numpy() for part, count in zip(parts, counts, strict=True)]

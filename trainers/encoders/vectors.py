@@ -1,0 +1,160 @@
+"""What encoders said of texts, kept: the same weights asked for the same tokens need not read again.
+
+    store = Vectors.of(encoder)
+    known, rows = store.look_up(tokens)             # (N,) bool, (N, D)
+    store.keep(tokens.take(~known), fresh)
+
+The key is content alone: weights, readout, precision and versions name the encoder, its token ids a text. So a
+model that was trained again is another one, whatever its run is called. The shelf is `vectors` in the cache
+folder; what was used longest ago goes when it holds more than $SEMRAY_VECTORS_GB (2 by default, 0 keeps nothing).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corpora.store.cache import cache_folder
+from trainers.errors import TrainerError
+
+if TYPE_CHECKING:
+    from trainers.encoders.encoder import Encoder
+    from trainers.encoders.tokens import Tokens
+
+FORMAT = 1  # raised whenever the same weights would give the same tokens other vectors
+VARIABLE, GIGABYTES = "SEMRAY_VECTORS_GB", 2.0
+KEY = np.dtype("V16")
+log = logging.getLogger(__name__)
+
+
+def limit() -> int:
+    """Bytes that the shelf may hold. TrainerError for a limit that is no number."""
+    written = os.environ.get(VARIABLE, str(GIGABYTES))
+    try:
+        gigabytes = float(written)
+    except ValueError:
+        gigabytes = math.nan
+    if not 0 <= gigabytes < math.inf:
+        raise TrainerError(f"${VARIABLE} = {written!r}\n  accepted: a number of gigabytes; 0 keeps nothing")
+    return int(gigabytes * 2**30)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The rows of one encoder, in files that are each named by the sha256 of what they hold."""
+
+    folder: Path
+
+    @staticmethod
+    def of(encoder: Encoder) -> Vectors:
+        return Vectors(cache_folder() / "vectors" / identity(encoder))
+
+    def look_up(self, tokens: Tokens) -> tuple[np.ndarray, np.ndarray | None]:
+        """Which texts are known, (N,) bool, and rows, (N, D) float32, in which those count; None where none is."""
+        wanted, known, rows = keys(tokens), np.zeros(len(tokens), bool), None
+        for file in sorted(self.folder.glob("*.safetensors")):
+            if known.all():
+                break
+            held = _read(file)
+            if held is None:
+                continue
+            order = np.argsort(held["keys"])
+            place = np.searchsorted(held["keys"], wanted, sorter=order).clip(max=len(order) - 1)
+            found = ~known & (held["keys"][order[place]] == wanted)
+            if found.any():
+                rows = np.zeros((len(tokens), held["rows"].shape[1]), np.float32) if rows is None else rows
+                rows[found] = held["rows"][order[place[found]]]
+                known |= found
+                with suppress(OSError):
+                    os.utime(file)  # used last now
+        return known, rows
+
+    def keep(self, tokens: Tokens, rows: np.ndarray) -> None:
+        """Add these texts' rows, (N, D) float32, and make room where the shelf is full."""
+        from safetensors.numpy import save
+
+        room = limit()
+        distinct, first = np.unique(keys(tokens), return_index=True)
+        content = save({"keys": distinct.view(np.uint8).reshape(-1, 16), "rows": rows[first]})
+        if len(content) > room:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".draft", delete=False) as draft:
+            draft.write(content)
+        os.replace(draft.name, self.folder / f"{hashlib.sha256(content).hexdigest()}.safetensors")
+        _make_room(self.folder.parent, room)
+
+
+def identity(encoder: Encoder) -> str:
+    """sha256 of all that decides the rows of given tokens. About 0.2 s for the 90 MB of MiniLM."""
+    digest = hashlib.sha256()
+    for name, tensor in encoder.state_dict().items():
+        flat = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {flat.dtype} {tuple(flat.shape)}\n".encode())
+        digest.update(flat.numpy().tobytes())
+    config = encoder.backbone.config.to_dict()
+    said = {
+        "format": FORMAT,
+        "config": {name: value for name, value in config.items() if name not in ("_name_or_path",)},
+        "attention": encoder.backbone.config._attn_implementation,
+        "readout": [encoder.readout, encoder.layers, encoder.precision, encoder.device.type],
+        "versions": {name: version(name) for name in ("torch", "transformers")},
+    }
+    digest.update(json.dumps(said, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
+
+
+def keys(tokens: Tokens) -> np.ndarray:
+    """What each text is called: a hash of its token ids and of those that are read. -> (N,) of 16 bytes."""
+    ends = np.cumsum(tokens.lengths).tolist()
+    named = b"".join(
+        hashlib.blake2b(
+            tokens.ids[begin:end].tobytes() + (b"" if tokens.read is None else tokens.read[begin:end].tobytes()),
+            digest_size=KEY.itemsize,
+        ).digest()
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+    )
+    return np.frombuffer(named, KEY)
+
+
+def _read(file: Path) -> Mapping[str, np.ndarray] | None:
+    """Keys and rows of a file; None for one that has gone or is not what its name says, which is removed."""
+    from safetensors.numpy import load
+
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None  # another process made room
+    if hashlib.sha256(content).hexdigest() != file.stem:
+        log.warning("vectors: %s is not what was written; removed", file)
+        file.unlink(missing_ok=True)
+        return None
+    held = load(content)
+    return {"keys": held["keys"].reshape(-1).view(KEY), "rows": held["rows"]}
+
+
+def _make_room(shelf: Path, room: int) -> None:
+    """Remove the files used longest ago until the rest fits."""
+    found = []
+    for file in shelf.glob("*/*.safetensors"):
+        with suppress(FileNotFoundError):
+            state = file.stat()
+            found.append((state.st_mtime_ns, state.st_size, file))
+    total = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found):
+        if total <= room:
+            return
+        file.unlink(missing_ok=True)
+        total -= size
