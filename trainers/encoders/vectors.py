@@ -103,11 +103,11 @@ def identity(encoder: Encoder) -> str:
     for name, tensor in encoder.state_dict().items():
         flat = tensor.detach().cpu().contiguous()
         digest.update(f"{name} {flat.dtype} {tuple(flat.shape)}\n".encode())
-        digest.update(flat.numpy().tobytes())
+        digest.update(flat.numpy().data)
     config = encoder.backbone.config.to_dict()
     said = {
         "format": FORMAT,
-        "config": {name: value for name, value in config.items() if name not in ("_name_or_path",)},
+        "config": {name: value for name, value in config.items() if name != "_name_or_path"},
         "attention": encoder.backbone.config._attn_implementation,
         "readout": [encoder.readout, encoder.layers, encoder.precision, encoder.device.type],
         "versions": {name: version(name) for name in ("torch", "transformers")},
