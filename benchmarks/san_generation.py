@@ -27,7 +27,7 @@ from corpora.san.cloze import Cloze, count
 from corpora.san.generate import Rewriter, rows
 from corpora.san.importance import Masking, paper_scores
 from corpora.san.lexicon import resolver
-from corpora.san.mask_predict import Generator, Recipe
+from corpora.san.mask_predict import Generator, SetRecipe
 from corpora.san.sentences import read, wordnet_texts
 from corpora.sources import wordnet, wordnet_files
 from corpora.store.errors import CorpusError
@@ -99,7 +99,7 @@ def _model(folder: Path, layers: int, width: int, heads: int, inner: int) -> Pat
 
 
 def _rate(generator: Generator, texts: list[str]) -> float:
-    using = Rewriter(generator=generator, recipe=Recipe(), negate=lambda given: [""] * len(given))
+    using = Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))
     rows(using, texts[:8])  # warm
     began = time.process_time()
     rows(using, texts)

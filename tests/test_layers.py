@@ -41,8 +41,6 @@ LIGHT += ["corpora", "search_spaces", "evaluators.tasks"]
 OWN_COMMANDS = {"orchestration.commands.san_generate": '"san-generate"'}  # a family's own, and its word
 SHARED_NAMES = {  # what every family or benchmark defines under one name, each in its own folder
     "Settings": {"trainers", "orchestration.families.contract"},
-    "Recipe": {"corpora.san"},  # how negatives are written, never in one file with how long a model is trained
-    "Tokens": {"corpora.san"},  # with tags and places; those of an encoder have neither
 }
 MODULES = modules_under(ROOT, MAY_IMPORT)
 ARROWS = arrows(MODULES)

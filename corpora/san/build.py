@@ -15,7 +15,7 @@ import numpy as np
 from corpora.san.cloze import Cloze, count
 from corpora.san.data import SanData
 from corpora.san.importance import read_scores
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 from corpora.san.sentences import Sentences, digest, read, wordnet_texts
 from corpora.san.sources import Lexicon, lexicon_fingerprint, negator_name
 from corpora.sources import spacy_model, wordnet_files
@@ -83,7 +83,7 @@ def cloze(name: str, texts: Iterable[str], found: Lexicon) -> Cloze:
     return Cloze.load(entry("san-cloze", name, build)[0], found.resolve, CLOZE)
 
 
-def manifest_of(names: Names, recipe: Recipe, *, generator: str, key: str) -> dict[str, Any]:
+def manifest_of(names: Names, recipe: SetRecipe, *, generator: str, key: str) -> dict[str, Any]:
     """All that can change a row of a set. generator: its name in words; key: names what it fills with."""
     settings = asdict(recipe) | {"importance": read_scores(recipe.importance)}
     return {
@@ -98,6 +98,6 @@ def manifest_of(names: Names, recipe: Recipe, *, generator: str, key: str) -> di
     }
 
 
-def cloze_manifest(names: Names, recipe: Recipe) -> dict[str, Any]:
+def cloze_manifest(names: Names, recipe: SetRecipe) -> dict[str, Any]:
     """The manifest of a set whose masks are filled by counts."""
     return manifest_of(names, recipe, generator=Cloze.named(CLOZE), key=names.cloze)

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from corpora.san.importance import CODE, POS, SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
-from corpora.san.mask_predict import UNKNOWN, Batch, Tokens
+from corpora.san.mask_predict import UNKNOWN, Batch, TaggedTokens
 from corpora.san.words import spans, tokens_of
 from corpora.store.arrow_files import mapped_columns, write_columns
 
@@ -98,16 +98,16 @@ class Cloze:
         """Id and tag of a word, filled as words are met."""
         return {}
 
-    def encode(self, texts: Sequence[str], most: int) -> list[Tokens]:
+    def encode(self, texts: Sequence[str], most: int) -> list[TaggedTokens]:
         return [self._encoded(text, most) for text in texts]
 
-    def _encoded(self, text: str, most: int) -> Tokens:
+    def _encoded(self, text: str, most: int) -> TaggedTokens:
         low = text.lower() if len(text.lower()) == len(text) else text
         found = list(spans(text))[:most]
         known = [self._known.get(low[a:b]) or self._look_up(low[a:b]) for a, b in found]
         ids, tags = zip(*known, strict=True) if known else ((), ())
         start, end = zip(*found, strict=True) if found else ((), ())
-        return Tokens(
+        return TaggedTokens(
             np.array(ids, np.int32), np.array(tags, np.uint8), np.array(start, np.int32), np.array(end, np.int32)
         )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from corpora.san.build import Names, cloze, cloze_manifest, names_of, selected
 from corpora.san.data import SanData
 from corpora.san.generate import rows
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 from corpora.san.records import SanCorpus
 from corpora.san.shards import SHARD, read, read_manifest, set_id
 from corpora.san.sources import Lexicon, lexicon, rewriter
@@ -39,7 +39,7 @@ def load(data: SanData) -> SanCorpus:
     found = cache(lambda: lexicon(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor))
     sets = {
         name: _made(names, given, sentences.texts, found)
-        if isinstance(given, Recipe)
+        if isinstance(given, SetRecipe)
         else _given(name, _folder(given), names.selection)
         for name, given in data.negatives.items()
     }
@@ -63,13 +63,15 @@ def load(data: SanData) -> SanCorpus:
 
 def _fingerprint(data: SanData, names: Names) -> str:
     sets = {
-        name: set_id(cloze_manifest(names, given) if isinstance(given, Recipe) else read_manifest(_folder(given)))
+        name: set_id(
+            cloze_manifest(names, given) if isinstance(given, SetRecipe) else read_manifest(_folder(given))
+        )
         for name, given in data.negatives.items()
     }
     return key_of({"sentences": names.selection, "sets": sets})
 
 
-def _made(names: Names, recipe: Recipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
+def _made(names: Names, recipe: SetRecipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
     """The set of a recipe by counts, made when the cache lacks it. found: the lexicon, read when first needed."""
     manifest = cloze_manifest(names, recipe)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 
 LexiconSource = Literal["auto", "spacy"]
 SETS = "names, each with a recipe {law, scale, iterations, seed, …} or the folder of a `semray san-generate`"
@@ -30,7 +30,7 @@ class SanData:
     """
 
     sentences: str = "wordnet"
-    negatives: Annotated[Mapping[str, Recipe | str], SETS] = field(default_factory=lambda: {"san": Recipe()})
+    negatives: Annotated[Mapping[str, SetRecipe | str], SETS] = field(default_factory=lambda: {"san": SetRecipe()})
     least_words: int = 1
     most_words: int | None = None
     sample: int | None = None
@@ -42,7 +42,8 @@ class SanData:
 
     def __post_init__(self) -> None:
         rebuilt = {
-            name: Recipe(**given) if isinstance(given, dict) else given for name, given in self.negatives.items()
+            name: SetRecipe(**given) if isinstance(given, dict) else given
+            for name, given in self.negatives.items()
         }
         object.__setattr__(self, "negatives", rebuilt)  # recipes come as mappings from a ledger's record
         for name in ("least_words", "most_words", "sample"):
@@ -57,7 +58,7 @@ class SanData:
                 raise ValueError(f"teachers: accepted: {TEACHERS}")
         if not self.negatives:
             raise ValueError(f"negatives: accepted: {SETS}")
-        recipes = [given for given in self.negatives.values() if isinstance(given, Recipe)]
+        recipes = [given for given in self.negatives.values() if isinstance(given, SetRecipe)]
         if len({recipe.negator for recipe in recipes}) > 1:
             raise ValueError(
                 "negatives: accepted: recipes with one `negator`, so that arms differ in negatives alone"

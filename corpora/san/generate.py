@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.san.importance import Masking, read_scores
-from corpora.san.mask_predict import Generator, Recipe, Tokens, batched, batches, mask_predict
+from corpora.san.mask_predict import Generator, SetRecipe, TaggedTokens, batched, batches, mask_predict
 from corpora.san.quality import flags_of
 from corpora.san.records import FAILS
 from corpora.san.streams import sid_of
@@ -39,9 +39,9 @@ class Rewriter:
     """All that rewriting needs. tag: gives words their tags in context; None for the static lexicon."""
 
     generator: Generator
-    recipe: Recipe
+    recipe: SetRecipe
     negate: Callable[[Sequence[str]], Iterable[str]]
-    tag: Callable[[Sequence[str], Sequence[Tokens]], Iterable[Tokens]] | None = None
+    tag: Callable[[Sequence[str], Sequence[TaggedTokens]], Iterable[TaggedTokens]] | None = None
 
 
 def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0) -> pa.Table:
@@ -81,7 +81,9 @@ def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0) -> pa.Table:
     )
 
 
-def _made(text: str, tokens: Tokens, states: np.ndarray, surfaces: Sequence[str]) -> tuple[str, str, int, float]:
+def _made(
+    text: str, tokens: TaggedTokens, states: np.ndarray, surfaces: Sequence[str]
+) -> tuple[str, str, int, float]:
     """The last iteration's text, the stand-in of an earlier one, the last's flags and share of kept words."""
     last, *before = (spliced(text, tokens, state, surfaces) for state in states[::-1])
     flags, share = flags_of(text, last)

@@ -22,7 +22,7 @@ UNKNOWN = -1  # in place of an id: padding, or a token that the vocabulary lacks
 BUCKET = 8  # batches are padded to a multiple of so many tokens
 
 
-class Tokens(NamedTuple):
+class TaggedTokens(NamedTuple):
     """A sentence's tokens: ids, tags (codes of POS), first and last + 1 character in the text; (T,) each."""
 
     ids: np.ndarray
@@ -63,7 +63,7 @@ class Generator(Protocol):
     @property
     def budget(self) -> int: ...
 
-    def encode(self, texts: Sequence[str], most: int) -> list[Tokens]:
+    def encode(self, texts: Sequence[str], most: int) -> list[TaggedTokens]:
         """The first `most` tokens of each text."""
         ...
 
@@ -77,7 +77,7 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class SetRecipe:
     """How sentences are rewritten. ValueError names a field whose value is not accepted.
 
     law, scale: who is masked how often (importance.py). importance: a table of scores in a file; None for the
@@ -117,7 +117,7 @@ class Rewritten(NamedTuple):
     masked: np.ndarray
 
 
-def mask_predict(batch: Batch, generator: Generator, recipe: Recipe, masking: Masking) -> Rewritten:
+def mask_predict(batch: Batch, generator: Generator, recipe: SetRecipe, masking: Masking) -> Rewritten:
     """Rewrite a batch. Its composition and order change nothing but how a neural generator rounds."""
     ids, tags = batch.ids, batch.tags
     positions = np.arange(1, ids.shape[1] + 1, dtype=np.uint64)[None, :]  # 0 would be [CLS]
@@ -136,7 +136,7 @@ def mask_predict(batch: Batch, generator: Generator, recipe: Recipe, masking: Ma
     return Rewritten(np.stack(states), np.stack(counts))
 
 
-def _gumbel(recipe: Recipe, sids: np.ndarray, iteration: int, positions: np.ndarray) -> np.ndarray:
+def _gumbel(recipe: SetRecipe, sids: np.ndarray, iteration: int, positions: np.ndarray) -> np.ndarray:
     """(B, T, k): lane 1 + r for the r-th best."""
     lanes = [
         uniforms_at(recipe.seed, sids, np.uint64(iteration), positions, np.uint64(1 + r)) for r in range(recipe.k)
@@ -144,7 +144,7 @@ def _gumbel(recipe: Recipe, sids: np.ndarray, iteration: int, positions: np.ndar
     return -np.log(-np.log(np.maximum(np.stack(lanes, -1), 2.0**-54)))
 
 
-def batched(tokens: Sequence[Tokens], texts: Sequence[str], sids: np.ndarray) -> Batch:
+def batched(tokens: Sequence[TaggedTokens], texts: Sequence[str], sids: np.ndarray) -> Batch:
     """Sentences as one batch, padded to a multiple of BUCKET."""
     lengths = np.array([len(each.ids) for each in tokens])
     shape = (len(tokens), max(BUCKET, -(-int(lengths.max(initial=0)) // BUCKET) * BUCKET))
@@ -155,7 +155,7 @@ def batched(tokens: Sequence[Tokens], texts: Sequence[str], sids: np.ndarray) ->
     return Batch(ids, tags, sids, lengths, marked)
 
 
-def batches(tokens: Sequence[Tokens], budget: int) -> list[list[int]]:
+def batches(tokens: Sequence[TaggedTokens], budget: int) -> list[list[int]]:
     """Rows by length, in batches of one padded width and at most `budget` tokens; each row in one of them."""
     widths = [max(1, -(-len(each.ids) // BUCKET)) * BUCKET for each in tokens]
     groups: list[list[int]] = []

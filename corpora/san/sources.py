@@ -15,7 +15,7 @@ from corpora.san import negation
 from corpora.san.data import LexiconSource
 from corpora.san.generate import Rewriter
 from corpora.san.lexicon import Resolve, counts_of, resolver
-from corpora.san.mask_predict import Generator, Recipe
+from corpora.san.mask_predict import Generator, SetRecipe
 from corpora.san.tagging import by_isolated_word, tagged
 from corpora.sources import semcor, semcor_files, spacy_model, wordnet, wordnet_files
 from corpora.sources.wordnet import Wordnet
@@ -56,7 +56,7 @@ def lexicon_fingerprint(source: LexiconSource, *, wordnet_at: str | None, semcor
     return key_of(content)
 
 
-def rewriter(generator: Generator, recipe: Recipe, found: Lexicon) -> Rewriter:
+def rewriter(generator: Generator, recipe: SetRecipe, found: Lexicon) -> Rewriter:
     """The generator with the tagger and the negator that the recipe asks for."""
     negate: Callable[[Sequence[str]], Iterable[str]] = negation.by_parse
     if recipe.negator == "rule":
@@ -66,7 +66,7 @@ def rewriter(generator: Generator, recipe: Recipe, found: Lexicon) -> Rewriter:
     )
 
 
-def negator_name(recipe: Recipe) -> str:
+def negator_name(recipe: SetRecipe) -> str:
     """Who writes the soft negatives, in words."""
     if recipe.negator == "parse":
         return f"dependency parse by {spacy_model.named()}"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corpora.san.mask_predict import Tokens
+from corpora.san.mask_predict import TaggedTokens
 
 
-def spliced(text: str, tokens: Tokens, ids: np.ndarray, surfaces: Sequence[str]) -> str:
+def spliced(text: str, tokens: TaggedTokens, ids: np.ndarray, surfaces: Sequence[str]) -> str:
     """text with the tokens replaced whose id is another now. ids (T,)."""
     parts, at = [], 0
     for place in np.flatnonzero(ids != tokens.ids).tolist():

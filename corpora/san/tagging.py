@@ -9,11 +9,11 @@ import numpy as np
 
 from corpora.san.importance import CODE, SPECIAL
 from corpora.san.lexicon import Resolve, by_list_or_form
-from corpora.san.mask_predict import Tokens
+from corpora.san.mask_predict import TaggedTokens
 from corpora.sources.spacy_model import load
 
 
-def tagged(texts: Sequence[str], tokens: Sequence[Tokens]) -> Iterator[Tokens]:
+def tagged(texts: Sequence[str], tokens: Sequence[TaggedTokens]) -> Iterator[TaggedTokens]:
     """The tokens with the tags of the words they lie in. What the vocabulary calls SPECIAL stays so."""
     nlp = load()
     with nlp.select_pipes(disable=["parser", "lemmatizer"]):

@@ -103,7 +103,7 @@ def san_generate(options: Namespace) -> int:
 def _order(options: Namespace) -> Any:
     """What the flags ask for. StudyError names the flag whose value is not accepted."""
     from corpora.san.data import SanData
-    from corpora.san.mask_predict import Recipe
+    from corpora.san.mask_predict import SetRecipe
     from orchestration.families.san_generation import Order
 
     if options.workers is not None and options.workers < 1:
@@ -112,7 +112,7 @@ def _order(options: Namespace) -> Any:
         raise StudyError(f"--gpus {options.gpus}\n  accepted: a number from 0")
     given = vars(options)
     try:
-        recipe = Recipe(**{one.name: given[one.name] for one in fields(Recipe) if one.name in given})
+        recipe = SetRecipe(**{one.name: given[one.name] for one in fields(SetRecipe) if one.name in given})
         data = SanData(
             **{one.name: given[one.name] for one in fields(SanData) if one.name in given},
             negatives={"san": recipe},

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
-from corpora.san.mask_predict import Batch, Tokens
+from corpora.san.mask_predict import Batch, TaggedTokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen import quiet
 from trainers.engine.world import Precision
@@ -99,7 +99,7 @@ class MaskedModel:
     def budget(self) -> int:
         return BUDGETS[torch.device(self.device).type]
 
-    def encode(self, texts: Sequence[str], most: int) -> list[Tokens]:
+    def encode(self, texts: Sequence[str], most: int) -> list[TaggedTokens]:
         """A byte-level tokenizer sees a blank before the text, so that its first word is one like the others."""
         shift = int(self._marks_words)
         given = self.tokenizer.backend_tokenizer.encode_batch(
@@ -109,7 +109,9 @@ class MaskedModel:
         for encoding in given:
             ids = np.array(encoding.ids[:most], np.int32)
             start, end = np.array(encoding.offsets[:most], np.int32).reshape(-1, 2).T
-            found.append(Tokens(ids, self.tags[ids], np.maximum(start - shift, 0), np.maximum(end - shift, 0)))
+            found.append(
+                TaggedTokens(ids, self.tags[ids], np.maximum(start - shift, 0), np.maximum(end - shift, 0))
+            )
         return found
 
     def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:

@@ -11,7 +11,7 @@ from corpora.san.build import cloze, cloze_manifest, names_of, selected
 from corpora.san.corpus import fingerprint, load
 from corpora.san.data import SanData
 from corpora.san.generate import rows
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 from corpora.san.records import NONE
 from corpora.san.report import report, shown
 from corpora.san.sentences import digest, read
@@ -98,7 +98,7 @@ def test_selection(data):
 
 
 def test_loading(data):
-    asked = data(negatives={"san": Recipe(scale=10.0), "other": Recipe(scale=10.0, seed=1)})
+    asked = data(negatives={"san": SetRecipe(scale=10.0), "other": SetRecipe(scale=10.0, seed=1)})
     named = fingerprint(asked)
     corpus = load(asked)
     assert corpus.fingerprint == named
@@ -119,9 +119,9 @@ def test_loading(data):
     [
         {"sample": 3},
         {"least_words": 3},
-        {"negatives": {"san": Recipe(scale=30.0)}},
-        {"negatives": {"san": Recipe(law="uniform")}},
-        {"negatives": {"dull": Recipe()}},
+        {"negatives": {"san": SetRecipe(scale=30.0)}},
+        {"negatives": {"san": SetRecipe(law="uniform")}},
+        {"negatives": {"dull": SetRecipe()}},
     ],
 )
 def test_what_changes_the_fingerprint(data, other):
@@ -130,7 +130,7 @@ def test_what_changes_the_fingerprint(data, other):
 
 def test_a_set_made_before(data, tmp_path):
     """The folder of a set gives the rows that the cache would build, and only for the same sentences."""
-    asked, recipe = data(), Recipe()
+    asked, recipe = data(), SetRecipe()
     found = lexicon("auto", wordnet_at=asked.wordnet)
     names, texts = names_of(asked), selected(asked).texts
     folder = tmp_path / "set"
@@ -160,7 +160,7 @@ def test_a_mask_token_in_a_negative_is_refused(data, tmp_path):
         ({"sample": 0}, "sample"),
         ({"least_words": 5, "most_words": 4}, "most_words"),
         ({"negatives": {}}, "negatives"),
-        ({"negatives": {"a": Recipe(), "b": Recipe(negator="parse")}}, "negatives"),
+        ({"negatives": {"a": SetRecipe(), "b": SetRecipe(negator="parse")}}, "negatives"),
     ],
 )
 def test_a_block_that_cannot_be(given, field):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from corpora.san import shards
 from corpora.san.generate import SCHEMA, Rewriter, rows
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 from corpora.san.records import BIT
 from corpora.store.errors import CorpusError
 from tests.corpora.san.small import TEXTS, small_cloze
@@ -26,7 +26,7 @@ CLOZE = small_cloze()
 
 def rewriter(**recipe) -> Rewriter:
     return Rewriter(
-        generator=CLOZE, recipe=Recipe(**recipe), negate=lambda texts: [f"Not {text}" for text in texts]
+        generator=CLOZE, recipe=SetRecipe(**recipe), negate=lambda texts: [f"Not {text}" for text in texts]
     )
 
 
@@ -80,7 +80,7 @@ def test_what_lies_beyond_the_limit_stays():
 )
 def test_a_recipe_out_of_range(recipe):
     with pytest.raises(ValueError, match="accepted: "):
-        Recipe(**recipe)
+        SetRecipe(**recipe)
 
 
 MANIFEST = {"recipe": {"iterations": 4}, "corpus": "c"}

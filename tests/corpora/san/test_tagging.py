@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corpora.san.importance import CODE, POS, SPECIAL
-from corpora.san.mask_predict import Tokens
+from corpora.san.mask_predict import TaggedTokens
 from corpora.san.tagging import by_isolated_word, tagged
 from corpora.sources import spacy_model
 from corpora.store.errors import CorpusError
@@ -31,7 +31,7 @@ def test_one_word_two_tags():
 
 def test_pieces_have_the_tag_of_their_word_and_specials_stay():
     text = "boats sank"
-    pieces = Tokens(
+    pieces = TaggedTokens(
         np.arange(4),
         np.array([CODE["X"]] * 3 + [SPECIAL], np.uint8),
         np.array([0, 4, 6, 8]),

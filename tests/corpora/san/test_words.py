@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.san.mask_predict import Tokens
+from corpora.san.mask_predict import TaggedTokens
 from corpora.san.surface import cased, spliced
 from corpora.san.words import spans, tokens_of
 
@@ -56,7 +56,7 @@ def test_a_piece_inside_a_word_is_upper_with_one_capital():
 def test_replaced_tokens_alone_change():
     text = "The  OLD cat, sat!"
     start, end = (np.array(column) for column in zip(*spans(text), strict=True))
-    tokens = Tokens(np.array([0, 1, 2, 3, 4, 5]), np.zeros(6, np.uint8), start, end)
+    tokens = TaggedTokens(np.array([0, 1, 2, 3, 4, 5]), np.zeros(6, np.uint8), start, end)
     assert spliced(text, tokens, tokens.ids, ()) == text
     surfaces = ["the", "old", "cat", ",", "sat", "!", "big", "a"]
     assert spliced(text, tokens, np.array([7, 6, 2, 3, 4, 5]), surfaces) == "A  BIG cat, sat!"

@@ -15,7 +15,7 @@ import pytest
 
 from corpora.san import shards as san_shards
 from corpora.san.data import SanData
-from corpora.san.mask_predict import Recipe
+from corpora.san.mask_predict import SetRecipe
 from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
@@ -53,7 +53,7 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Order]:
         patch.setenv("SEMRAY_CACHE", str(place / "cache"))
         patch.delenv("SEMRAY_DATA", raising=False)
         data = SanData(sentences=str(place / "lines.txt"), wordnet=str(place / "wordnet"))
-        yield Order(data=data, recipe=Recipe(scale=10.0), generator="cloze", folder=place / "set")
+        yield Order(data=data, recipe=SetRecipe(scale=10.0), generator="cloze", folder=place / "set")
 
 
 def in_tens(order: Order, cache: str, killed: str | None = None):

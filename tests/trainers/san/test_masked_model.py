@@ -11,7 +11,7 @@ import torch
 from corpora.san.generate import Rewriter, rows
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import resolver
-from corpora.san.mask_predict import Recipe, batched
+from corpora.san.mask_predict import SetRecipe, batched
 from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError
 from trainers.san.masked_model import MaskedModel, vocabulary_of
@@ -47,7 +47,7 @@ def batch_of(model: MaskedModel, texts: list[str]):
 
 
 def rewriter(model: MaskedModel, **recipe) -> Rewriter:
-    return Rewriter(generator=model, recipe=Recipe(**recipe), negate=lambda texts: list(texts))
+    return Rewriter(generator=model, recipe=SetRecipe(**recipe), negate=lambda texts: list(texts))
 
 
 def test_places_in_the_text(model):
