@@ -60,7 +60,7 @@ def make_table() -> None:
     from trainers.difficulty.data import for_selection, prepared
     from trainers.difficulty.fit import fit_portions
     from trainers.difficulty.settings import Settings
-    from trainers.encoders.frozen import SentenceEncoder
+    from trainers.encoders.frozen_encoder import SentenceEncoder
 
     data = PairData(path=os.environ["SEMRAY_DATA"], **DATA)
     task = for_selection(

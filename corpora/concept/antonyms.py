@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from corpora.sources.english import FUNCTION_WORDS, LIGHT_WORDS
-from corpora.sources.forms import article, inflected, irregular_forms
+from corpora.sources.inflection import article, inflected, irregular_forms
 from corpora.sources.texts import WORD
 from corpora.sources.wordnet import Pointer, Synset, Wordnet
 

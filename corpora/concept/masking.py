@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from corpora.sources.forms import irregular_forms, variants
+from corpora.sources.inflection import irregular_forms, variants
 from corpora.sources.texts import norm
 from corpora.sources.wordnet import Synset, Wordnet
 

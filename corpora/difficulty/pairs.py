@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpora.benchmarks.pairs import Pairs
+from corpora.difficulty.raw_splits import raw_splits
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
-from corpora.difficulty.sources import raw_splits
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
 

@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from corpora.san.english_tokens import spans, tokens_of
 from corpora.san.importance import CODE, POS, SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import UNKNOWN, Batch, TaggedTokens
-from corpora.san.words import spans, tokens_of
 from corpora.store.arrow_files import mapped_columns, write_columns
 
 PLACES = (-1, 1, -2, 2)  # of the neighbours

@@ -15,8 +15,8 @@ from corpora.san.importance import Masking, read_scores
 from corpora.san.mask_predict import Generator, SetRecipe, TaggedTokens, batched, batches, mask_predict
 from corpora.san.quality import flags_of
 from corpora.san.records import FAILS
-from corpora.san.streams import sid_of
-from corpora.san.surface import spliced
+from corpora.san.splicing import spliced
+from corpora.san.uniforms import sid_of
 
 SCHEMA = pa.schema(
     [

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from corpora.san.importance import SPECIAL, Law, Masking
-from corpora.san.streams import uniforms_at
+from corpora.san.uniforms import uniforms_at
 
 UNKNOWN = -1  # in place of an id: padding, or a token that the vocabulary lacks
 BUCKET = 8  # batches are padded to a multiple of so many tokens

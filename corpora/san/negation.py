@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from corpora.san.closed_classes import DO, HAVE
+from corpora.san.english_tokens import spans
 from corpora.san.lexicon import Resolve
-from corpora.san.surface import cased
-from corpora.san.words import spans
+from corpora.san.splicing import cased
 from corpora.sources.spacy_model import load
 from corpora.sources.wordnet import Wordnet
 

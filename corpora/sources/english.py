@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpora.sources.forms import variants
+from corpora.sources.inflection import variants
 from corpora.sources.texts import words
 
 DETERMINERS = frozenset(

@@ -8,7 +8,7 @@ from argparse import Namespace
 from orchestration.commands.terminal import DONE, study_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.plan.models import not_kept
+from orchestration.plan.kept_models import not_kept
 from orchestration.study.errors import StudyError
 
 

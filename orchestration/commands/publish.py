@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.ledger.beside import beside
 from orchestration.ledger.ledger import Ledger
-from orchestration.ledger.place import beside
 from orchestration.plan.held import planned
 from orchestration.study.study import Study
 

@@ -6,13 +6,13 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.commands.look import described, show
 from orchestration.commands.publish import publish, report_folder
+from orchestration.commands.show import described, show
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.plan.models import not_kept
+from orchestration.plan.kept_models import not_kept
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare

@@ -69,12 +69,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def san_generate(options: Namespace) -> int:
     """Write what is pending, then say what the set is like."""
     from corpora.san import shards
-    from corpora.san.report import report, shown
+    from corpora.san.set_report import report, shown
     from corpora.store.errors import CorpusError
     from orchestration.commands.terminal import DONE
     from orchestration.families.san_generation import begin, writer_of
     from orchestration.lanes.cluster import RunShare
-    from orchestration.lanes.shards import write_shards
+    from orchestration.lanes.shard_pool import write_shards
 
     try:
         order = _order(options)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def search(options: Namespace) -> int:
     """Try points of the search space around each arm, and show what came of them."""
     from orchestration.search.drive import run_search
+    from orchestration.search.shown import SearchWatch, as_json, next_step, table
     from orchestration.search.trials import searched
-    from orchestration.search.words import SearchWatch, as_json, next_step, table
     from orchestration.tracking.searches import track
 
     study, ledger = study_of(options), Ledger(options.ledger)

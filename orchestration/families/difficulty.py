@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from corpora.difficulty.pairs import PairData, load_task
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
+from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.headroom import look
-from orchestration.families.sources import check_backbone, check_corpus, check_tasks
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -130,7 +130,7 @@ def prepared(
     from trainers.difficulty import data as difficulty_data
     from trainers.difficulty.judges import judge_of
     from trainers.encoders.backbones import resolve_backbone
-    from trainers.encoders.frozen import SentenceEncoder
+    from trainers.encoders.frozen_encoder import SentenceEncoder
 
     data = built(PairData, fields)
     encoder = SentenceEncoder(

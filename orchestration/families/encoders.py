@@ -16,8 +16,8 @@ import numpy as np
 
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
+from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import Corpus, FamilyEncoder, Trainer
-from orchestration.families.sources import check_backbone, check_corpus, check_tasks
 from orchestration.study.run import Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:

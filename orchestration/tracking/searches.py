@@ -8,8 +8,8 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ledger.place import beside
-from orchestration.search import words
+from orchestration.ledger.beside import beside
+from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug
 from orchestration.tracking import sync
@@ -50,7 +50,7 @@ def _search(searched: Searched) -> Planned:
     return Planned(
         key=f"search/{slug(selection.arm)}/{selection.id}",
         kind="search",
-        digest=digest_of(words.as_json(searched)),
+        digest=digest_of(shown.as_json(searched)),
         build=partial(_search_entry, searched),
     )
 
@@ -83,7 +83,7 @@ def _search_entry(searched: Searched) -> Entry:
             len(trial.stopped),
             *(trial.point.get(name) for name in names),
         )
-        for trial in words.ranked(searched)
+        for trial in shown.ranked(searched)
     ]
     return Entry(
         name=f"search {selection.arm}",
@@ -91,7 +91,7 @@ def _search_entry(searched: Searched) -> Entry:
         params={name: str(value) for name, value in params.items()},
         latest=latest,
         latest_step=searched.spent,
-        files={**plots(searched), "search.json": json.dumps(words.as_json(searched), indent=1).encode()},
+        files={**plots(searched), "search.json": json.dumps(shown.as_json(searched), indent=1).encode()},
         tables={"points.json": (head, rows)},
     )
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import cache_folder
-from orchestration.ledger.place import beside
+from orchestration.ledger.beside import beside
 from orchestration.tracking.entries import Entry, Planned, planned, planned_study
 from orchestration.tracking.write import DIGEST, EVIDENCE, write_entry
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainers.encoders.frozen import quiet
+from trainers.encoders.frozen_encoder import quiet
 
 if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder

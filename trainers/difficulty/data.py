@@ -18,7 +18,7 @@ from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
 from trainers.difficulty.judges import Judge, judged
-from trainers.encoders.frozen import FrozenEncoder, embed
+from trainers.encoders.frozen_encoder import FrozenEncoder, embed
 
 NO_JUDGE = (
     "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import STANDIN
 from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
-from trainers.encoders.frozen import SentenceEncoder
+from trainers.encoders.frozen_encoder import SentenceEncoder
 
 BATCH = 64
 FUNCTION_WORDS = (

@@ -18,7 +18,7 @@ from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
-from trainers.encoders.frozen import DEFINING, SentenceEncoder, quiet
+from trainers.encoders.frozen_encoder import DEFINING, SentenceEncoder, quiet
 
 FORMAT = 1
 BATCH = 32

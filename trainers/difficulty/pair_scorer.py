@@ -19,7 +19,7 @@ from trainers.difficulty.adapters import pair_heads, pair_scores, working
 from trainers.difficulty.data import TaskData
 from trainers.difficulty.settings import PAIR_FORMS, Settings
 from trainers.difficulty.stack import Model, TrainedAdapter, layout_of
-from trainers.encoders.frozen import FrozenEncoder, SentenceEncoder
+from trainers.encoders.frozen_encoder import FrozenEncoder, SentenceEncoder
 from trainers.errors import TrainerError
 
 FORMAT = 1

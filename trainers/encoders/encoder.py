@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder_folder import read_record, write_encoder
-from trainers.encoders.frozen import quiet
+from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.readouts import Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
 from trainers.engine.world import Precision

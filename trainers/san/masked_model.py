@@ -23,7 +23,7 @@ from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, TaggedTokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-from trainers.encoders.frozen import quiet
+from trainers.encoders.frozen_encoder import quiet
 from trainers.engine.world import Precision
 
 HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head

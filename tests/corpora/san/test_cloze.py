@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.san.cloze import ADDED, PLACES, SMOOTHING, UNIT, WEIGHTS, Cloze, count
+from corpora.san.english_tokens import tokens_of
 from corpora.san.importance import CODE
 from corpora.san.mask_predict import UNKNOWN, batched
-from corpora.san.words import tokens_of
 from tests.corpora.san.small import TEXTS, resolve, small_cloze
 
 CLOZE = small_cloze()

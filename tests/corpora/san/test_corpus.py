@@ -11,11 +11,11 @@ from corpora.san.build import cloze, cloze_manifest, names_of, selected
 from corpora.san.corpus import fingerprint, load
 from corpora.san.data import SanData
 from corpora.san.generate import rows
+from corpora.san.lexicon_sources import lexicon, rewriter
 from corpora.san.mask_predict import SetRecipe
 from corpora.san.records import NONE
-from corpora.san.report import report, shown
 from corpora.san.sentences import digest, read
-from corpora.san.sources import lexicon, rewriter
+from corpora.san.set_report import report, shown
 from corpora.store.errors import CorpusError
 
 LINES = [

@@ -15,10 +15,10 @@ import pytest
 from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import judge
 from orchestration.ledger.ledger import Failure
+from orchestration.plan.described import describe, estimate
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
 from orchestration.plan.spread import Look, Sample, SeenPairs
-from orchestration.plan.words import describe, estimate
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.study.study import Study
@@ -192,7 +192,7 @@ def test_a_run_survives_the_ledger(load: Load) -> None:
 
 def test_importing_the_plan_loads_neither_torch_nor_ray() -> None:
     code = (
-        "import sys, orchestration.plan.plan, orchestration.plan.words, orchestration.plan.reach as r; "
+        "import sys, orchestration.plan.plan, orchestration.plan.described, orchestration.plan.reach as r; "
         "print([m for m in ('torch', 'ray', 'mlflow', 'scipy', 'transformers') if m in sys.modules])"
     )
     env = {"PYTHONPATH": ":".join(sys.path)}

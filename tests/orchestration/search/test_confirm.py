@@ -12,8 +12,8 @@ from evaluators.significance.verdict import RULE
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation, optimism
+from orchestration.search.shown import next_step
 from orchestration.search.trials import Searched, Selection, Trial, selections
-from orchestration.search.words import next_step
 from orchestration.study.blocks import Objective
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study

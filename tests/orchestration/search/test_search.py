@@ -18,8 +18,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.optuna_view import export, plots
+from orchestration.search.shown import as_json, mean_words, table
 from orchestration.search.trials import Searched, Trial, best_of, front_of, selections
-from orchestration.search.words import as_json, mean_words, table
 from orchestration.study.blocks import StopEarly
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result

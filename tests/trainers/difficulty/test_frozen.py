@@ -21,7 +21,7 @@ from trainers.difficulty.judge_standin import TokenMatchStandin, match_features,
 from trainers.difficulty.judges import CrossEncoderJudge, ScoresFile, judge_of, scores_of
 from trainers.difficulty.pair_scorer import GatedPairScorer, ScorerError, export_scorer
 from trainers.difficulty.settings import Settings
-from trainers.encoders.frozen import SentenceEncoder, embed
+from trainers.encoders.frozen_encoder import SentenceEncoder, embed
 
 SENTENCES = [
     "the old dog runs",
@@ -147,7 +147,7 @@ def test_words_come_from_the_pass_that_encoded(folder: Path, monkeypatch: pytest
         states = AutoModel.from_pretrained(folder).eval()(**encoded).last_hidden_state
     assert found[0].ids.tolist() == encoded["input_ids"][0, 1:-1].tolist()
     torch.testing.assert_close(found[0].states, states[0, 1:-1], atol=1e-5, rtol=0)
-    monkeypatch.setattr("trainers.encoders.frozen.KEPT_BYTES", 0)
+    monkeypatch.setattr("trainers.encoders.frozen_encoder.KEPT_BYTES", 0)
     torch.testing.assert_close(plain.words(SENTENCES)[2].states, found[0].states, atol=1e-5, rtol=0)
 
 

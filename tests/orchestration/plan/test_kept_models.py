@@ -9,9 +9,9 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.models import deciding_metric, not_kept
+from orchestration.plan.described import describe
+from orchestration.plan.kept_models import deciding_metric, not_kept
 from orchestration.plan.plan import Facts, Plan, plan
-from orchestration.plan.words import describe
 from orchestration.reading.read_study import read_study
 from tests.results import finish
 

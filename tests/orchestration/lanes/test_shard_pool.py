@@ -21,7 +21,7 @@ from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
 from orchestration.families.san_generation import Order, begin, writer_of
 from orchestration.lanes.cluster import RunShare, connected
-from orchestration.lanes.shards import write_shards
+from orchestration.lanes.shard_pool import write_shards
 from orchestration.study.errors import StudyError
 
 pytestmark = pytest.mark.timeout(280)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.ledger.place import beside
+from orchestration.ledger.beside import beside
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from corpora.sources.forms import article, inflected, variants
+from corpora.sources.inflection import article, inflected, variants
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.san.streams import sid_of, uniforms
+from corpora.san.uniforms import sid_of, uniforms
 
 WHOLE = 2**64
 COORDINATES = st.integers(0, WHOLE - 1)

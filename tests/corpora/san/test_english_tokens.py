@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpora.san.english_tokens import spans, tokens_of
 from corpora.san.mask_predict import TaggedTokens
-from corpora.san.surface import cased, spliced
-from corpora.san.words import spans, tokens_of
+from corpora.san.splicing import cased, spliced
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,8 @@ def _print_check(done: Verification, options: Namespace) -> None:
 
 def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
+    from orchestration.plan.described import describe
     from orchestration.plan.reach import reachability
-    from orchestration.plan.words import describe
     from orchestration.verdicts.evidence import StudyRecords, look
 
     resources = plan.study.resources
