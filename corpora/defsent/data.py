@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 from corpora.store.errors import CorpusError
+from corpora.store.fields import Count, check_fields, words
 
-SOURCES = ("wordnet", "gcide", "oxford")
+Source = Literal["wordnet", "gcide", "oxford"]
 SIZES = ("dev_definitions", "test_definitions")  # of what is measured alone: training does not depend on them
 
 
@@ -28,7 +27,7 @@ class DefsentData:
     the fit of a head reads beside the definitions.
     """
 
-    sources: tuple[str, ...] = ("wordnet",)
+    sources: tuple[Source, ...] = ("wordnet",)
     wordnet: str | None = None
     gcide: str | None = None
     oxford: str | None = None
@@ -40,35 +39,16 @@ class DefsentData:
     split_seed: int = 0
     text_overlap: Literal["drop_from_train", "drop_from_eval", "keep"] | None = None
     drop_self_mention: bool = False
-    dev_definitions: int | None = None
-    test_definitions: int | None = None
+    dev_definitions: Count | None = None
+    test_definitions: Count | None = None
     nli: Literal["none", "snli_mnli", "snli_devtest", "sick_e"] = "none"
 
     def __post_init__(self) -> None:
-        for name, accepted in CHOICES.items():
-            value = getattr(self, name)
-            if value not in accepted and not (value is None and name == "text_overlap"):
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: {', '.join(accepted)}")
-        if not self.sources or set(self.sources) - set(SOURCES) or len(set(self.sources)) < len(self.sources):
-            raise CorpusError(
-                f"data.sources = {list(self.sources)!r}\n  accepted: {', '.join(SOURCES)}, each once"
-            )
-        for name in ("dev_definitions", "test_definitions"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise CorpusError(f"data.{name} = {value!r}\n  accepted: a whole number above 0, or null")
+        check_fields(self, "data", CorpusError)
+        if not self.sources or len(set(self.sources)) < len(self.sources):
+            raise CorpusError(f"data.sources = {list(self.sources)!r}\n  accepted: {words(Source)}, each once")
 
     @property
     def overlap(self) -> str:
         """What is done about shared definitions, decided."""
         return self.text_overlap or ("keep" if "oxford" in self.sources else "drop_from_train")
-
-
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "oxford_cleaning": ("authors", "fixed"),
-        "split_key": ("normalised", "surface"),
-        "text_overlap": ("drop_from_train", "drop_from_eval", "keep"),
-        "nli": ("none", "snli_mnli", "snli_devtest", "sick_e"),
-    }
-)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_types import Ge
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.raw_splits import raw_splits
@@ -17,21 +19,21 @@ from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
+from corpora.store.fields import Count, check_fields
 
-GRADED = {
-    "stsb": True, "mrpc": False, "qqp": False, "paws": False, "paws_offline": False, **dict.fromkeys(SETS, True)
-}  # fmt: skip
-TASKS = tuple(GRADED)
+PairSet = Literal["stsb", "mrpc", "qqp", "paws", "paws_offline", "sickr", "sts12", "sts13", "sts14"]
+GRADED = {name: name in ("stsb", *SETS) for name in get_args(PairSet)}
 STANDIN = "token_match_standin"
 HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
 SELECTION = 1 / 3  # of the training pairs decide a search
 ON_STSB = ("stsb", *YEARS)  # tasks that train on STS-B's training rows
-WITH_FINAL_TEST = ("stsb", "mrpc", "sickr")  # tasks whose own labelled test split may decide a study
+FinalTest = Literal["stsb", "mrpc", "sickr"]  # tasks whose own labelled test split may decide a study
+Cap = Annotated[int, Ge(2)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairData:
-    """The `data:` block of a difficulty study.
+    """The `data:` block of a difficulty study. CorpusError names a field whose value is not accepted.
 
     path: a folder to look in first, one of the published text formats or the hub's.
     final_eval: tasks that are evaluated on their test split instead of validation.
@@ -43,28 +45,33 @@ class PairData:
     max_length: tokens kept of a sentence; absent, the encoder's own limit.
     """
 
-    tasks: tuple[str, ...] = ("stsb", "mrpc", "paws_offline")
+    tasks: tuple[PairSet, ...] = ("stsb", "mrpc", "paws_offline")
     cap_mode: Literal["first", "hash"] = "first"
-    train_cap: int = 4000
-    eval_cap: int = 1500
+    train_cap: Cap = 4000
+    eval_cap: Cap = 1500
     path: str | None = None
-    final_eval: tuple[str, ...] = ()
+    final_eval: tuple[FinalTest, ...] = ()
     judge: str = "none"
     judge_saw: tuple[str, ...] = ()
     judge_symmetric: bool = False
     scores_file: str | None = None
     prompt: str | None = None
-    max_length: int | None = None
+    max_length: Count | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, "data", CorpusError)
+        if (self.judge == "scores_file") != (self.scores_file is not None):
+            raise CorpusError(
+                f"data.scores_file = {self.scores_file!r}\n  accepted: a file with judge: scores_file, and null"
+                " without"
+            )
 
 
 def load_task(name: str, data: PairData) -> PairTask:
     """One task of the data block, read and capped. Nothing trains on the offline judge's rows of STS-B.
 
-    Raises CorpusError for an unknown task, a cap below 2, a test split that must not be used, or missing files.
+    Raises CorpusError for missing files.
     """
-    check(data)
-    if name not in GRADED:
-        raise CorpusError(f"data.tasks: {name!r} is not a task; accepted: {', '.join(TASKS)}")
     on_test = name in data.final_eval
     train, evaluation, source = raw_splits(name, test=on_test, path=data.path)
     if name in ON_STSB and data.judge == STANDIN:
@@ -115,27 +122,6 @@ def standin_pairs(data: PairData) -> Pairs:
         for row in sorted(own)
         if train.a[row] not in seen and train.b[row] not in seen and not train.ids[row].startswith("MSRpar:")
     ])  # fmt: skip
-
-
-def check(data: PairData) -> None:
-    """CorpusError naming every field of the block that cannot be."""
-    wrong = [f"data.tasks: {name!r}; accepted: {', '.join(TASKS)}" for name in data.tasks if name not in GRADED]
-    wrong += [
-        f"data.final_eval: {name!r}; accepted: {', '.join(WITH_FINAL_TEST)}"
-        for name in data.final_eval
-        if name not in WITH_FINAL_TEST
-    ]
-    wrong += [
-        f"data.{field_} = {value}; accepted: a whole number from 2"
-        for field_, value in (("train_cap", data.train_cap), ("eval_cap", data.eval_cap))
-        if value < 2
-    ]
-    if data.cap_mode not in ("first", "hash"):
-        wrong.append(f"data.cap_mode = {data.cap_mode!r}; accepted: first, hash")
-    if (data.judge == "scores_file") != (data.scores_file is not None):
-        wrong.append("data.scores_file goes with data.judge: scores_file, and neither without the other")
-    if wrong:
-        raise CorpusError("\n".join(wrong))
 
 
 def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from corpora.san.mask_predict import SetRecipe
+from corpora.store.fields import Count, check_fields
 
 LexiconSource = Literal["auto", "spacy"]
 SETS = "names, each with a recipe {law, scale, iterations, seed, …} or the folder of a `semray san-generate`"
@@ -31,9 +32,9 @@ class SanData:
 
     sentences: str = "wordnet"
     negatives: Annotated[Mapping[str, SetRecipe | str], SETS] = field(default_factory=lambda: {"san": SetRecipe()})
-    least_words: int = 1
-    most_words: int | None = None
-    sample: int | None = None
+    least_words: Count = 1
+    most_words: Count | None = None
+    sample: Count | None = None
     lexicon: LexiconSource = "auto"
     path: str | None = None
     wordnet: str | None = None
@@ -46,10 +47,7 @@ class SanData:
             for name, given in self.negatives.items()
         }
         object.__setattr__(self, "negatives", rebuilt)  # recipes come as mappings from a ledger's record
-        for name in ("least_words", "most_words", "sample"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: accepted: a whole number of 1 or more")
+        check_fields(self, "data")
         if self.most_words is not None and self.most_words < self.least_words:
             raise ValueError(f"most_words: accepted: at least least_words, {self.least_words}")
         for teacher in self.teachers.values():

@@ -9,14 +9,17 @@ Who fills the masks is an argument.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
 
 from corpora.san.importance import SPECIAL, Law, Masking
 from corpora.san.uniforms import uniforms_at
+from corpora.store.fields import check_fields
 
 UNKNOWN = -1  # in place of an id: padding, or a token that the vocabulary lacks
 BUCKET = 8  # batches are padded to a multiple of so many tokens
@@ -87,27 +90,18 @@ class SetRecipe:
     """
 
     law: Law = "importance"
-    scale: float = 20.0  # table 7
+    scale: Annotated[float, Gt(0), Lt(math.inf), "a number above 0"] = 20.0  # table 7
     importance: str | None = None
-    iterations: int = 4  # the released code's; the paper says "several"
+    iterations: Annotated[int, Ge(1), Le(32)] = 4  # the released code's; the paper says "several"
     decode: Literal["argmax", "topk"] = "argmax"
-    k: int = 5
+    k: Annotated[int, Ge(1), Le(100)] = 5
     tagging: Literal["static", "dynamic"] = "static"
     negator: Literal["rule", "parse"] = "rule"
-    max_tokens: int = 128
-    seed: int = 0
+    max_tokens: Annotated[int, Ge(1), Le(512)] = 128
+    seed: Annotated[int, Ge(0), Le(2**63)] = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.scale < float("inf"):
-            raise ValueError("scale: accepted: a number above 0")
-        for name, least, most in (
-            ("iterations", 1, 32),
-            ("k", 1, 100),
-            ("max_tokens", 1, 512),
-            ("seed", 0, 2**63),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name}: accepted: a whole number from {least} to {most}")
+        check_fields(self, "negatives")
 
 
 class Rewritten(NamedTuple):

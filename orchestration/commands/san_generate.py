@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from argparse import Namespace
 from dataclasses import fields
@@ -118,7 +119,8 @@ def _order(options: Namespace) -> Any:
             negatives={"san": recipe},
         )
     except ValueError as error:
-        field, _, accepted = str(error).partition(": accepted: ")
+        place, _, accepted = str(error).partition("accepted: ")
+        field = re.split(r"[.:]| =", place.removeprefix("data.").removeprefix("negatives."))[0]
         flag = f"--{field.replace('_', '-')}"
         raise StudyError(f"{flag} {given.get(field, '')}\n  accepted: {accepted}") from error
     folder = Path(options.out).expanduser().resolve()

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestration.families.contract import Family
-
-if TYPE_CHECKING:
-    from orchestration.study.run import Job, Result
-    from trainers.engine.world import World
 
 FAMILIES = {
     "cale": "orchestration.families.cale",
@@ -26,12 +21,6 @@ FAMILIES = {
 def family(name: str) -> Family:
     """The family of that name; KeyError for a name that `FAMILIES` does not hold."""
     return importlib.import_module(FAMILIES[name]).FAMILY
-
-
-def execute(job: Job, world: World) -> Iterator[Result]:
-    """The one run body: train and score the runs of a job. Free of Ray: tests, lanes and worker groups share
-    it."""
-    yield from family(job.runs[0].family).execute(job, world)
 
 
 def as_plain(settings: Any) -> dict[str, Any]:

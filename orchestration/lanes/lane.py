@@ -7,13 +7,14 @@ import importlib
 import os
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from corpora.store.errors import CorpusError
+from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Trained
+from orchestration.study.run import Body, Job, Result, Trained
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class LaneState:
 
 class Dropped(Exception):
     """Nobody waits for the run any more."""
+
+
+def execute(job: Job, world: World) -> Iterator[Result]:
+    """The one run body: a job's family trains and scores its runs. Worker groups and tests share it."""
+    yield from family(job.runs[0].family).execute(job, world)
 
 
 class Lane:

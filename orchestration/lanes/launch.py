@@ -47,7 +47,7 @@ def launch(
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.families.registry:execute",
+    body: Body | str = "orchestration.lanes.lane:execute",
     warm: Sequence[str] = WARM,
     threads_per_lane: int = 1,
     lease_seconds: float = LEASE_SECONDS,
@@ -100,7 +100,7 @@ def serve(
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.families.registry:execute",
+    body: Body | str = "orchestration.lanes.lane:execute",
     warm: Sequence[str] = WARM,
 ) -> Outcome:
     """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.

@@ -26,7 +26,7 @@ def run_search(
     *,
     on_event: Callable[[Event], None],
     on_change: Callable[[Standings, Trial, str], None],
-    body: Body | str = "orchestration.families.registry:execute",
+    body: Body | str = "orchestration.lanes.lane:execute",
     warm: Sequence[str] = WARM,
 ) -> bool:
     """Search around one arm until its trials or its budget are spent; True when asked to stop before.

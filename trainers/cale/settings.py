@@ -28,11 +28,11 @@ class Settings:
     """
 
     train: bool = True
-    readout: Literal["mean", "target", "lemma"] = "mean"
-    layers: tuple[int, ...] = ()
-    markers: Literal["plain", "added"] = "plain"
-    pairs: Literal["all", "same_lemma", "shuffled"] = "all"
-    loss: Literal["contrastive_distance", "printed"] = "contrastive_distance"
+    readout: Literal["mean", "target", "lemma"] = "mean"  # section 4: a SentenceBERT model
+    layers: tuple[Count, ...] = ()  # of the readout target alone
+    markers: Literal["plain", "added"] = "plain"  # ours: the paper does not say
+    pairs: Literal["all", "same_lemma", "shuffled"] = "all"  # section 4; the others are controls
+    loss: Literal["contrastive_distance", "printed"] = "contrastive_distance"  # section 4, as its prose says
     margin: Annotated[float, Ge(0), Le(2)] = 0.7  # table 6
     learning_rate: Positive = 6.02e-6  # table 6
     warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.24  # table 6
@@ -46,7 +46,7 @@ class Settings:
         check_fields(self, "train")
         if self.train and self.readout != "mean":
             raise ValueError(f"train.readout = {self.readout!r}\n  accepted: mean, or any with train: false")
-        if (self.readout == "target") != bool(self.layers) or min(self.layers, default=1) < 1:
+        if (self.readout == "target") != bool(self.layers):
             raise ValueError(
                 f"train.layers = {list(self.layers)!r}\n  accepted: with readout target, and only there, a list of"
                 " layers counted from 1"

@@ -46,24 +46,28 @@ def fit(
     Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
     """
     from trainers.cale.batches import batches, steps_of
-    from trainers.encoders.fit import fit_encoder
     from trainers.encoders.occurrence_encoder import OccurrenceEncoder
     from trainers.engine import loop
+    from trainers.engine.optimisation import parameter_groups
 
     loop.reset_process(seed, world)
     occurrences = read(settings, backbone, world)
     assert isinstance(occurrences, OccurrenceEncoder), "settings let no arm learn a readout by lemma"
-    steps = steps_of(settings, corpus.pairs["train"])
-    curve = fit_encoder(
-        occurrences.encoder,
+    encoder, steps = occurrences.encoder, steps_of(settings, corpus.pairs["train"])
+    curve = loop.fit(
+        encoder,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, occurrences.tokenise, seed, world),
+        groups=parameter_groups(
+            encoder,
+            depth=encoder.depth,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+        ),
         recipe=loop.Recipe(steps=steps, warmup=round(settings.warmup_ratio * steps), clip_norm=settings.clip_norm),
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
         seed=seed,
         world=world,
-        measured=occurrences,
+        look=partial(world.look, occurrences),
     )
     return occurrences, curve
 

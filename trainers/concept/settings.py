@@ -31,9 +31,9 @@ class Settings:
     """
 
     train: bool = True
-    readout: Literal["mean", "cls", "max", "weighted"] = "mean"
+    readout: Literal["mean", "cls", "max", "weighted"] = "mean"  # B1, the paper's baseline
     layers: Count = 4  # table 9, the layer window
-    hard_negatives: bool = False
+    hard_negatives: bool = False  # an arm says so
     learning_rate: Positive = 2e-5  # ours: table 9 leaves it blank; usual for this size, batch and decay
     steps: Steps = 8000  # table 9
     batch_size: Count = 16  # table 9
@@ -51,7 +51,7 @@ class Settings:
     hn_coefficient: float = 0.5  # section 4.3
     hn_temperature: Positive | None = None  # ours
     hn_reduction: Literal["mean", "sum"] = "mean"  # ours: a sum over 80 negatives would swamp the positives
-    negatives_per_definition: Count | None = None
+    negatives_per_definition: Count | None = None  # ours
     pool_lr_multiplier: float = 1.0  # section 4.4: the pooling head receives the base rate
 
     def __post_init__(self) -> None:

@@ -43,22 +43,27 @@ def fit(
     Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
     """
     from trainers.concept.batches import batches
-    from trainers.encoders.fit import fit_encoder
     from trainers.engine import loop
+    from trainers.engine.optimisation import parameter_groups
 
     loop.reset_process(seed, world)
     encoder = read(settings, backbone, world)
-    curve = fit_encoder(
+    curve = loop.fit(
         encoder,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, encoder.tokenise, seed, world),
+        groups=parameter_groups(
+            encoder,
+            depth=encoder.depth,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            layer_decay=settings.layer_decay,
+            readout_multiplier=settings.pool_lr_multiplier,
+        ),
         recipe=loop.Recipe(steps=settings.steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        layer_decay=settings.layer_decay,
-        readout_multiplier=settings.pool_lr_multiplier,
         seed=seed,
         world=world,
+        look=partial(world.look, encoder),
     )
     return encoder, curve
 

@@ -1,15 +1,18 @@
 """What a defsent study may set, and which of it can change a result.
 
-Defaults: DefSent (Tsukagoshi et al.), BERT-base with [CLS]. Arms are settings: defsent {}, defsent-mean
-{readout: mean, lr_exponent: 3.5}, frozen {train: false}, sbert {objective: inference, readout: mean,
-learning_rate: 2.0e-5}.
+Defaults: DefSent (Tsukagoshi et al.), BERT-base with [CLS]; sections and tables beside them are the paper's, and
+"code" is that of its authors. Arms are settings: defsent {}, defsent-mean {readout: mean, lr_exponent: 3.5},
+frozen {train: false}, sbert {objective: inference, readout: mean, learning_rate: 2.0e-5}.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Le
+
+from corpora.store.fields import Count, Positive, check_fields
 from trainers.engine.limits import Steps
 
 UNIT_RATE = 1e-6  # the paper's rates are powers of two of it
@@ -35,32 +38,24 @@ class Settings:
     """
 
     train: bool = True
-    objective: Literal["definitions", "inference"] = "definitions"
-    readout: Literal["cls", "mean", "max", "sep", "sum"] = "cls"
-    head_source: Literal["pretrained", "mlm_fit", "tied_only", "random"] = "pretrained"
-    freeze: Literal["head", "head+embeddings", "head_untied", "none"] = "head+embeddings"
-    lr_exponent: float = 2.5
-    learning_rate: float | None = None
-    batch_size: int = 16
-    epochs: int = 1
-    steps: Steps | None = None
-    warmup_ratio: float = 0.1
-    order: Literal["shuffled", "file"] = "shuffled"
-    matched_budget: bool = False
-    max_length: int = 512
-    mlm_texts: int | None = None
-    mlm_epochs: int = 8
+    objective: Literal["definitions", "inference"] = "definitions"  # section 2.3; the other is section 2.2
+    readout: Literal["cls", "mean", "max", "sep", "sum"] = "cls"  # table 5: the best of BERT-base by MRR
+    head_source: Literal["pretrained", "mlm_fit", "tied_only", "random"] = "pretrained"  # section 2.3
+    freeze: Literal["head", "head+embeddings", "head_untied", "none"] = "head+embeddings"  # code
+    lr_exponent: float = 2.5  # table 5, BERT-base with CLS
+    learning_rate: Positive | None = None  # ours
+    batch_size: Count = 16  # section 3.2
+    epochs: Count = 1  # section 3.2
+    steps: Steps | None = None  # ours
+    warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.1  # section 3.2
+    order: Literal["shuffled", "file"] = "shuffled"  # ours; the code does not shuffle
+    matched_budget: bool = False  # ours
+    max_length: Count = 512  # the code: what the tokenizers of BERT and RoBERTa allow
+    mlm_texts: Count | None = None  # ours, as the next: the paper's backbones have their heads
+    mlm_epochs: Count = 8
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "max_length", "mlm_epochs"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: a number above 0")
-        for name in ("steps", "learning_rate", "mlm_texts"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"train.{name} = {value!r}\n  accepted: a number above 0, or null")
-        if not 0 <= self.warmup_ratio <= 1:
-            raise ValueError(f"train.warmup_ratio = {self.warmup_ratio!r}\n  accepted: a number from 0 to 1")
+        check_fields(self, "train")
         if self.matched_budget and (self.objective != "inference" or self.steps is not None):
             raise ValueError(
                 "train.matched_budget = True\n  accepted: with objective inference and steps null: definitions set"

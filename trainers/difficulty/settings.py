@@ -92,7 +92,7 @@ class Settings:
     with all other settings equal and the same seed; the mean is over the training pairs.
     """
 
-    form: Form = "pair_judge"
+    form: Form = "pair_judge"  # section 3.5
     gamma: Positive = 0.25  # section 4
     init: Literal["linear", "identity"] = "linear"  # ours
     steps: Steps = 600  # section 4: 400 to 800
@@ -108,7 +108,7 @@ class Settings:
     tau: Positive = 0.05  # section 3.6
     ce_map: Literal["half", "identity"] = "half"  # equation 7
     interp_form: Literal["interpolate", "residual"] = "interpolate"  # ours
-    matched_to: str | None = None
+    matched_to: str | None = None  # ours
 
     def __post_init__(self) -> None:
         check_fields(self, "train")

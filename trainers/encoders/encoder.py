@@ -106,6 +106,11 @@ class Encoder(nn.Module):
         return self.backbone.config._attn_implementation == packing.ATTENTION
 
     @property
+    def depth(self) -> int:
+        """L, the number of layers."""
+        return self.backbone.config.num_hidden_layers
+
+    @property
     def width(self) -> int:
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size

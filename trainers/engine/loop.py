@@ -82,7 +82,7 @@ def fit(
     world: World,
     look: Callable[[], Mapping[str, float]] = dict,
 ) -> list[Progress]:
-    """Train the model in place and return its curve, one Progress per step.
+    """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
 
     loss(encode, batch) names every weighted term of the sum that is minimised; a figure without gradient is only
     reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
@@ -110,6 +110,7 @@ def fit(
                 checkpoints.save(engine, world, curve)
             if stopping:
                 raise Stopped(f"after step {step + 1}")
+    model.eval()
     return curve
 
 

@@ -18,8 +18,8 @@ def parameter_groups(
     *,
     depth: int,
     learning_rate: float,
-    layer_decay: float,
     weight_decay: float,
+    layer_decay: float = 1.0,
     readout_multiplier: float = 1.0,
 ) -> list[dict[str, Any]]:
     """Optimizer groups in which every trainable parameter is exactly once.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from corpora.store.fields import Count, check_fields
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -12,13 +14,12 @@ class Settings:
 
     train: Literal[False] = False
     readout: Literal["mean", "cls", "max"] = "mean"
-    max_length: int = 256
+    max_length: Count = 256
 
     def __post_init__(self) -> None:
         if self.train:
             raise ValueError("train.train = true\n  accepted: false; a family that trains is named by `family:`")
-        if not self.max_length > 0:
-            raise ValueError(f"train.max_length = {self.max_length!r}\n  accepted: a number above 0")
+        check_fields(self, "train")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,21 @@
 """What a san study may set, and which of it can change a result.
 
 Arms are settings: simcse {}, simcse+san {san: hince, negatives: san, tau2: 0.08, p2: 0.2}, NL {san: hard, ...},
-rlrd-fixed {host: rlrd, rl_update: fixed}. The settings of the paper's scripts stand in docs/san.md.
+rlrd-fixed {host: rlrd, rl_update: fixed}. Tables, equations and sections beside the defaults are the paper's,
+scripts and code its authors'; docs/san.md has a table of the scripts' settings.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Lt
+
+from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from trainers.engine.limits import Steps
 
+Share = Annotated[float, Ge(0), Lt(1)]
 Host = Literal["simcse", "simcse_sup", "sncse", "rankcse", "rlrd"]
 PROMPTED = frozenset({"sncse", "rlrd"})
 TAUGHT = frozenset({"rankcse", "rlrd"})
@@ -39,60 +44,51 @@ class Settings:
     """
 
     train: bool = True
-    host: Host = "simcse"
-    san: Literal["off", "hince", "hard"] = "off"
-    negatives: str = ""
-    column: Literal["san", "random", "soft"] = "san"
-    postprocess: Literal["off", "authors", "semray"] = "semray"
-    conform: Literal["paper", "authors"] = "paper"
-    readout: Literal["cls", "mean"] = "cls"
-    layers: int | None = None
-    tau1: float = 0.05
-    tau2: float = 0.08
-    p1: float | None = None
-    p2: float = 0.2
-    p2_of: Literal["negatives", "second_view"] = "negatives"
-    san_pass: Literal["separate", "fused"] = "separate"
-    own_weight: float = 0.0
-    dedup_in_batch: bool | None = None
-    learning_rate: float = 3e-5
-    epochs: int = 1
-    steps: Steps | None = None
-    batch_size: int = 64
-    warmup: int = 0
-    weight_decay: float = 0.0
-    clip_norm: float = 1.0
-    max_length: int = 32
-    bml_alpha: float = 0.1
-    bml_beta: float = 0.3
-    bml_weight: float = 1e-3
-    teachers: tuple[str, ...] = ()
-    rank_loss: Literal["listmle", "listnet"] = "listmle"
-    rank_tau: float = 0.05
-    rank_teacher_tau: float | None = None
-    rank_mix: float = 0.33
-    rank_weight: float = 1.0
-    rank_normalise: Literal["none", "items"] = "none"
-    consistency: Literal["js", "entropy", "off"] | None = None
-    consistency_weight: float = 1.0
-    san_mle: float = 0.2
-    tau3: float = 0.05
-    rl_weight: float = 1e-3
-    rl_update: Literal["ppo", "reinforce", "fixed"] = "ppo"
-    rl_every: int = 125
-    rl_epochs: int = 3
+    host: Host = "simcse"  # the first of section 3.3
+    san: Literal["off", "hince", "hard"] = "off"  # equation 2, or section 5.3's NL; off is the plain host
+    negatives: str = ""  # none: the study says which
+    column: Literal["san", "random", "soft"] = "san"  # ours, a control: are three columns the gain?
+    postprocess: Literal["off", "authors", "semray"] = "semray"  # ours; table 6: used with RankCSE and RLRD
+    conform: Literal["paper", "authors"] = "paper"  # ours
+    readout: Literal["cls", "mean"] = "cls"  # SimCSE's, read without its head
+    layers: Count | None = None  # ours
+    tau1: Positive = 0.05  # SimCSE's, in every script
+    tau2: Positive = 0.08  # table 6, SimCSE on BERT-base
+    p1: Share | None = None  # the backbone's own 0.1; three scripts of SimCSE+SAN have 0.15
+    p2: Share = 0.2  # table 6, BERT-base
+    p2_of: Literal["negatives", "second_view"] = "negatives"  # section 5.1; the other is ours, a control
+    san_pass: Literal["separate", "fused"] = "separate"  # ours; the code runs one pass
+    own_weight: float = 0.0  # SimCSE's code; 0 in every script
+    dedup_in_batch: bool | None = None  # ours
+    learning_rate: Positive = 3e-5  # as the next two: SimCSE's settings for BERT-base, in the script of SimCSE+SAN
+    epochs: Count = 1
+    batch_size: Count = 64
+    steps: Steps | None = None  # ours
+    warmup: Annotated[int, Ge(0)] = 0  # as the next two: the defaults of transformers, which no script changes
+    weight_decay: NotNegative = 0.0
+    clip_norm: Positive = 1.0
+    max_length: Count = 32  # every script, tokens
+    bml_alpha: NotNegative = 0.1  # as the next two: SNCSE's, in the scripts on BERT; bml_weight is equation 4's λ
+    bml_beta: NotNegative = 0.3
+    bml_weight: NotNegative = 1e-3
+    teachers: tuple[str, ...] = ()  # none: the study says which
+    rank_loss: Literal["listmle", "listnet"] = "listmle"  # section 3.3: "as the baseline"
+    rank_tau: Positive = 0.05  # RankCSE's, in its scripts
+    rank_teacher_tau: Positive | None = None  # half for listnet is RankCSE's; its code has the student's
+    rank_mix: Share = 0.33  # RankCSE's, in its scripts
+    rank_weight: NotNegative = 1.0  # equation 6's γ, in RankCSE's scripts
+    rank_normalise: Literal["none", "items"] = "none"  # equation 5 sums; the other is ours
+    consistency: Literal["js", "entropy", "off"] | None = None  # ours
+    consistency_weight: NotNegative = 1.0  # equation 6's β, in RankCSE's scripts, which apply none
+    san_mle: NotNegative = 0.2  # equation 6's λ: table 6, RLRD, where the grid of appendix C ends; RankCSE has 0.4
+    tau3: Positive = 0.05  # equation 5, in RankCSE's scripts
+    rl_weight: NotNegative = 1e-3  # equation 7's λ, in RLRD's scripts
+    rl_update: Literal["ppo", "reinforce", "fixed"] = "ppo"  # as the next two: the authors' code of RLRD
+    rl_every: Count = 125
+    rl_epochs: Count = 3
 
     def __post_init__(self) -> None:
-        for name in sorted(POSITIVE):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"train.{name} = {value!r}\n  accepted: a number above 0")
-        for name in sorted(NOT_NEGATIVE):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"train.{name} = {getattr(self, name)!r}\n  accepted: 0 or above")
-        for name, value in (("p1", self.p1), ("p2", self.p2), ("rank_mix", self.rank_mix)):
-            if value is not None and not 0 <= value < 1:
-                raise ValueError(f"train.{name} = {value!r}\n  accepted: a number from 0 to below 1")
+        check_fields(self, "train")
         if self.train:
             self._check_negatives()
             self._check_teachers()
@@ -100,7 +96,7 @@ class Settings:
     def _check_negatives(self) -> None:
         if self.needs_set and not self.negatives:
             raise ValueError(
-                f"train.negatives = ''\n  accepted: with san {self.san} the name of a set in data.sets"
+                f"train.negatives = ''\n  accepted: with san {self.san} the name of a set in data.negatives"
             )
         if self.p2_of == "second_view" and (self.san != "off" or self.host in PROMPTED | {"simcse_sup"}):
             raise ValueError(
@@ -145,14 +141,6 @@ class Settings:
         return self.rank_tau / (2 if self.rank_loss == "listnet" else 1)
 
 
-POSITIVE = frozenset(
-    {"tau1", "tau2", "tau3", "rank_tau", "rank_teacher_tau", "learning_rate", "epochs", "steps", "batch_size"}
-    | {"clip_norm", "max_length", "rl_every", "rl_epochs", "layers"}
-)
-NOT_NEGATIVE = frozenset(
-    {"warmup", "weight_decay", "bml_alpha", "bml_beta", "bml_weight", "rank_weight", "consistency_weight"}
-    | {"san_mle", "rl_weight"}
-)
 OF_NEGATIVES = frozenset({"negatives", "column", "postprocess", "tau2", "own_weight", "san_mle", "tau3"})
 OF_SECOND_RATE = frozenset({"p2", "san_pass"})
 OF_BML = frozenset({"bml_alpha", "bml_beta", "bml_weight"})

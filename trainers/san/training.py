@@ -60,9 +60,8 @@ def fit(
         batches(settings, corpus, encoder, seed, world),
         groups=parameter_groups(
             student,
-            depth=encoder.backbone.config.num_hidden_layers,
+            depth=encoder.depth,
             learning_rate=settings.learning_rate,
-            layer_decay=1.0,
             weight_decay=settings.weight_decay,
         ),
         recipe=loop.Recipe(steps=steps, warmup=settings.warmup, clip_norm=settings.clip_norm),
@@ -70,7 +69,6 @@ def fit(
         world=world,
         look=partial(world.look, reader),
     )
-    student.eval()
     return reader, curve
 
 

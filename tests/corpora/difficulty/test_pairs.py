@@ -143,11 +143,18 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 
 def test_every_mistake_of_a_data_block_at_once() -> None:
-    data = PairData(tasks=("stsb", "sts"), final_eval=("paws",), train_cap=1, judge="scores_file")
     with pytest.raises(CorpusError) as error:
-        load_task("stsb", data)
-    for part in ("'sts'", "data.final_eval: 'paws'", "data.train_cap = 1", "data.scores_file"):
+        PairData(tasks=("stsb", "sts"), final_eval=("paws",), train_cap=1, cap_mode="last")  # type: ignore[arg-type]
+    for part in (
+        "data.tasks = ('stsb', 'sts')\n  accepted: a list of stsb, mrpc, qqp, paws, paws_offline",
+        "data.final_eval = ('paws',)\n  accepted: a list of stsb, mrpc",
+        "data.train_cap = 1\n  accepted: a whole number from 2",
+        "data.cap_mode = 'last'\n  accepted: first, hash",
+    ):
         assert part in str(error.value)
+    for alone in ({"judge": "scores_file"}, {"scores_file": "judged.tsv"}):
+        with pytest.raises(CorpusError, match=r"data\.scores_file"):
+            PairData(**alone)  # type: ignore[arg-type]
 
 
 def test_caps() -> None:

@@ -12,8 +12,8 @@ from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordne
     ("flags", "says"),
     [
         (["--scale", "0"], "--scale 0.0\n  accepted: a number above 0"),
-        (["--iterations", "99"], "--iterations 99\n  accepted: a whole number from 1 to 32"),
-        (["--sample", "0"], "--sample 0\n  accepted: a whole number of 1 or more"),
+        (["--iterations", "99"], "--iterations 99\n  accepted: a whole number from 1 up to 32"),
+        (["--sample", "0"], "--sample 0\n  accepted: a whole number from 1"),
         (["--workers", "0"], "--workers 0\n  accepted: a whole number of at least 1"),
         (["--gpus", "-1"], "--gpus -1.0\n  accepted: a number from 0"),
         (["--sentences", "wiki2m"], "sentences = 'wiki2m': no such file"),

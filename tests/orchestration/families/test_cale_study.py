@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.families.cale import check_claims, check_target_layers
-from orchestration.families.registry import execute
+from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from orchestration.families.contract import Family
-from orchestration.families.registry import FAMILIES, execute, family
+from orchestration.families.registry import FAMILIES, family
+from orchestration.lanes.lane import execute
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError

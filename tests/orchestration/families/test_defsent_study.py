@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.families.registry import execute
+from orchestration.lanes.lane import execute
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluators.tasks.pair_similarity import tasks
-from orchestration.families.registry import execute
+from orchestration.lanes.lane import execute
 from orchestration.plan.plan import gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpora.store import hub
-from orchestration.families.registry import execute
+from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.families import registry
+from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
@@ -48,7 +49,7 @@ def carry_out(plan: Plan, ledger: Ledger) -> int:
         for run in job.runs:
             models = {run.id: folder} if ledger.trained(run) and (folder := ledger.model(run)) else {}
             attempt = ledger.lease(run.id)
-            for result in registry.execute(Job(runs=(run,), models=models), World()):
+            for result in execute(Job(runs=(run,), models=models), World()):
                 trained += isinstance(result, Trained) and run.seed is not None
                 ledger.stage(result, attempt)
                 ledger.commit(result.entry, attempt)
