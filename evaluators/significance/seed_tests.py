@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from evaluators.significance.level import ALPHA
 
@@ -95,6 +95,8 @@ def tail_at(errors: float, df: float, item_df: float, item_share: float) -> floa
     low, high = max(min(tails), SMALLEST_TAIL), max(tails)
     if high <= SMALLEST_TAIL or low == high:
         return high
+
+    from scipy import optimize  # a quarter of a second to load, which a plan need not wait for
 
     def excess(log_tail: float) -> float:
         return float(critical(math.exp(log_tail), df, item_df, item_share)) - errors

@@ -249,14 +249,13 @@ def read_items(files: Files) -> pa.Table:
 def of_metric(items: pa.Table, metric: str) -> pa.Table:
     """The items of one metric.
 
-    The value to compare with is taken from the column: to make one of a text, pyarrow imports pandas, which is a
-    quarter of a second of every look.
+    The value to compare with is taken from the column, chunk by chunk: to make one of a text, or one array of the
+    chunks, pyarrow imports pandas, which is a quarter of a second of every command.
     """
-    names = items["metric"].combine_chunks().dictionary
-    place = names.to_pylist().index(metric) if metric in names.to_pylist() else None
-    if place is None:
+    names = {name.as_py(): name for chunk in items["metric"].chunks for name in chunk.dictionary}
+    if metric not in names:
         return items.slice(0, 0)
-    return items.filter(pc.equal(items["metric"].cast(pa.string()), names[place]))
+    return items.filter(pc.equal(items["metric"].cast(pa.string()), names[metric]))
 
 
 def read_curve(files: Files) -> pa.Table:
