@@ -11,42 +11,29 @@ vectors alone.
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+from steps import Clock, Interleaved, load_of_machine, options_of, repeated
 from tables import save
 
 from corpora.defsent.corpus import load
 from corpora.defsent.data import DefsentData
 from trainers.defsent.settings import Settings
 from trainers.encoders.backbones import resolve_backbone
-from trainers.engine.world import Progress, World
+from trainers.engine.world import World
 
-BATCH, LEFT_OUT = 16, 2
+BATCH = 16
 SETTINGS = Settings(readout="mean", head_source="random", lr_exponent=6.0, batch_size=BATCH, max_length=128)
-Clock = list[tuple[float, float]]  # wall and CPU seconds at the end of each step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-    spawn = multiprocessing.get_context("spawn")
+    options = options_of(__doc__, steps=20)
     load(DefsentData())  # built before anything is timed
-    processes = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in TRAINERS}
-    steps: dict[str, list[np.ndarray]] = {name: [] for name in TRAINERS}
-    for repeat in range(options.repeats):  # interleaved: what else runs meets both alike
-        for name, trainer in TRAINERS.items():
-            steps[name].append(processes[name].submit(trainer, options.steps, repeat).result())
-    head = processes["plain transformers loop"].submit(head_alone, options.steps).result()
-    middle = {name: np.median(np.concatenate(parts), axis=0) for name, parts in steps.items()}
+    trainers = Interleaved(TRAINERS)
+    middle = {name: np.median(found, axis=0) for name, found in trainers.durations(options).items()}
+    head = trainers.processes["plain transformers loop"].submit(head_alone, options.steps).result()
     plain = middle["plain transformers loop"]
     rows = [
         {
@@ -64,36 +51,26 @@ def main() -> None:
         "Training on definitions: one step of all-MiniLM-L6-v2, one CPU thread, fp32",
         rows,
         [
-            f"A step is {BATCH} definitions and one update; median over {options.repeats} interleaved repeats of "
-            f"{options.steps} steps, the first {LEFT_OUT} of each left out.",
+            f"A step is {BATCH} definitions and one update; {repeated(options)}.",
             f"The 30,522-way head alone, forward and backward: {head:.3f} CPU s a step.",
-            f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: CPU time suffers less than wall time.",
+            load_of_machine(),
         ],
         packages=("torch", "deepspeed", "transformers"),
     )
 
 
-def differences(clock: Clock) -> np.ndarray:
-    """Wall and CPU seconds of each step but the first. -> (steps - LEFT_OUT, 2)."""
-    return np.diff(np.array(clock), axis=0)[LEFT_OUT - 1 :]
-
-
 def ours(steps: int, seed: int) -> np.ndarray:
     from trainers.defsent.training import fit
 
-    clock: Clock = []
-
-    def note(progress: Progress) -> None:
-        clock.append((time.perf_counter(), time.process_time()))
-
+    clock = Clock()
     fit(
         replace(SETTINGS, steps=steps),
         resolve_backbone("all-MiniLM-L6-v2"),
         load(DefsentData()),
         seed,
-        World(report=note),
+        World(report=clock.tick),
     )
-    return differences(clock)
+    return clock.durations()
 
 
 def plain(steps: int, seed: int) -> np.ndarray:
@@ -127,7 +104,7 @@ def plain(steps: int, seed: int) -> np.ndarray:
     rates = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: warm_then_constant(step, warmup=SETTINGS.warmup_ratio * steps)
     )
-    clock: Clock = []
+    clock = Clock()
     for step in range(steps):
         rows = order[step * BATCH : (step + 1) * BATCH]
         texts = corpus.rows["train"].definitions.take(rows)
@@ -143,8 +120,8 @@ def plain(steps: int, seed: int) -> np.ndarray:
         optimizer.step()
         rates.step()
         loss.item()
-        clock.append((time.perf_counter(), time.process_time()))
-    return differences(clock)
+        clock.tick()
+    return clock.durations()
 
 
 def head_alone(steps: int) -> float:

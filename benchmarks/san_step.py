@@ -11,25 +11,18 @@ accelerate.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
-import multiprocessing
-import os
-import tempfile
-import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from steps import Clock, Interleaved, load_of_machine, one_quiet_thread, options_of, repeated, train_with_peer
 from tables import save
 
 from corpora.san.corpus import load
 from corpora.san.data import SanData
 from trainers.encoders.backbones import resolve_backbone
-from trainers.engine.world import Progress, World
+from trainers.engine.world import World
 from trainers.san.settings import Settings
 from trainers.san.training import fit
 
@@ -37,29 +30,19 @@ if TYPE_CHECKING:
     from corpora.san.records import SanCorpus
 
 BATCH, LENGTH = 32, 32
-Clock = list[tuple[float, float]]  # wall and CPU seconds at the end of each step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-    spawn = multiprocessing.get_context("spawn")  # process groups and variables of one stay with it
-    processes = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in TRAINERS}
-    steps: dict[str, list[np.ndarray]] = {name: [] for name in TRAINERS}
-    for repeat in range(options.repeats):  # interleaved: what else runs meets all alike
-        for name, trainer in TRAINERS.items():
-            steps[name].append(processes[name].submit(trainer, options.steps, repeat).result())
+    options = options_of(__doc__)
+    steps = Interleaved(TRAINERS).durations(options)
     save(
         "san_step",
         "A step of SimCSE on all-MiniLM-L6-v2, plain and with aligned negatives, one CPU thread, fp32",
-        table({name: np.concatenate(parts) for name, parts in steps.items()}),
+        table(steps),
         [
             f"A step has {BATCH} anchors, {2 * BATCH} texts plain and {3 * BATCH} with negatives, and one update; "
-            f"median over {options.repeats} interleaved repeats of {options.steps} steps, without the first 2.",
-            f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: CPU time suffers less than wall time.",
+            f"{repeated(options)}.",
+            load_of_machine(),
             "Same encoder, head, sentences, lengths, loss and update on both sides. SAN, table 10, prints +22 % on"
             " average for its four hosts.",
         ],
@@ -82,31 +65,18 @@ def ours(steps: int, seed: int, *, san_pass: Literal["separate", "fused"] | None
         batch_size=BATCH,
         max_length=LENGTH,
     )
-    clock: Clock = []
-
-    def tick(progress: Progress) -> None:
-        clock.append((time.perf_counter(), time.process_time()))
-
-    fit(settings, resolve_backbone("all-MiniLM-L6-v2"), corpus(), seed, World(report=tick))
-    return durations(clock)
+    clock = Clock()
+    fit(settings, resolve_backbone("all-MiniLM-L6-v2"), corpus(), seed, World(report=clock.tick))
+    return clock.durations()
 
 
 def peer(steps: int, seed: int) -> np.ndarray:
     import torch
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-        models,
-    )
+    from sentence_transformers import SentenceTransformer, models
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-    from transformers import TrainerCallback
-    from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    torch.set_num_threads(1)
+    one_quiet_thread()
     body = models.Transformer(str(resolve_backbone("all-MiniLM-L6-v2")), max_seq_length=LENGTH)
     width = body.get_embedding_dimension()
     model = SentenceTransformer(
@@ -116,38 +86,15 @@ def peer(steps: int, seed: int) -> np.ndarray:
     )
     rows = np.random.default_rng(seed).choice(len(corpus()), steps * BATCH, replace=False)
     texts = corpus().sentences.take(rows)
-    clock: Clock = []
-
-    class Ticking(TrainerCallback):
-        def on_step_end(self, *_: object, **__: object) -> None:
-            clock.append((time.perf_counter(), time.process_time()))
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        arguments = SentenceTransformerTrainingArguments(
-            output_dir=folder,
-            max_steps=steps,
-            per_device_train_batch_size=BATCH,
-            learning_rate=3e-5,
-            use_cpu=True,
-            seed=seed,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        )
-        SentenceTransformerTrainer(
-            model=model,
-            args=arguments,
-            train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts}),
-            loss=MultipleNegativesRankingLoss(model, scale=20.0),
-            callbacks=[Ticking()],
-        ).train()
-    return durations(clock)
-
-
-def durations(clock: Clock) -> np.ndarray:
-    """Wall and CPU seconds of each step after the second. -> (steps - 2, 2)."""
-    return np.diff(np.array(clock), axis=0)[1:]
+    return train_with_peer(
+        model,
+        Dataset.from_dict({"anchor": texts, "positive": texts}),
+        MultipleNegativesRankingLoss(model, scale=20.0),
+        steps=steps,
+        batch=BATCH,
+        seed=seed,
+        learning_rate=3e-5,
+    )
 
 
 def table(steps: dict[str, np.ndarray]) -> list[dict[str, object]]:

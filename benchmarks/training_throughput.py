@@ -10,20 +10,13 @@ Each has a process of its own; the peer needs the package accelerate.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
-import multiprocessing
-import os
-import tempfile
-import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+from steps import Clock, Interleaved, load_of_machine, one_quiet_thread, options_of, repeated, train_with_peer
 from tables import save
 
 from corpora.concept.corpus import load
@@ -32,39 +25,26 @@ from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.precision import best_precision
-from trainers.engine.world import Precision, Progress, World
+from trainers.engine.world import Precision, World
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus
 
 BATCH, NEGATIVES, LENGTH = 16, 2, 64
 TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
-Clock = list[tuple[float, float]]  # wall and CPU seconds at the end of each step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-    spawn = multiprocessing.get_context("spawn")  # process groups and variables of one stay with it
-    processes = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in TRAINERS}
-    rows = []
+    options, trainers, rows = options_of(__doc__), Interleaved(TRAINERS), []
     for precision in dict.fromkeys(("fp32", best_precision())):
-        steps: dict[str, list[np.ndarray]] = {name: [] for name in TRAINERS}
-        for repeat in range(options.repeats):  # interleaved: what else runs meets both alike
-            for name, trainer in TRAINERS.items():
-                steps[name].append(processes[name].submit(trainer, precision, options.steps, repeat).result())
-        rows += table(precision, {name: np.concatenate(parts) for name, parts in steps.items()})
+        rows += table(precision, trainers.durations(options, precision))
     save(
         "training_throughput",
         "Training throughput: one step of B1 on all-MiniLM-L6-v2, one CPU thread",
         rows,
         [
-            f"A step is {TEXTS} texts and one update; median over {options.repeats} interleaved repeats of "
-            f"{options.steps} steps, the first 2 of each left out.",
-            f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: CPU time suffers less than wall time.",
+            f"A step is {TEXTS} texts and one update; {repeated(options)}.",
+            load_of_machine(),
             "Same encoder, rows, batch, lengths, update and precision. The losses are of one family (in-batch "
             "cross-entropy with hard negatives); semray's also scores the backward direction and a margin term.",
             "bf16 is autocast over float32 weights on both sides.",
@@ -102,31 +82,19 @@ def ours(precision: Precision, steps: int, seed: int) -> np.ndarray:
         max_length=LENGTH,
         layer_decay=1.0,
     )
-    clock: Clock = []
-
-    def tick(progress: Progress) -> None:
-        clock.append((time.perf_counter(), time.process_time()))
-
-    fit(settings, resolve_backbone("all-MiniLM-L6-v2"), full_rows(), seed, World(precision=precision, report=tick))
-    return durations(clock)
+    clock = Clock()
+    world = World(precision=precision, report=clock.tick)
+    fit(settings, resolve_backbone("all-MiniLM-L6-v2"), full_rows(), seed, world)
+    return clock.durations()
 
 
 def peer(precision: Precision, steps: int, seed: int) -> np.ndarray:
-    import torch
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
     from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
-    from transformers import TrainerCallback
-    from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    torch.set_num_threads(1)
+    one_quiet_thread()
     corpus, rng = full_rows(), np.random.default_rng(seed)
     syn = rng.choice(len(corpus.syn), steps * BATCH, replace=False)
     t2d = rng.choice(len(corpus.t2d), steps * BATCH, replace=False)
@@ -136,45 +104,23 @@ def peer(precision: Precision, steps: int, seed: int) -> np.ndarray:
     pairs = {"anchor": corpus.syn.left[syn], "positive": corpus.syn.right[syn]}
     model = SentenceTransformer(str(resolve_backbone("all-MiniLM-L6-v2")), device="cpu", trust_remote_code=False)
     model.max_seq_length = LENGTH
-    clock: Clock = []
-
-    class Ticking(TrainerCallback):
-        def on_step_end(self, *_: object, **__: object) -> None:
-            clock.append((time.perf_counter(), time.process_time()))
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        arguments = SentenceTransformerTrainingArguments(
-            output_dir=folder,
-            max_steps=steps,
-            per_device_train_batch_size=BATCH,
-            gradient_accumulation_steps=2,  # one batch of each data set
-            multi_dataset_batch_sampler=MultiDatasetBatchSamplers.ROUND_ROBIN,
-            learning_rate=2e-5,
-            weight_decay=0.01,
-            bf16=precision == "bf16",
-            use_cpu=True,
-            seed=seed,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        )
-        SentenceTransformerTrainer(
-            model=model,
-            args=arguments,
-            train_dataset={
-                name: Dataset.from_dict({side: corpus.texts.take(texts) for side, texts in rows.items()})
-                for name, rows in {"syn": pairs, "t2d": columns}.items()
-            },
-            loss=MultipleNegativesRankingLoss(model),
-            callbacks=[Ticking()],
-        ).train()
-    return durations(clock)
-
-
-def durations(clock: Clock) -> np.ndarray:
-    """Wall and CPU seconds of each step after the second. -> (steps - 2, 2)."""
-    return np.diff(np.array(clock), axis=0)[1:]
+    data = {
+        name: Dataset.from_dict({side: corpus.texts.take(texts) for side, texts in rows.items()})
+        for name, rows in {"syn": pairs, "t2d": columns}.items()
+    }
+    return train_with_peer(
+        model,
+        data,
+        MultipleNegativesRankingLoss(model),
+        steps=steps,
+        batch=BATCH,
+        seed=seed,
+        gradient_accumulation_steps=2,  # one batch of each data set
+        multi_dataset_batch_sampler=MultiDatasetBatchSamplers.ROUND_ROBIN,
+        learning_rate=2e-5,
+        weight_decay=0.01,
+        bf16=precision == "bf16",
+    )
 
 
 def table(precision: Precision, steps: dict[str, np.ndarray]) -> list[dict[str, object]]:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainers.encoders.frozen_encoder import quiet
+from trainers.encoders.masked_lm import load_masked_lm
 
 if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
@@ -90,19 +90,9 @@ def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
 
     ValueError when the architecture's head is not known, and when the folder has none.
     """
-    from transformers import AutoModelForMaskedLM
-
     layout = layout_of(encoder.backbone.config, folder)
-    with quiet():
-        model, told = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
-    if any(name.startswith((layout.dense, layout.norm, layout.bias)) for name in told["missing_keys"]):
+    model, missing = load_masked_lm(folder)
+    if any(name.startswith((layout.dense, layout.norm, layout.bias)) for name in missing):
         raise ValueError(without_head(folder))
     embeddings = embeddings_of(encoder)
     assert torch.equal(model.get_output_embeddings().weight, embeddings), "the decoder is not the word embeddings"

@@ -24,6 +24,7 @@ from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, TaggedTokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen_encoder import quiet
+from trainers.encoders.masked_lm import load_masked_lm
 from trainers.engine.world import Precision
 
 HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
@@ -58,24 +59,17 @@ class MaskedModel:
     @staticmethod
     def load(name: str, resolve: Resolve, *, device: str, precision: Precision = "fp32") -> MaskedModel:
         """BackboneError when it is nowhere to be found, has no head that fills masks, or no fast tokenizer."""
-        from transformers import AutoModelForMaskedLM, AutoTokenizer
+        from transformers import AutoTokenizer
 
         folder = resolve_backbone(name)
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            try:
-                model, found = AutoModelForMaskedLM.from_pretrained(
-                    folder,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    use_safetensors=True,
-                    dtype=torch.float32,
-                    output_loading_info=True,
-                )
-            except ValueError as error:
-                raise _unfit(name, folder, "is of a kind that fills no masks") from error
-        if found["missing_keys"]:
-            raise _unfit(name, folder, f"lacks {min(found['missing_keys'])} of the head that fills masks")
+        try:
+            model, missing = load_masked_lm(folder)
+        except ValueError as error:
+            raise _unfit(name, folder, "is of a kind that fills no masks") from error
+        if missing:
+            raise _unfit(name, folder, f"lacks {missing[0]} of the head that fills masks")
         if not any(hasattr(model, head) for head in HEADS):
             raise _unfit(
                 name, folder, f"is a {type(model).__name__}, whose head is not where BERT or RoBERTa has it"

@@ -7,6 +7,7 @@ template.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +86,8 @@ def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> R
 
 
 @dataclass(frozen=True, eq=False)
-class Prompted:
-    """Texts in SNCSE's first template, read at its mask."""
+class _Around(ABC):
+    """An encoder that is read in another way than its own."""
 
     encoder: Encoder
 
@@ -100,8 +101,16 @@ class Prompted:
         """How many texts had to be cut so far."""
         return self.encoder.truncated
 
+    @abstractmethod
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, without dropout. N texts -> (N, D) float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prompted(_Around):
+    """Texts in SNCSE's first template, read at its mask."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = [self._rows(texts[begin : begin + CHUNK]) for begin in range(0, len(texts), CHUNK)]
         return np.concatenate(rows) if rows else np.zeros((0, self.encoder.width), np.float32)
 
@@ -124,24 +133,12 @@ class Prompted:
 
 
 @dataclass(frozen=True, eq=False)
-class Headed:
+class Headed(_Around):
     """An encoder and the head it was trained with: tanh(W h + b)."""
 
-    encoder: Encoder
     head: nn.Linear
 
-    @property
-    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
-        """What it can be scored on: texts."""
-        return {"texts": self.encode}
-
-    @property
-    def truncated(self) -> int:
-        """How many texts had to be cut so far."""
-        return self.encoder.truncated
-
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, without dropout. N texts -> (N, D) float32."""
         if not len(texts):
             return np.zeros((0, self.encoder.width), np.float32)
         states = self.encoder.embed(self.encoder.tokenise(texts))
