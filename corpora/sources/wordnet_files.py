@@ -6,8 +6,9 @@ import hashlib
 import os
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
@@ -39,8 +40,19 @@ class WordnetFiles:
             raise CorpusError(f"corpora: WordNet at {self.place}: cannot read {name}: {error}") from error
 
     def digests(self) -> dict[str, str]:
-        """sha256 of every file, by name."""
-        return {name: hashlib.sha256(self.read(name)).hexdigest() for name in FILES}
+        """sha256 of every file, by name; read once in a process, as long as the files stay as they are."""
+        held = [self.place] if self.place.suffix == ".zip" else [self.place / name for name in FILES]
+        try:
+            state = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in held)
+        except OSError:  # `read` says it in words
+            state = ()
+        return dict(_digests(self, state))
+
+
+@lru_cache
+def _digests(files: WordnetFiles, state: tuple[tuple[int, int], ...]) -> Mapping[str, str]:
+    """state: when each file was last written, and its size."""
+    return {name: hashlib.sha256(files.read(name)).hexdigest() for name in FILES}
 
 
 def locate(path: str | None = None) -> WordnetFiles:

@@ -1,4 +1,4 @@
-"""The numbers behind one claim, before its family is known: which test decides, and every p it may be read by."""
+"""The numbers behind one claim, before its group is known: which test decides, and every p it may be read by."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """lines: the p values that may be reported and so enter the family: "difference", "equivalent", "not worse",
+    """lines: the p values that may be reported and so enter the group: "difference", "equivalent", "not worse",
     "worse", "signal"; NaN where the data allow no test. refusal: why there is no test, in words."""
 
     deltas: np.ndarray
@@ -137,7 +137,7 @@ def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
 
 
 def _kinds(claim: Claim) -> list[str]:
-    """What may be reported about the claim; every kind is a line of the family."""
+    """What may be reported about the claim; every kind is a line of the group."""
     if claim.expect == "not_worse":
         return ["not worse", "worse"]
     kinds = ["difference", "equivalent"] if claim.margin else ["difference"]

@@ -1,4 +1,4 @@
-"""Correction of p values over a declared family of claims."""
+"""Correction of p values over a declared group of claims."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def seed_test(n: int, claims: int, alpha: float) -> str:
     """The test that decides for n deltas of one claim among `claims`; never a function of the data.
 
     Below 8 seeds the sign-flip test loses too much power; from 8 on it is used while its smallest p leaves
-    room for the family.
+    room for the group.
     """
     if n < 2:
         return "none"

@@ -25,7 +25,7 @@ class Verdict:
     """A verdict with all the evidence behind it. Numbers that do not exist are None, never NaN.
 
     Deltas are positive where the treatment is better and in units of the metric. `p` is the p of the difference
-    (of "not worse", where that was declared), `tost_p` that of equivalence; the adjusted ones count the family.
+    (of "not worse", where that was declared), `tost_p` that of equivalence; the adjusted ones count the group.
     """
 
     # the declaration
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 def record(
     claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: dict[str, float], decision: Decision, rules: Rules
 ) -> dict[str, Any]:
-    """Every field of a `Verdict` but its words and the digest of its family."""
+    """Every field of a `Verdict` but its words and the digest of its group."""
     verdict = decision.verdict
     primary = "not worse" if claim.expect == "not_worse" else "difference"
     declared = {name: value for name, value in asdict(claim).items() if name not in ("family", "scope")}

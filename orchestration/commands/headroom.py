@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, study_of
-from orchestration.families.headroom import table
 from orchestration.families.registry import FAMILIES, family
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from evaluators.metrics.headroom import Headroom
 
 
 def headroom(options: Namespace) -> int:
@@ -28,3 +32,23 @@ def headroom(options: Namespace) -> int:
     else:
         print("\n\n".join(f"{name}\n\n{table(sets)}" for name, sets in found.items()))
     return DONE
+
+
+def table(found: Sequence[Headroom]) -> str:
+    """Every task in a block of lines: the frozen baseline, what follows its errors, what to do."""
+    return "\n\n".join("\n".join(_lines(one)) for one in found)
+
+
+def _lines(one: Headroom) -> list[str]:
+    def figures(values: Mapping[str, float]) -> str:
+        return "   ".join(f"{name} {value:+.3f}" for name, value in values.items())
+
+    lines = [
+        f"{one.task}   {one.pairs} pairs   Spearman {one.spearman:.4f}   Pearson {one.pearson:.4f}   "
+        f"|cos - gold| {one.err_mean:.3f} ± {one.err_std:.3f}",
+        f"  follows the error:   {figures(one.alignment)}",
+        f"  of a sentence:       {figures(one.sentence_alignment)}",
+        f"  target and 1 - gold: {figures(one.target_is_label)}",
+        f"  gold 0: {one.share_zero:.0%}   gold 1: {one.share_one:.0%}",
+    ]
+    return [*lines, *(f"  {flag}" for flag in one.flags), f"  {one.advice}"]

@@ -1,4 +1,4 @@
-"""The commands that only look: plan, status, report, why and verify. They train nothing."""
+"""The commands that only show: plan, status, report, why and verify. They train nothing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.evidence import StudyRecords, look
+    from orchestration.verdicts.evidence import StudyRecords, seen
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = planned(study, ledger)
     if options.json:
-        reaches = reachability(plan, look(StudyRecords(study, plan.runs, ledger)))
+        reaches = reachability(plan, seen(StudyRecords(study, plan.runs, ledger)))
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
             for r in plan.runs
@@ -155,12 +155,12 @@ def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.described import describe
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.evidence import StudyRecords, look
+    from orchestration.verdicts.evidence import StudyRecords, seen
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    reaches = reachability(plan, look(StudyRecords(plan.study, plan.runs, ledger)))
+    reaches = reachability(plan, seen(StudyRecords(plan.study, plan.runs, ledger)))
     return describe(plan, reaches, ledger.failed(), lanes)
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from corpora.difficulty.pairs import PairData, load_task
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.headroom import look
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -43,7 +42,7 @@ class DifficultyFamily:
 
     def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
         """Embeds and judges, both cached."""
-        return [look(pair_set) for pair_set in prepared(vars(data), backbone)[1]]
+        return [headroom_of(pair_set) for pair_set in prepared(vars(data), backbone)[1]]
 
     def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
         """Every kind of task on all data sets of the study."""
@@ -115,6 +114,15 @@ class DifficultyFamily:
 FAMILY = DifficultyFamily()
 
 
+@lru_cache(maxsize=8)  # the data sets of a job, of which every run asks
+def headroom_of(data: TaskData) -> Headroom:
+    """The headroom of one task, with the judge's doubt among the signals where there is a judge."""
+    from evaluators.metrics.headroom import headroom
+
+    doubts = data.evaluation.candidate_targets()
+    return headroom(data.task, data.evaluation.anchor, doubts, data.train.candidate_targets())
+
+
 def prepared(
     fields: Mapping[str, Any],
     backbone: str,
@@ -178,11 +186,10 @@ def _results(
     judge: Judge | None,
     seconds: Mapping[str, float],
 ) -> Iterator[Result]:
-
     if run.id not in job.models:
         notes = {"judge": judge.name, "judge_saw": ", ".join(judge.saw) or "unknown"} if judge else {}
         if result.settings.form == "baseline":
-            notes |= {f"headroom on {one.task.name}": look(one).advice for one in pair_sets}
+            notes |= {f"headroom on {one.task.name}": headroom_of(one).advice for one in pair_sets}
         save = partial(_save, run.backbone, data, pair_sets, result) if result.trained else None
         yield Trained(run=run, curve=result.curve(), seconds=seconds, notes=notes, save_model=save)
     for name in run.tasks:
@@ -216,7 +223,7 @@ def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: 
         else:
             place.mkdir(parents=True)
             save_adapter(place / WEIGHTS, trained, one.x.shape[1])
-        (place / "headroom.json").write_text(json.dumps(asdict(look(one)), indent=1))
+        (place / "headroom.json").write_text(json.dumps(asdict(headroom_of(one)), indent=1))
 
 
 def _progress(step: int = 0, steps: int = 0, doing: str = "") -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.level import ALPHA, POWER
-from orchestration.plan.spread import Look, Spread, spread
+from orchestration.plan.spread import Seen, Spread, spread
 
 if TYPE_CHECKING:
     from evaluators.significance.claims import Claim
@@ -57,22 +57,22 @@ class Reach:
     warnings: tuple[str, ...]
 
 
-def reachability(plan: Plan, look: Look | None = None) -> tuple[Reach, ...]:
-    """One `Reach` per claim and backbone, at the most seeds the study allows. look: into the ledger."""
+def reachability(plan: Plan, seen: Seen | None = None) -> tuple[Reach, ...]:
+    """One `Reach` per claim and backbone, at the most seeds the study allows. seen: what the ledger holds."""
     judged = list(plan.study.claims)
     size: dict[str | None, int] = {}
     for claim in judged:
         size[claim.family] = size.get(claim.family, 0) + claim.nulls
-    return tuple(_reach(plan, claim, size[claim.family], look) for claim in judged)
+    return tuple(_reach(plan, claim, size[claim.family], seen) for claim in judged)
 
 
-def _reach(plan: Plan, claim: Claim, claims: int, look: Look | None) -> Reach:
+def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     from evaluators.significance.power import reachable, smallest_effect
     from evaluators.significance.sequential import smallest_anytime_p
 
     trained = any(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
     n = len(plan.study.seeds.all) if trained else 0
-    found = spread(plan, claim, look)
+    found = spread(plan, claim, seen)
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
     known = reachable(n, claims, noise=noise if n >= 2 else None)
     growing = bool(plan.study.seeds.reserve) and n >= 2

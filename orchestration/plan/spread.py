@@ -37,7 +37,7 @@ class SeenPairs:
     sample: Sample | None
 
 
-Look = Callable[["Claim"], SeenPairs]
+Seen = Callable[["Claim"], SeenPairs]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,13 @@ class Spread:
     correlation: float | None = None
 
 
-def spread(plan: Plan, claim: Claim, look: Look | None) -> Spread:
+def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     """From finished pairs by the verdict's own formula; before there are some, from what comes nearest."""
     trained = sum(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
-    seen = look(claim) if look else None
+    found = seen(claim) if seen else None
     with_items = claim.scope == "task" and not plan.study.seeds.reserve
-    if seen and len(seen.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
-        return _of_pairs(claim, seen.pairs, trained > 0, with_items)
+    if found and len(found.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
+        return _of_pairs(claim, found.pairs, trained > 0, with_items)
     if not trained:
         return Spread(noise=None, whence=("neither arm is trained",))
     public = family(plan.study.family).spread
@@ -69,8 +69,8 @@ def spread(plan: Plan, claim: Claim, look: Look | None) -> Spread:
 
     sd, source = public
     both = "; two arms, taken as uncorrelated" if trained == 2 else ""
-    item, words = _guess(seen.sample if seen else None) if with_items else (0.0, ())
-    groups = seen.sample.groups if item and seen and seen.sample else 0
+    item, words = _guess(found.sample if found else None) if with_items else (0.0, ())
+    groups = found.sample.groups if item and found and found.sample else 0
     return Spread(
         noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups),
         whence=(source + both, *words),

@@ -21,7 +21,7 @@ from orchestration.study.run import Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure, Ledger, Record
-    from orchestration.plan.spread import Look
+    from orchestration.plan.spread import Seen
     from orchestration.study.study import Study
 
 
@@ -103,7 +103,7 @@ class StudyRecords:
         return of_metric(self._items[entry], metric)
 
 
-def look(evidence: StudyRecords) -> Look:
+def seen(evidence: StudyRecords) -> Seen:
     """What a plan may know of its claims."""
 
     def at(claim: Claim) -> SeenPairs:

@@ -1,4 +1,4 @@
-"""The commands that only look load no library that trains: they answer while torch would still be on its way."""
+"""The commands that only show load no library that trains: they answer while torch would still be on its way."""
 
 from __future__ import annotations
 

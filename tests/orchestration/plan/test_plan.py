@@ -18,7 +18,7 @@ from orchestration.ledger.ledger import Failure
 from orchestration.plan.described import describe, estimate
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
-from orchestration.plan.spread import Look, Sample, SeenPairs
+from orchestration.plan.spread import Sample, Seen, SeenPairs
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.study.study import Study
@@ -244,7 +244,7 @@ def test_two_trained_arms_double_the_variance_until_their_correlation_is_known(l
     assert reach.correlation is None
 
 
-def seen(treatment: list[float], control: list[float], items: np.ndarray | None = None) -> Look:
+def seen(treatment: list[float], control: list[float], items: np.ndarray | None = None) -> Seen:
     """A ledger of these pairs; items (2, n, M) of both arms where the metric keeps them."""
     ids = () if items is None else tuple(map(str, range(items.shape[2])))
     kept = None
