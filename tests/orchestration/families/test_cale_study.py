@@ -16,13 +16,13 @@ from orchestration.report import forms, plots
 from orchestration.report.html import html
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Trained
-from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import verify, write_passport
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
+from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
 
@@ -65,19 +65,12 @@ def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
 
 
-def study_of(place: Path, old: str = "", new: str = "") -> Study:
-    assert STUDY.count(old) == 1 or not old
-    text = STUDY.replace(old, new) if old else STUDY
-    (place / "small.yaml").write_text(text.replace("PLACE", str(place)))
-    return read_study(place / "small.yaml")
-
-
 @pytest.fixture(scope="module")
 def findings(place: Path) -> Findings:
     """Every run of the study, executed here one after another."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEMRAY_CACHE", str(place / "cache"))
-        study, ledger = study_of(place), Ledger(place / "ledger")
+        study, ledger = study_in(place, STUDY), Ledger(place / "ledger")
         planned = plan(study, gather_facts(study))
         prepare(study)
         declare(study, planned.runs, ledger)
@@ -124,7 +117,7 @@ def test_distances_of_every_arm_are_shown_by_category(findings: Findings) -> Non
 
 
 def test_a_passport_recomputes_the_distances_shown(findings: Findings, place: Path, tmp_path: Path) -> None:
-    study = study_of(place)
+    study = study_in(place, STUDY)
     asked = plan(study, gather_facts(study))
     write_passport(tmp_path / "passport.zip", asked, Ledger(place / "ledger"), findings)
     assert verify(tmp_path / "passport.zip").differences == ()
@@ -166,7 +159,7 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
 )
 def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
-        prepare(study_of(place, old, new))
+        prepare(study_in(place, STUDY, old, new))
 
 
 def test_a_set_that_is_not_at_hand_is_said_before_anything_runs(
@@ -174,7 +167,7 @@ def test_a_set_that_is_not_at_hand_is_said_before_anything_runs(
 ) -> None:
     monkeypatch.delenv("SEMRAY_DATA", raising=False)
     with pytest.raises(StudyError, match=r"DWUG \(en\) not found; looked at"):
-        gather_facts(study_of(place, "dev/spcd]", "lscd/en]"))
+        gather_facts(study_in(place, STUDY, "dev/spcd]", "lscd/en]"))
 
 
 def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp_path: Path) -> None:
@@ -182,8 +175,8 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
 
     DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"arms\.layers-mid\.layers = \[2, 3\]\n  accepted: 1 to 2"):
-        check_target_layers(study_of(place), [tmp_path], None)
-    check_target_layers(study_of(place, "[2, 3]", "[1, 2]"), [tmp_path], None)
+        check_target_layers(study_in(place, STUDY), [tmp_path], None)
+    check_target_layers(study_in(place, STUDY, "[2, 3]", "[1, 2]"), [tmp_path], None)
 
 
 SHIPPED = sorted((Path(__file__).resolve().parents[3] / "studies").glob("cale_*.yaml"))

@@ -8,11 +8,10 @@ import pytest
 
 from orchestration.lanes.lane import execute
 from orchestration.plan.plan import gather_facts, plan, prepare
-from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored, Trained
-from orchestration.study.study import Study
 from tests.corpora.sources.test_gcide import dictionary
+from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
 from tests.trainers.masked_lm import masked_lm
 from trainers.engine.world import World
@@ -60,16 +59,9 @@ def own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainers.defsent.mlm_fit.TIMES", 0.0)
 
 
-def study_of(place: Path, old: str = "", new: str = "") -> Study:
-    assert STUDY.count(old) == 1 or not old
-    text = STUDY.replace(old, new) if old else STUDY
-    (place / "small.yaml").write_text(text.replace("PLACE", str(place)))
-    return read_study(place / "small.yaml")
-
-
 @pytest.fixture
 def runs(place: Path) -> dict[str, Run]:
-    study = study_of(place)
+    study = study_in(place, STUDY)
     return {run.arm: run for run in plan(study, gather_facts(study)).runs}
 
 
@@ -93,7 +85,7 @@ def test_every_arm_runs_and_a_saved_model_scores_the_same(runs: dict[str, Run], 
 
 
 def test_a_fitted_head_makes_an_untrained_arm_depend_on_the_rows(runs: dict[str, Run], place: Path) -> None:
-    study = study_of(place, "gcide: PLACE/gcide,", "gcide: PLACE/gcide, split_seed: 1,")
+    study = study_in(place, STUDY, "gcide: PLACE/gcide,", "gcide: PLACE/gcide, split_seed: 1,")
     other = {run.arm: run for run in plan(study, gather_facts(study)).runs}
     assert runs["frozen"].id == other["frozen"].id
     assert runs["fitted"].id != other["fitted"].id
@@ -120,6 +112,6 @@ def test_what_cannot_run_or_be_claimed_is_refused(place: Path, old: str, new: st
 
 
 def looked_at(place: Path, old: str, new: str) -> None:
-    study = study_of(place, old, new)
+    study = study_in(place, STUDY, old, new)
     gather_facts(study)
     prepare(study)

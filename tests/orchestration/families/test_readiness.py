@@ -8,17 +8,16 @@ import pytest
 
 from orchestration.families.concept import check_layers
 from orchestration.plan.plan import prepare
-from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 
 STUDY = """\
 question: Can it run?
 family: concept
-backbones: [BACKBONE]
-data: {wordnet: WORDNET, n_hh: 20, n_id: 20, n_dev: 10}
+backbones: [PLACE/tiny]
+data: {wordnet: PLACE/wordnet, n_hh: 20, n_id: 20, n_dev: 10}
 train: {steps: 8, batch_size: 8}
 arms:
   B0: {train: false}
@@ -45,21 +44,13 @@ def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
 
 
-def study_of(place: Path, old: str = "", new: str = "") -> Study:
-    assert STUDY.count(old) == 1 or not old
-    text = STUDY.replace(old, new) if old else STUDY
-    path = place / "study.yaml"
-    path.write_text(text.replace("BACKBONE", str(place / "tiny")).replace("WORDNET", str(place / "wordnet")))
-    return read_study(path)
-
-
-def look(place: Path, old: str = "", new: str = "") -> None:
-    prepare(study_of(place, old, new))
+def readied(place: Path, old: str = "", new: str = "") -> None:
+    prepare(study_in(place, STUDY, old, new))
 
 
 def test_what_can_run_is_let_through(place: Path) -> None:
-    look(place)
-    look(place, "{workers_per_run: 2}", "{}")
+    readied(place)
+    readied(place, "{workers_per_run: 2}", "{}")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +75,7 @@ def test_what_can_run_is_let_through(place: Path) -> None:
 )
 def test_what_can_only_fail_later_is_found(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
-        look(place, old, new)
+        readied(place, old, new)
 
 
 def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp_path: Path) -> None:
@@ -94,8 +85,10 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
     DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
     assert "num_hidden_layers" not in (tmp_path / "config.json").read_text()
     with pytest.raises(ValueError, match=r"arms\.M1\.layers = 3\n  accepted: up to 2"):
-        check_layers(study_of(place), [tmp_path], None)
-    check_layers(study_of(place, "layers: 3", "layers: 2"), [tmp_path], None)
+        check_layers(study_in(place, STUDY), [tmp_path], None)
+    check_layers(study_in(place, STUDY, "layers: 3", "layers: 2"), [tmp_path], None)
     check_layers(
-        study_of(place, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"), [tmp_path / "no"], None
+        study_in(place, STUDY, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"),
+        [tmp_path / "no"],
+        None,
     )

@@ -15,6 +15,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored, Trained
 from tests.corpora.semcor_samples import write_lexicon
+from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
 
@@ -66,10 +67,7 @@ def _own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(place: Path, old: str = "", new: str = "") -> tuple[Run, ...]:
     """The runs of the study, prepared, with one part of its text changed."""
-    assert STUDY.count(old) == 1 or not old
-    text = STUDY.replace(old, new) if old else STUDY
-    (place / "small.yaml").write_text(text.replace("PLACE", str(place)))
-    study = read_study(place / "small.yaml")
+    study = study_in(place, STUDY, old, new)
     runs = plan(study, gather_facts(study)).runs
     prepare(study)
     return runs

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,6 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.cluster import connected
 from orchestration.lanes.launch import (
     Event,
     LaneReady,
@@ -40,23 +38,7 @@ from orchestration.study.run import Body, Job, Result, Run, Scored
 from tests.results import results
 from trainers.engine.world import Progress, World
 
-pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_of_two() -> Iterator[None]:
-    import ray
-
-    with connected(2):
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        yield
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(tmp_path / "ledger")
-    with ledger.drive("study"):
-        yield ledger
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("ray_of_two")]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.cluster import connected
 from orchestration.lanes.group_worker import private
 from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger.ledger import Ledger
@@ -28,24 +26,8 @@ from orchestration.study.run import Job, Result, Run
 from tests.results import results
 from trainers.engine.world import Progress, World
 
-pytestmark = pytest.mark.timeout(280)
+pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("ray_of_two")]
 STEPS = 12
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_of_two() -> Iterator[None]:
-    import ray
-
-    with connected(2):
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        yield
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(tmp_path / "ledger")
-    with ledger.drive("study"):
-        yield ledger
 
 
 def make_run(folder: Path, arm: str = "A", *, seed: int | None = 0, **settings: object) -> Run:

@@ -1,0 +1,28 @@
+"""What the tests of lanes share: a Ray of two cores for a file, and a ledger that is driven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestration.lanes.cluster import connected
+from orchestration.ledger.ledger import Ledger
+
+
+@pytest.fixture(scope="module")
+def ray_of_two(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lanes have no tests to import: what a file hands to them goes there whole."""
+    import ray
+
+    with connected(2):
+        ray.cloudpickle.register_pickle_by_value(request.module)
+        yield
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(tmp_path / "ledger")
+    with ledger.drive("study"):
+        yield ledger
