@@ -38,7 +38,6 @@ ONLY_UNDER = {
 HEAVY = {"torch", "ray", "mlflow", "transformers", "sentence_transformers", "deepspeed", "matplotlib"}
 LIGHT = [f"orchestration.{room}" for room in ("study", "families", "reading", "plan", "verdicts", "commands")]
 LIGHT += ["corpora", "search_spaces", "evaluators.tasks"]
-OWN_COMMANDS = {"orchestration.commands.san_generate": '"san-generate"'}  # a family's own, and its word
 SHARED_NAMES = {  # what every family or benchmark defines under one name, each in its own folder
     "Settings": {"trainers", "orchestration.families.contract"},
 }
@@ -108,9 +107,8 @@ def test_families_are_named_in_families_alone() -> None:
     )  # that word is Python's too: where it is a name it stands in quotes
     named = re.compile(rf"""\b({words})\b|["']frozen["']|\.frozen\b""")
     for name, path in MODULES.items():
-        if room(name) and room(name) != "families" and name not in OWN_COMMANDS:
-            lines = [line for line in path.read_text().splitlines() if named.search(line)]
-            assert [line for line in lines if not any(word in line for word in OWN_COMMANDS.values())] == [], name
+        if room(name) and room(name) != "families":
+            assert [line for line in path.read_text().splitlines() if named.search(line)] == [], name
 
 
 def test_no_two_public_classes_share_a_name() -> None:

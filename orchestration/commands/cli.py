@@ -30,7 +30,6 @@ HOMES = {  # the file of each word
     "prune": "prune",
     "headroom": "headroom",
     "doctor": "machine",
-    "san-generate": "san_generate",
 }
 
 
@@ -43,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from orchestration.study.errors import StudyError
     from orchestration.study.names import printable
 
-    home = importlib.import_module(f"orchestration.commands.{HOMES[options.command]}")
+    word = options.command if options.command in HOMES else "own"
+    home = importlib.import_module(f"orchestration.commands.{HOMES.get(word, word)}")
     try:
-        return getattr(home, options.command.replace("-", "_"))(options)
+        return getattr(home, word.replace("-", "_"))(options)
     except StudyError as error:
         print(printable(str(error), keep="\n"), file=sys.stderr)
         return WRONG_REQUEST
@@ -64,7 +64,8 @@ def _at_least_one(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from orchestration.commands.san_generate import GENERATES, add_arguments
+    from orchestration.commands import own
+    from orchestration.families.registry import COMMANDS
 
     parser = argparse.ArgumentParser(
         prog="semray",
@@ -169,7 +170,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("--signed-by", metavar="NAME", default=None, help="who of them must have signed FILE.sig")
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
-    add_arguments(commands.add_parser("san-generate", help=GENERATES, description=GENERATES))
+    for word in COMMANDS:
+        summary = own.command(word).SUMMARY
+        own.add_arguments(commands.add_parser(word, help=summary, description=summary), word)
     doctor = add(
         "doctor",
         "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
     from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
     from orchestration.study.run import Job, Result
@@ -138,4 +140,38 @@ class Family(Protocol):
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Train and score the runs of a job, each result as soon as it is whole; a trained model is scored
         alone."""
+        ...
+
+
+class OwnWork(Protocol):
+    """Work in shards that a family's own command has begun."""
+
+    @property
+    def pending(self) -> Sequence[int]:
+        """The shards to be written."""
+        ...
+
+    @property
+    def written(self) -> str:
+        """How many there are by now, in words."""
+        ...
+
+    def writer(self) -> Callable[[], Callable[[int], None]]:
+        """Opens, in whatever process, what writes a shard by its number."""
+        ...
+
+    def outcome(self) -> tuple[Mapping[str, Any], str]:
+        """What came of it, as plain JSON types and in words."""
+        ...
+
+
+class OwnCommand(Protocol):
+    """A module with a command that one family has alone; no more than its flags may be costly to import."""
+
+    SUMMARY: str
+
+    def add_arguments(self, command: ArgumentParser) -> None: ...
+
+    def work_of(self, options: Namespace) -> OwnWork:
+        """Begin what the flags ask for. StudyError names the flag whose value is not accepted."""
         ...

@@ -17,6 +17,8 @@ FAMILIES = {
     "san": "orchestration.families.san",
 }
 
+COMMANDS = {"san-generate": "orchestration.families.san_generate"}  # of one family alone; `contract.OwnCommand`
+
 
 def family(name: str) -> Family:
     """The family of that name; KeyError for a name that `FAMILIES` does not hold."""

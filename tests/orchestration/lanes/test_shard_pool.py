@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,24 +19,15 @@ from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
 from orchestration.families.san_generation import Order, begin, writer_of
-from orchestration.lanes.cluster import RunShare, connected
+from orchestration.lanes.cluster import RunShare
 from orchestration.lanes.shard_pool import write_shards
 from orchestration.study.errors import StudyError
 
-pytestmark = pytest.mark.timeout(280)
+pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("ray_of_two")]
 SENTENCES = [
     f"the {kind} boat number {number} was sold ." for number in range(20) for kind in ("old", "new", "big")
 ]
 ONE = RunShare(cpus=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_of_two() -> Iterator[None]:
-    import ray
-
-    with connected(2):
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        yield
 
 
 @pytest.fixture(scope="module")

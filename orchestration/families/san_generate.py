@@ -1,12 +1,12 @@
-"""`semray san-generate`: aligned negatives of a corpus, in shards, by as many workers as there is room for."""
+"""`semray san-generate`: its flags, and the set of aligned negatives that they ask for."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
-import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
+    from orchestration.families.san_generation import Order
     from trainers.engine.world import Precision
 
-GENERATES = "write syntactically aligned negatives of a corpus, for studies of the san family"
+SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
 # Flags that have the default of the recipe's or the data's own field: name, type or choices, help.
 RECIPE = (
@@ -56,61 +57,57 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     for name, kind, told in (*DATA, *RECIPE):
         accepted: dict[str, Any] = {"choices": kind} if isinstance(kind, tuple) else {"type": kind}
         command.add_argument(f"--{name}", default=argparse.SUPPRESS, help=told, **accepted)
-    command.add_argument("--workers", type=int, default=None, help="at a time (default: as many as fit)")
-    command.add_argument("--gpus", type=float, default=0.0, help="of each worker (default: 0)")
     command.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
         default=None,
         help="of a masked language model; part of the set's name (default: bf16 on a GPU, else fp32)",
     )
-    command.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
-def san_generate(options: Namespace) -> int:
-    """Write what is pending, then say what the set is like."""
-    from corpora.san import shards
-    from corpora.san.set_report import report, shown
-    from corpora.store.errors import CorpusError
-    from orchestration.commands.terminal import DONE
-    from orchestration.families.san_generation import begin, writer_of
-    from orchestration.lanes.cluster import RunShare
-    from orchestration.lanes.shard_pool import write_shards
+class Generation:
+    """See `contract.OwnWork`."""
 
-    try:
-        order = _order(options)
-        pending = begin(order)
-        every = shards.shards_of(shards.read_manifest(order.folder))
+    def __init__(self, order: Order) -> None:
+        from orchestration.families.san_generation import begin
 
-        def told(shard: int) -> None:
-            left = len(shards.pending(order.folder))
-            print(f"{every - left} of {every} shards", file=sys.stderr)
+        self.order = order
+        self.pending = begin(order)
 
-        share = RunShare(cpus=1, gpus=options.gpus)
-        write_shards(pending, writer_of(order), share=share, workers=options.workers, on_written=told)
-        manifest = shards.read_manifest(order.folder)
-        made = report(shards.read(order.folder))
-    except CorpusError as error:
-        raise StudyError(str(error)) from error
-    content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **made.as_json()}
-    (order.folder / REPORT).write_text(json.dumps(content, indent=1, ensure_ascii=False))
-    if options.json:
-        print(json.dumps(content, indent=1))
-    else:
-        print(f"{order.folder}   set {content['set'][:12]}   {content['generator']}\n{shown(made)}")
-    return DONE
+    @property
+    def written(self) -> str:
+        from corpora.san import shards
+
+        every = shards.shards_of(shards.read_manifest(self.order.folder))
+        return f"{every - len(shards.pending(self.order.folder))} of {every} shards"
+
+    def writer(self) -> Callable[[], Callable[[int], None]]:
+        from orchestration.families.san_generation import writer_of
+
+        return writer_of(self.order)
+
+    def outcome(self) -> tuple[dict[str, Any], str]:
+        """What the set is like, as it is also written beside it, and in words."""
+        from corpora.san import shards
+        from corpora.san.set_report import report, shown
+
+        folder, manifest = self.order.folder, shards.read_manifest(self.order.folder)
+        made = report(shards.read(folder))
+        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **made.as_json()}
+        (folder / REPORT).write_text(json.dumps(content, indent=1, ensure_ascii=False))
+        return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(made)}"
 
 
-def _order(options: Namespace) -> Any:
-    """What the flags ask for. StudyError names the flag whose value is not accepted."""
+def work_of(options: Namespace) -> Generation:
+    """What the flags ask for, begun. StudyError names the flag whose value is not accepted."""
+    return Generation(_order(options))
+
+
+def _order(options: Namespace) -> Order:
     from corpora.san.data import SanData
     from corpora.san.mask_predict import SetRecipe
     from orchestration.families.san_generation import Order
 
-    if options.workers is not None and options.workers < 1:
-        raise StudyError(f"--workers {options.workers}\n  accepted: a whole number of at least 1")
-    if not 0 <= options.gpus < float("inf"):
-        raise StudyError(f"--gpus {options.gpus}\n  accepted: a number from 0")
     given = vars(options)
     try:
         recipe = SetRecipe(**{one.name: given[one.name] for one in fields(SetRecipe) if one.name in given})
