@@ -111,13 +111,13 @@ def finished(path: Path, ledger_folder: Path) -> Iterator[dict[str, object]]:
     from orchestration.plan.held import planned
     from orchestration.plan.reach import reachability
     from orchestration.reading.read_study import read_study
-    from orchestration.verdicts.evidence import StudyRecords, look
+    from orchestration.verdicts.evidence import StudyRecords, seen
 
     study, ledger = read_study(path), Ledger(ledger_folder)
     whole = planned(study, ledger)
     early = study.seeds.all[:PILOT]
     first = replace(whole, runs=tuple(run for run in whole.runs if run.seed in (None, *early)))
-    said = [reachability(whole, look(StudyRecords(study, plan.runs, ledger))) for plan in (first, whole)]
+    said = [reachability(whole, seen(StudyRecords(study, plan.runs, ledger))) for plan in (first, whole)]
     for before, after in zip(*said, strict=True):
         yield {
             "study": f"{study.name}, {before.claim}",
