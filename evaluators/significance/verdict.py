@@ -120,6 +120,11 @@ class Verdict:
     flags: tuple[str, ...]
     generator_seed: int
 
+    @property
+    def seedless(self) -> bool:
+        """Whether neither arm varies with the seed: one run of each stands at all seeds, and none can agree."""
+        return len({(pair["treatment"], pair["control"]) for pair in self.per_seed}) == 1 < self.n_seeds
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers, strings and None, ready for json."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}

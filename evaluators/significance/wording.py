@@ -8,6 +8,8 @@ from typing import NamedTuple
 from evaluators.significance.decision import OPEN, Decision, number_of_p, said_p
 from evaluators.significance.verdict import Verdict
 
+ONE_RUN = "one run of each arm"  # where no seed moves either
+
 
 class Question(NamedTuple):
     """One p of a verdict: what was asked, p, and p corrected for the group."""
@@ -59,7 +61,7 @@ def _numbers(verdict: Verdict) -> str:
         return "n = 0 seeds"
     places = _decimals(verdict)
     value = f"{verdict.delta_mean:+.{places}f}"
-    runs = f"n = {n} seed{'s' if n > 1 else ''}"
+    runs = ONE_RUN if verdict.seedless else f"n = {n} seed{'s' if n > 1 else ''}"
     if verdict.test is None:
         alone = verdict.single_run
         if alone is None or alone["p"] is None:
@@ -67,7 +69,8 @@ def _numbers(verdict: Verdict) -> str:
         return f"{value}, {runs}; this single run: {alone['test']}, {said_p(alone['p'])}, {verdict.n_items} items"
     return "".join(
         (
-            f"{value}{_interval(verdict, places)}, {_tested(verdict)}, {runs}, {verdict.k_agree}/{n} agree",
+            f"{value}{_interval(verdict, places)}, {_tested(verdict)}, {runs}",
+            "" if verdict.seedless else f", {verdict.k_agree}/{n} agree",
             "" if verdict.effect_dz is None else f", dz = {verdict.effect_dz:.2f}",
             f"; {verdict.scope}",
         )

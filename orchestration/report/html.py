@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.tables import (
     ClaimRow,
-    agreement,
+    agreement_told,
     anchor,
     answers,
     arm_cell,
@@ -124,7 +124,7 @@ def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[st
         "anchor": anchor(verdict),
         "glyph": GLYPHS[row.kind],
         "tone": row.kind.replace(" ", "-"),
-        "agree": agreement(verdict),
+        "agree": agreement_told(verdict),
         "places": decimals(verdict),
         "answers": answers(verdict),
         "each_run": each_run(verdict),

@@ -140,8 +140,9 @@ def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
         axes.plot([verdict.ci_low, verdict.ci_high], [row, row], color=colour, lw=2, solid_capstyle="butt")
     if known(verdict.delta_mean):
         _mark(axes, verdict.delta_mean, row, verdict).set_url(f"#{anchor(verdict)}")
+    told = "one run each" if verdict.seedless else f"{agreement(verdict)} seeds"
     axes.annotate(
-        f"{difference(verdict)}\n{verdict.verdict}, {agreement(verdict)} seeds",
+        f"{difference(verdict)}\n{verdict.verdict}, {told}",
         (1.02, row),
         xycoords=("axes fraction", "data"),
         va="center",
@@ -167,6 +168,7 @@ def pairs(finding: Finding) -> Figure:
     """Every seed under both arms, joined, beside the paired differences with their mean and 95 % interval."""
     verdict = finding.verdict
     complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
+    complete = complete[:1] if verdict.seedless else complete
     with _style():
         figure = _figure(4.4, 2.7)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
@@ -218,9 +220,10 @@ def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]
         _mark(axes, middle, verdict.delta_mean, verdict)
     every = max(1, (len(complete) + 7) // 8)
     ticks = list(range(0, len(complete), every))
-    axes.set_xticks([*ticks, middle], [*(f"{int(complete[rank]['seed'])}" for rank in ticks), "mean"])
+    names = ["run"] if verdict.seedless else [f"{int(complete[rank]['seed'])}" for rank in ticks]
+    axes.set_xticks([*ticks, middle], [*names, "mean"])
     axes.set_xlim(-0.7, middle + 0.7)
-    axes.set_title("difference by seed")
+    axes.set_title("difference" if verdict.seedless else "difference by seed")
 
 
 def curves(findings: Findings) -> Figure:

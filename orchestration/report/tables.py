@@ -71,8 +71,15 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
 
 
 def agreement(verdict: Verdict) -> str:
-    """How many paired seeds point the way of the mean: "8/8"."""
-    return f"{verdict.k_agree}/{verdict.n_seeds}" if verdict.n_seeds else NONE
+    """How many paired seeds point the way of the mean: "8/8"; none where no seed moves either arm."""
+    return f"{verdict.k_agree}/{verdict.n_seeds}" if verdict.n_seeds and not verdict.seedless else NONE
+
+
+def agreement_told(verdict: Verdict) -> str:
+    """The same as a reader is told it beside a verdict: "8/8 seeds agree"."""
+    from evaluators.significance.wording import ONE_RUN
+
+    return ONE_RUN if verdict.seedless else f"{agreement(verdict)} seeds agree"
 
 
 def remarks(verdict: Verdict) -> tuple[str, ...]:
@@ -204,14 +211,18 @@ def arm_cells(findings: Findings) -> list[tuple[str, ...]]:
 def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
     verdicts = [finding.verdict for finding in findings.findings]
-    counts = sorted({verdict.n_seeds for verdict in verdicts})
+    counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
     declared = [verdict for verdict in verdicts if not verdict.exploratory]
     groups = {verdict.group: verdict.family_size for verdict in declared}
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
-    parts = [f"{_range(counts)} seeds, paired", ", ".join(tests)]
+    parts = [f"{_range(counts)} seeds, paired"] if counts else []
+    if seedless := sum(verdict.seedless for verdict in verdicts):
+        which = f" in {seedless} of {len(verdicts)} claims" if counts else ""
+        parts.append(f"one run of each arm{which}: no seed moves a figure")
+    parts.append(", ".join(tests))
     if max(groups.values(), default=0) > 1:
         counts_of = {group: sum(verdict.group == group for verdict in declared) for group in groups}
         sizes = [

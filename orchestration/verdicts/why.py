@@ -36,11 +36,10 @@ def _chain(findings: Findings, finding: Finding) -> str:
         "  declared after its runs could be seen: exploratory" if verdict.exploratory else "  declared before"
     ]
     lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}, {verdict.test}"]
-    for pair in verdict.per_seed:
+    for pair in verdict.per_seed[: 1 if verdict.seedless else None]:
         seed = int(pair["seed"])
-        lines.append(
-            f"  seed {seed}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}"
-        )
+        at = "no seed" if verdict.seedless else f"seed {seed}"
+        lines.append(f"  {at}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
         for run in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
             lines.append(f"    run {run}   {places.get(run or '', '')}/result.json")
     if finding.items:

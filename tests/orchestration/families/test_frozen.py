@@ -13,10 +13,14 @@ from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
+from orchestration.report import forms, plots
+from orchestration.report.html import html
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Scored
 from orchestration.study.study import Study
 from orchestration.verdicts.evidence import StudyRecords
+from orchestration.verdicts.find import find
+from orchestration.verdicts.why import chain
 from tests.evaluators.tasks import mteb_sets
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
@@ -78,6 +82,28 @@ def test_every_arm_is_measured_once_and_nothing_is_trained(place: Path) -> None:
     assert spearman["mean"].value != spearman["cls"].value
     assert spearman["mean"].item_ids == spearman["cls"].item_ids
     assert len(figures["mean"]["senteval-sklearn/CR/accuracy"].values) == 40
+
+
+def test_no_seed_is_said_to_agree(place: Path) -> None:
+    """One run of each arm stands at every seed: what is told is one run, in every form."""
+    study, ledger = written(place), Ledger(place / "ledger")
+    runs = plan(study, gather_facts(study)).runs
+    for run in runs:
+        attempt = ledger.lease(run.id)
+        for result in execute(Job(runs=(run,)), World()):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+    findings = find(study, runs, ledger)
+    (verdict,) = (finding.verdict for finding in findings.findings)
+    assert (verdict.test, verdict.n_items) == ("crossed t", 29)
+    assert "one run of each arm; on the task" in verdict.sentence
+    shown = (forms.table(findings), forms.markdown(findings), forms.latex(findings), html(findings, plots.every(findings)), chain(findings))  # fmt: skip
+    for form in (verdict.sentence, *shown):
+        assert "8/8" not in form
+        assert "seed 0" not in form
+        assert "8 seeds" not in form
+    assert "one run of each arm: no seed moves a figure; crossed t" in forms.table(findings)
+    assert "one run of each arm" in shown[3]
 
 
 def test_other_rows_are_other_scores_of_the_same_run(place: Path) -> None:
