@@ -26,11 +26,16 @@ SEED_FRAGILE = "item-robust but seed-fragile"
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What is the same for all claims of a group. nulls: how many of their null hypotheses can hold together."""
+    """What is the same for all claims of a group.
+
+    nulls: how many of their null hypotheses can hold together, those of claims that were declared and withdrawn
+    since among them: withdrawn.
+    """
 
     nulls: int
     alpha: float
     sequential: Sequential | None = None
+    withdrawn: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,6 +92,7 @@ def _ranking_task(
         texts=_ranked_texts,
         score=score,
         source="Concept, section 4.5 and table 3",
+        version=2,  # 1 took equal cosines for unequal where a matrix product rounds them apart
     )
 
 

@@ -90,6 +90,7 @@ def _task(kind: str, pair_set: str, data: PairData) -> Task[PairTask, str]:
         score=score,
         source="Difficulty (Hwang 2026), sections 4 and 5",
         reads=PREDICTIONS,
+        version=2 if kind == "retrieval" else 1,  # 1 let rounding part what is equal
     )
 
 

@@ -62,7 +62,11 @@ class Task(Generic[Data, Text]):
     @property
     def fingerprint(self) -> str:
         """16 hex digits that name what is measured and how: the task, its version and its rows."""
-        content = json.dumps([self.name, self.version, self.benchmark.fingerprint()])
+        return self.fingerprint_of(self.version)
+
+    def fingerprint_of(self, version: int) -> str:
+        """The fingerprint that the task had as this version of it: scores of before are found by it."""
+        content = json.dumps([self.name, version, self.benchmark.fingerprint()])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.beside import beside
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned
+from orchestration.plan.held import as_scored, scored_before
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def sync(options: Namespace) -> int:
     from orchestration.verdicts.growing import grown
 
     study, ledger = study_of(options), Ledger(options.ledger)
-    findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
+    asked, before = as_scored(study, ledger)
+    findings = told_of_versions(find(study, grown(asked, ledger).runs, ledger), before)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     if options.json:
         print(json.dumps(asdict(done), default=str))
@@ -43,6 +44,14 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     if links := _sync(findings, ledger, uri).links:
         page = write(findings, folder, links)
     say(f"report  {page}")
+
+
+def told_of_versions(findings: Findings, before: tuple[str, ...]) -> Findings:
+    """With a note of the tasks whose scores are of a version before the present one.
+
+    No passport holds it: whoever verifies one may have yet another version.
+    """
+    return replace(findings, notes=(*findings.notes, scored_before(before))) if before else findings
 
 
 def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:

@@ -51,7 +51,7 @@ def confirm(options: Namespace) -> int:
     from orchestration.search.trials import searched
 
     study, ledger = study_of(options), Ledger(options.ledger)
-    found = [searched(selection, ledger) for selection in _selections(study, ledger)]
+    found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
     chosen = confirmation(study, found)
     findings, whole = run_study(chosen, ledger)
     told = optimism(found, findings)
@@ -65,11 +65,11 @@ def confirm(options: Namespace) -> int:
     return DONE if whole else SOME_FAILED
 
 
-def _selections(study: Study, ledger: Ledger) -> list[Selection]:
-    """The study's searches, with what the ledger has of them."""
+def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> list[Selection]:
+    """The study's searches, with what the ledger has of them. as_scored: to be read and not gone on with."""
     from orchestration.search.trials import selections
 
     def points(facts: Facts) -> int:
         return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts))
 
-    return selections(study, facts_where(study, points))
+    return selections(study, facts_where(study, points, as_scored=as_scored))

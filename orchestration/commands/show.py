@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import report_folder
+from orchestration.commands.publish import report_folder, told_of_versions
 from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned
+from orchestration.plan.held import as_scored, planned, scored_before
 from orchestration.plan.plan import Plan
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, printable
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
+    from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords, seen
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = planned(study, ledger)
     if options.json:
-        reaches = reachability(plan, seen(StudyRecords(study, plan.runs, ledger)))
+        evidence = StudyRecords(study, plan.runs, ledger)
+        reaches = reachability(plan, seen(evidence), nulls_by_group(withdrawn(evidence)))
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
             for r in plan.runs
@@ -49,7 +51,10 @@ def status(options: Namespace) -> int:
     from orchestration.verdicts.growing import grown
 
     study, ledger = study_of(options), Ledger(options.ledger)
-    plan = grown(planned(study, ledger), ledger)
+    asked, before = as_scored(study, ledger)
+    plan = grown(asked, ledger)
+    if before:
+        say(scored_before(before))
     failed = ledger.failed()
     rows = [
         {
@@ -80,13 +85,14 @@ def report(options: Namespace) -> int:
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
     study, ledger = study_of(options), Ledger(options.ledger)
-    plan = grown(planned(study, ledger), ledger)
+    asked, before = as_scored(study, ledger)
+    plan = grown(asked, ledger)
     findings = find(study, plan.runs, ledger)
     if not findings.with_status("finished"):
         raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
-    show(options, findings)
+    show(options, told_of_versions(findings, before))
     findings = with_distributions(findings, ledger)
-    page = write(findings, report_folder(options, study, ledger))
+    page = write(told_of_versions(findings, before), report_folder(options, study, ledger))
     say(f"report  {page}")
     if options.passport:
         passport = Path(options.passport)
@@ -105,7 +111,10 @@ def why(options: Namespace) -> int:
     from orchestration.verdicts.why import chain, of_claim
 
     study, ledger = study_of(options), Ledger(options.ledger)
-    chosen = of_claim(find(study, grown(planned(study, ledger), ledger).runs, ledger), study, options.claim)
+    asked, before = as_scored(study, ledger)
+    if before:
+        say(scored_before(before))
+    chosen = of_claim(find(study, grown(asked, ledger).runs, ledger), study, options.claim)
     print(json.dumps(as_json(chosen), indent=1) if options.json else printable(chain(chosen), keep="\n"))
     return DONE
 
@@ -155,13 +164,16 @@ def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.described import describe
     from orchestration.plan.reach import reachability
+    from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords, seen
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    reaches = reachability(plan, seen(StudyRecords(plan.study, plan.runs, ledger)))
-    return describe(plan, reaches, ledger.failed(), lanes)
+    evidence = StudyRecords(plan.study, plan.runs, ledger)
+    gone = withdrawn(evidence)
+    reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
+    return describe(plan, reaches, ledger.failed(), lanes, [one.words for one in gone])
 
 
 def show(options: Namespace, findings: Findings) -> None:

@@ -39,8 +39,12 @@ def describe(
     reaches: Sequence[Reach] = (),
     failed: Mapping[str, Failure] | None = None,
     lanes: int | None = None,
+    notes: Sequence[str] = (),
 ) -> str:
-    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known."""
+    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known.
+
+    notes: what else a reader must know of its claims.
+    """
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
     counts = [f"done {len(plan.done)}"]
     counts += [f"failed {len(failures)}"] if failures else []
@@ -56,6 +60,7 @@ def describe(
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
     lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
     lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
+    lines += [f"note    {note}" for note in notes]
     lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
     return "\n".join(lines)
 

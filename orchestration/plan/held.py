@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,39 @@ if TYPE_CHECKING:
 
 def planned(study: Study, ledger: Ledger) -> Plan:
     """The plan with what the ledger holds and how long those runs took."""
+    return _planned(study, ledger, [gather_facts(study)])
+
+
+def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
+    """What there is to report: the plan as `planned`, by the version of its tasks that the ledger holds most of.
+
+    With the tasks that are of a version before the present one: by that a ledger is read as it was scored, until
+    the study is run again. All arms are of one version; runs of two are never compared.
+    """
+    facts = gather_facts(study)
+    plan = _planned(study, ledger, _versions(facts))
+    return plan, tuple(name for name, now in facts.tasks.items() if plan.facts.tasks[name] != now)
+
+
+def scored_before(names: tuple[str, ...]) -> str:
+    """What a reader is told of tasks whose scores are of a version before the present one."""
+    return f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew"
+
+
+def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool = False) -> Facts:
+    """What a plan rests on, in the precision of which the ledger holds most.
+
+    `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
+    a report read on a laptop is about the runs of the cluster. held: how much there is of what would be planned.
+    as_scored: tasks may be of the version before, too.
+    """
+    facts = gather_facts(study)
+    return _best_held(_versions(facts) if as_scored else [facts], held)
+
+
+def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     held = ledger.entries()
-    facts = facts_where(study, lambda known: len(make_plan(study, known, held).done))
+    facts = _best_held(versions, lambda known: len(make_plan(study, known, held).done))
     plan = make_plan(study, facts, held)
     seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in plan.done}
     trained = (run for run in plan.to_score if run.seed is not None)
@@ -26,12 +57,11 @@ def planned(study: Study, ledger: Ledger) -> Plan:
     return replace(plan, facts=replace(facts, seconds=seconds), gone=gone)
 
 
-def facts_where(study: Study, held: Callable[[Facts], int]) -> Facts:
-    """What a plan rests on, in the precision of which the ledger holds most.
+def _versions(facts: Facts) -> list[Facts]:
+    return [facts] if facts.before is None else [facts, facts.before]
 
-    `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
-    a report read on a laptop is about the runs of the cluster. held: how much there is of what would be planned.
-    """
-    facts = gather_facts(study)
-    other: Precision = "fp32" if facts.precision == "bf16" else "bf16"
-    return max((facts, replace(facts, precision=other)), key=held)  # of equals the first: this machine's
+
+def _best_held(versions: Sequence[Facts], held: Callable[[Facts], int]) -> Facts:
+    """Of equals the first: of the present version, and this machine's precision."""
+    other: Precision = "fp32" if versions[0].precision == "bf16" else "bf16"
+    return max((one for facts in versions for one in (facts, replace(facts, precision=other))), key=held)

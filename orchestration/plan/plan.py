@@ -27,7 +27,8 @@ class Facts:
     tasks.
 
     former: the one fingerprint of all rows in ledgers of before, "" where no run of those could be this study's.
-    seconds: run id -> how long that run took, of runs the ledger holds.
+    seconds: run id -> how long that run took, of runs the ledger holds. before: the same with each raised task as
+    the version before it; None where none was raised. A ledger is read by that, and nothing is scored by it.
     """
 
     backbones: Mapping[str, str]
@@ -36,6 +37,7 @@ class Facts:
     precision: Precision
     former: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    before: Facts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,7 @@ def gather_facts(study: Study) -> Facts:
     from trainers.engine.precision import best_precision
 
     problems, backbones, corpus, tasks, former = [], {}, "", {}, ""
+    asked: list[Task[Any, Any]] = []
     of = family(study.family)
     for name in study.backbones:
         try:
@@ -110,7 +113,7 @@ def gather_facts(study: Study) -> Facts:
         corpus = of.fingerprint(study.data)
         asked = _tasks(study)
         tasks = {task.name: task.fingerprint for task in asked}
-        former = of.former_fingerprint(study.data) if all(task.version == 1 for task in asked) else ""
+        former = of.former_fingerprint(study.data) if all(task.version <= 2 for task in asked) else ""
     except (CorpusError, BackboneError) as error:
         problems.append(f"{study.path}: {error}")
     problems += [
@@ -119,7 +122,9 @@ def gather_facts(study: Study) -> Facts:
     ]
     if problems:
         raise StudyError("\n".join(problems))
-    return Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best_precision(), former=former)
+    facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best_precision(), former=former)
+    raised = {task.name: task.fingerprint_of(task.version - 1) for task in asked if task.version > 1}
+    return replace(facts, former="", before=replace(facts, tasks=tasks | raised)) if raised else facts
 
 
 def _tasks(study: Study) -> list[Task[Any, Any]]:

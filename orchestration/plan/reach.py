@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +57,15 @@ class Reach:
     warnings: tuple[str, ...]
 
 
-def reachability(plan: Plan, seen: Seen | None = None) -> tuple[Reach, ...]:
-    """One `Reach` per claim and backbone, at the most seeds the study allows. seen: what the ledger holds."""
+def reachability(
+    plan: Plan, seen: Seen | None = None, withdrawn: Mapping[str | None, int] | None = None
+) -> tuple[Reach, ...]:
+    """One `Reach` per claim and backbone, at the most seeds the study allows.
+
+    seen: what the ledger holds. withdrawn: what its verdicts will be corrected with besides, as in `judge`.
+    """
     judged = list(plan.study.claims)
-    size: dict[str | None, int] = {}
+    size = dict(withdrawn or {})
     for claim in judged:
         size[claim.family] = size.get(claim.family, 0) + claim.nulls
     return tuple(_reach(plan, claim, size[claim.family], seen) for claim in judged)

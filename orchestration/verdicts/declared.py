@@ -8,7 +8,8 @@ nothing down yet inherits what other studies of the ledger wrote of the same cla
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestration.ledger.claims import Declaration
@@ -21,26 +22,38 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-NAMES = ("claim", "seen", "says", "rows")  # of what is written down, what is not said by the comparison itself
+NAMES = ("claim", "seen", "says", "rows", "of")  # written down, and not said by the comparison itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withdrawn:
+    """A claim that was declared before it could be seen and that the study makes no longer: it stays counted.
+
+    nulls: as of a claim, over all backbones on which it is not made now. words: what became of it, for a reader.
+    """
+
+    group: str | None
+    nulls: int
+    words: str
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
     """Write the study's comparisons down before its first run; a later call changes nothing. Returns the first.
 
     A claim whose two arms have finished runs already is written down as seen, unless a study that declared it
-    before is its source.
+    before is its source; then with the claims it was declared with, since it is corrected with them.
     """
     evidence = StudyRecords(study, runs, ledger)
     inherited = _inherited(evidence)
-    return ledger.declare(
-        study.name,
-        [
-            claim.said
-            | {"says": _says(evidence, claim), "rows": _rows(evidence, claim)}
-            | {"seen": _seen(evidence, claim) and not _before(inherited, evidence, claim)}
-            for claim in study.compare
-        ],
-    )
+    own = [
+        claim.said
+        | {"says": _says(evidence, claim), "rows": _rows(evidence, claim)}
+        | {"seen": _seen(evidence, claim) and not _before(inherited, evidence, claim)}
+        for claim in study.compare
+    ]
+    at_once = inherited is not None and any(_seen(evidence, claim) for claim in study.compare)
+    beside = [claim for claim in inherited.claims if "of" in claim] if inherited and at_once else []
+    return ledger.declare(study.name, [*own, *beside])
 
 
 def claims_of(evidence: StudyRecords) -> list[tuple[Claim, bool]]:
@@ -63,16 +76,62 @@ def declaration_of(evidence: StudyRecords) -> Declaration | None:
     return own or _inherited(evidence)
 
 
-def _inherited(evidence: StudyRecords) -> Declaration | None:
-    """The claims of other studies that say what this one's say, on the same rows, in the order of this study."""
-    others = [claim for one in evidence.ledger.declarations() for claim in one.claims]
+def withdrawn(evidence: StudyRecords) -> list[Withdrawn]:
+    """The claims that were declared before they could be seen and are not in the study's file now."""
+    declaration = declaration_of(evidence)
+    made = {digest for own in evidence.study.compare for digest in _says(evidence, own).values()}
+    words = [_words(own.said) for own in evidence.study.compare]
     found = []
-    for claim in evidence.study.compare:
-        says, rows = _says(evidence, claim), _rows(evidence, claim)
-        alike = [c for c in others if c.get("says") == says and c.get("rows") == rows]
-        found += sorted(alike, key=lambda one: bool(one.get("seen")))[:1]  # one that was unseen, if any
+    for claim in declaration.claims if declaration else ():
+        if "says" in claim:
+            gone = sum(digest not in made for digest in claim["says"].values())
+        else:  # of before, by its words alone
+            gone = 0 if _words(claim) in words else len(evidence.study.backbones)
+        if gone and not claim.get("seen"):
+            both = claim.get("margin") is not None and claim.get("matched_control") is not None
+            found.append(Withdrawn(group=claim.get("family"), nulls=gone * (1 + both), words=_farewell(claim)))
+    return found
+
+
+def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
+    """How many null hypotheses were withdrawn from each group of claims."""
+    nulls: dict[str | None, int] = {}
+    for one in gone:
+        nulls[one.group] = nulls.get(one.group, 0) + one.nulls
+    return nulls
+
+
+def _farewell(claim: Mapping[str, Any]) -> str:
+    said = f"{claim['treatment']} - {claim['control']}, {claim['metric']}, {claim['expect']}"
+    of = f", of {claim['of']}" if "of" in claim else ""
+    return f"withdrawn: {claim['claim']} ({said}{of}) was declared and is claimed no longer; it stays counted"
+
+
+def _inherited(evidence: StudyRecords) -> Declaration | None:
+    """The claims of other studies that say what this one's say, on the same rows, in the order of this study.
+
+    And behind them those that they were declared with, to be corrected together, and that this study does not
+    make: `of` names the study.
+    """
+    others = [(one, claim) for one in evidence.ledger.declarations() for claim in one.claims]
+    found: list[Mapping[str, Any]] = []
+    sources: list[tuple[Declaration, Mapping[str, Any]]] = []
+    for own in evidence.study.compare:
+        says, rows = _says(evidence, own), _rows(evidence, own)
+        alike = [(one, c) for one, c in others if c.get("says") == says and c.get("rows") == rows]
+        chosen = sorted(alike, key=lambda pair: bool(pair[1].get("seen")))[:1]  # one that was unseen, if any
+        found += [claim for _, claim in chosen]
+        sources += [(one, claim) for one, claim in chosen if not claim.get("seen")]
     if not found:
         return None
+    made = [_says(evidence, own) for own in evidence.study.compare]
+    beside = [
+        {"of": one.study, **other}
+        for one, claim in sources
+        for other in one.claims
+        if other.get("family") == claim.get("family") and not other.get("seen") and other.get("says") not in made
+    ]
+    found += [claim for place, claim in enumerate(beside) if claim not in beside[:place]]
     text = canonical(found)
     return Declaration(
         study=evidence.study.name, claims=tuple(found), digest=hashlib.sha256(text).hexdigest(), declared_at=""

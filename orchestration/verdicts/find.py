@@ -17,7 +17,7 @@ from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.significance.verdict import RULE
 from orchestration.families.registry import as_plain
 from orchestration.study.run import Run, canonical
-from orchestration.verdicts.declared import claims_of, declaration_of
+from orchestration.verdicts.declared import claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, paired
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
 
@@ -36,7 +36,8 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         for claim, is_exploratory in claims_of(evidence)
     ]
     sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
-    verdicts = judge(pairs, sequential=sequential)
+    gone = withdrawn(evidence)
+    verdicts = judge(pairs, sequential=sequential, withdrawn=nulls_by_group(gone))
     findings = [
         _finding(evidence, claim, scores, verdict)
         for (claim, scores), verdict in zip(pairs, verdicts, strict=True)
@@ -60,7 +61,7 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         runs=tuple(_row(evidence, run) for run in runs),
         findings=tuple(findings),
         environment=_environment(evidence),
-        notes=_notes(evidence),
+        notes=(*(one.words for one in gone), *_notes(evidence)),
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 PLACES = ("created", "ledger", "location", "problem")  # where and when, not what: allowed to differ
+UNTOLD = ("seconds", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
 
@@ -71,7 +72,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
             member.external_attr = 0o100644 << 16  # a plain file
             archive.writestr(member, content, zipfile.ZIP_DEFLATED)
 
-        facts = {name: value for name, value in asdict(plan.facts).items() if name != "seconds"}
+        facts = {name: value for name, value in asdict(plan.facts).items() if name not in UNTOLD}
         add(HEADER, _json({"format": FORMAT, "study": study.name, "facts": facts}))
         add(f"{study.name}.yaml", study.path.read_bytes())
         add("findings.json", _json(plain(findings)))
@@ -155,7 +156,7 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
 def _facts(given: Mapping[str, Any], study: Study) -> Facts:
     from orchestration.plan.plan import Facts
 
-    names = {field.name for field in fields(Facts)} - {"seconds"}
+    names = {field.name for field in fields(Facts)}.difference(UNTOLD)
     if set(given) != names or given["precision"] not in ("fp32", "bf16"):
         raise ValueError(f"facts: {', '.join(sorted(names))} are wanted, precision fp32 or bf16")
     for name, wanted in (("backbones", study.backbones), ("tasks", study.evaluate)):

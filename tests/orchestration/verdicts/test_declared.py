@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from orchestration.commands.look import described
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
+from orchestration.report import forms
 from orchestration.study.run import Run
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
@@ -28,7 +30,7 @@ Study_ = dict[str, Any]
 
 def planned(study: Study) -> Plan:
     tasks = dict.fromkeys(study.evaluate, "7" * 16)
-    return plan(study, Facts(backbones={"tiny": "s" * 8}, corpus="c" * 8, tasks=tasks, precision="fp32"))
+    return plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
 
 
 def runs_of(study: Study) -> tuple[Run, ...]:
@@ -42,6 +44,7 @@ def path(tmp_path: Path) -> Path:
     study = read_study(path)
     declare(study, runs_of(study), Ledger(tmp_path / "ledger"))
     finished(path)
+    assert all(Ledger(tmp_path / "ledger").holds(run) for run in runs_of(study))
     return path
 
 
@@ -113,6 +116,61 @@ def test_another_claim_was_not_declared(
     path: Path, change: Callable[[Study_], object], expected: list[bool]
 ) -> None:
     assert exploratory(judged(path, change)) == expected
+
+
+def drop_the_second(study: Study_) -> None:
+    del study["compare"][1]
+
+
+WITHDRAWN = "withdrawn: H2 (B1 - B2, stress/negate/auc, better{}) was declared and is claimed no longer; it stays counted"  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "of"), [("first", ""), ("second", ", of first")])
+def test_a_claim_that_was_declared_stays_counted(path: Path, name: str, of: str) -> None:
+    """Whoever drops what did not hold, or takes the rest to another file, is corrected as before, and told of."""
+    whole, less = judged(path, nothing), judged(path, drop_the_second, name)
+    first, third = (finding.verdict for finding in less.findings)
+    assert exploratory(less) == [False, False]
+    assert {verdict.family_size for verdict in (first, third)} == {3}
+    was = whole.findings[0].verdict
+    assert first.p_adjusted == pytest.approx(min(1.0, 3 * first.p))  # nobody's p stands before it
+    assert (first.ci_bonferroni_low, first.ci_bonferroni_high) == (was.ci_bonferroni_low, was.ci_bonferroni_high)
+    assert first.words.endswith("(1 of the 3 hypotheses it is corrected with were withdrawn)")
+    assert less.notes[0] == WITHDRAWN.format(of)
+    assert WITHDRAWN.format(of) in forms.table(less)
+    assert "withdrawn" in forms.markdown(less)
+
+
+def test_a_withdrawal_is_told_by_the_plan_and_kept_by_the_passport(path: Path, tmp_path: Path) -> None:
+    less, ledger = judged(path, drop_the_second, "second"), Ledger(tmp_path / "ledger")
+    asked = replace(planned(read_study(path.with_name("second.yaml"))), finished=ledger.entries())
+    assert WITHDRAWN.format(", of first") in described(asked, ledger)
+    write_passport(tmp_path / "p.passport", asked, ledger, with_distributions(less, ledger))
+    assert verify(tmp_path / "p.passport").differences == ()
+    declare(asked.study, asked.runs, ledger)  # as `semray run` does: from now on it has its own words
+    again = judged(path, drop_the_second, "second")
+    assert [finding.verdict.family_size for finding in again.findings] == [3, 3]
+    assert again.notes[0] == WITHDRAWN.format(", of first")
+
+
+def test_a_changed_margin_is_another_claim_and_the_first_stays_counted(path: Path) -> None:
+    changed = judged(path, lambda study: study["compare"][2].update(margin=0.2))
+    assert [finding.verdict.family_size for finding in changed.findings] == [3, 3, 1]
+    assert changed.notes[0].startswith("withdrawn: H3 ")
+
+
+def test_a_claim_that_was_seen_when_it_was_declared_leaves_nothing_behind(path: Path) -> None:
+    """It was corrected with nobody."""
+    judged(path, lambda study: study["compare"][2].update(margin=0.2), "third")
+    study = read_study(path.with_name("third.yaml"))
+    declare(study, runs_of(study), Ledger(path.parent / "ledger"))
+
+    def drop_the_third(content: Study_) -> None:
+        del content["compare"][2]
+
+    less = judged(path, drop_the_third, "third")
+    assert [note[:13] for note in less.notes if note.startswith("withdrawn")] == ["withdrawn: H3"]  # of the first
+    assert [finding.verdict.family_size for finding in less.findings] == [3, 3]
 
 
 def test_a_new_study_of_seen_runs_is_exploratory(path: Path) -> None:

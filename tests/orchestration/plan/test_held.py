@@ -1,0 +1,83 @@
+"""Scores of a task that was raised since: the ledger that holds them still reports, and says so; a run scores anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import as_scored, planned
+from orchestration.plan.plan import gather_facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.study import Study
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: By which version?
+family: concept
+backbones: [{backbone}]
+seeds: 2
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+evaluate: [t2d, stress, geometry]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+"""
+SAID = "scored by an earlier version of the task: t2d; `semray run` scores anew"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    (tmp_path / "wordnet").mkdir()
+    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    path = tmp_path / "versions.yaml"
+    path.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
+    return read_study(path)
+
+
+def test_a_ledger_is_read_as_it_was_scored(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    """t2d is at version 2: equal cosines tie. Entries of version 1 are reported, and never beside one of 2."""
+    ledger, facts = Ledger(study.path.parent / "ledger"), gather_facts(study)
+    assert facts.before is not None
+    raised = {name for name in facts.tasks if facts.tasks[name] != facts.before.tasks[name]}
+    assert raised == {"t2d"}
+    fill(ledger, plan(study, facts.before).runs)
+    words = [str(study.path), "--ledger", ledger.url]
+
+    asked, before = as_scored(study, ledger)
+    assert (len(asked.done), asked.left, before) == (3, (), ("t2d",))
+    to_run = planned(study, ledger)
+    assert (len(to_run.done), len(to_run.left)) == (0, 3)
+    assert {task for job in to_run.jobs for run in job.runs for task in run.tasks} == {"t2d"}  # the rest is kept
+
+    out = study.path.parent / "out"
+    assert main(["report", *words, "--out", str(out), "--passport", str(out / "p")]) == 0
+    assert f"note     {SAID}" in capsys.readouterr().out
+    assert SAID.replace("`", "") in (out / "report.md").read_text().replace("\\", "").replace("`", "")
+    assert main(["verify", str(out / "p")]) == 0
+    for looking in (["status", *words], ["why", str(study.path), "H1", "--ledger", ledger.url]):
+        assert main(looking) == 0
+        assert SAID in capsys.readouterr().err
+
+    fill(ledger, plan(study, facts).runs[:2])  # one arm by the present version, and a run of the other
+    assert as_scored(study, ledger)[1] == ("t2d",)
+    fill(ledger, plan(study, facts).runs)
+    asked, before = as_scored(study, ledger)
+    assert (asked.left, before, planned(study, ledger).left) == ((), (), ())
+    assert main(["report", *words, "--out", str(out)]) == 0
+    assert SAID not in capsys.readouterr().out
+
+
+def test_ledgers_of_before_are_of_the_first_version(study: Study) -> None:
+    """Where training and scores are one entry, its scores are of version 1: no study of version 2 takes them."""
+    facts = gather_facts(study)
+    assert facts.before is not None
+    assert (facts.former, bool(facts.before.former)) == ("", True)
+    assert all(run.former == "" for run in plan(study, facts).runs)
+    assert all(run.former for run in plan(study, facts.before).runs)
