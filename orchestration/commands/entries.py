@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from orchestration.commands.terminal import DONE, SOME_FAILED
-from orchestration.ledger.ledger import UNSEALED, Ledger, LedgerError
+from orchestration.ledger.ledger import UNSEALED, Ledger
 from orchestration.study.errors import StudyError
 
 
@@ -39,14 +39,12 @@ def set_aside(options: Namespace) -> int:
 
 
 def audit(options: Namespace) -> int:
-    """Look at every file of a ledger; name each damaged entry with what mends it."""
+    """Look at every file of a ledger, and at what was declared, held and searched; name each that is damaged, with
+    what mends it."""
     ledger = Ledger(options.ledger)
     found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
     damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED)}
-    try:
-        ledger.failed()
-    except LedgerError as error:
-        damaged[".failures"] = str(error)
+    damaged |= ledger.damaged_notes()
     counts = {
         "sealed": sum(why is None for why in found.values()),
         "unsealed": sum(why == UNSEALED for why in found.values()),

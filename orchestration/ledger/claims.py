@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from orchestration.ledger.notes import LedgerError, damaged, read_note, whole
+from orchestration.ledger.notes import LedgerError, damaged, read_note, sealed, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
 
@@ -38,7 +38,7 @@ def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -
     text = canonical(list(claims))
     body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": _now()}
     with suppress(FileExistsError):
-        storage.create(_place(study), json.dumps(body, indent=1).encode())
+        storage.create(_place(study), sealed(body))
     first = declared(storage, study)
     assert first is not None
     known = {canonical(claim) for claim in first.claims}
@@ -55,10 +55,19 @@ def declared(storage: Storage, study: str) -> Declaration | None:
     with whole(storage, place, REMEDY):
         claims, digest, declared_at = body["claims"], body["digest"], body["declared_at"]
         intact = hashlib.sha256(canonical(claims)).hexdigest() == digest and isinstance(declared_at, str)
-        found = tuple(dict(claim) for claim in claims)
+        found = tuple(_claim(claim) for claim in claims)
     if not intact:
         raise damaged(storage, place, "the declared claims were altered", REMEDY)
     return Declaration(study=study, claims=found, digest=digest, declared_at=declared_at)
+
+
+def _claim(written: Mapping[str, Any]) -> dict[str, Any]:
+    """One claim; anything else fails here, and not where it is used."""
+    claim = dict(written)
+    names = ("claim", "treatment", "control", "metric", "expect")
+    if not all(isinstance(claim[name], str) for name in names) or not isinstance(claim.get("says", {}), dict):
+        raise ValueError(f"a claim has texts as {', '.join(names)}, and an object as says")
+    return claim
 
 
 def every(storage: Storage) -> Iterator[Declaration]:

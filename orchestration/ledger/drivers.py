@@ -89,7 +89,7 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
 
 def is_driving(storage: Storage, driver: Driver) -> bool:
     """Whether this very process still holds its study and lives, as far as its clock can be believed."""
-    held = _holder(storage, driver.study)
+    held = holder(storage, driver.study)
     return held is not None and held[1] == driver and _lives(*held[1:]) is True
 
 
@@ -98,7 +98,7 @@ def require_hold(storage: Storage, driver: Driver) -> None:
 
     A process that was paused, on a host that slept, cannot know of it before it looks.
     """
-    held = _holder(storage, driver.study)
+    held = holder(storage, driver.study)
     if held is not None and held[1] != driver:
         raise StudyError(
             f"ledger {storage.url}: the study {driver.study} was taken over by {_named(held[1])}, since this one "
@@ -117,7 +117,7 @@ def _claim(storage: Storage, driver: Driver) -> str:
     """
     folder = _folder(driver.study)
     while True:
-        held = _holder(storage, driver.study)
+        held = holder(storage, driver.study)
         if held is not None:
             lives = _lives(*held[1:])
             if lives is None:
@@ -136,8 +136,11 @@ def _claim(storage: Storage, driver: Driver) -> str:
             return f"{folder}/{number}"
 
 
-def _holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
-    """The newest lock: its number, its driver, and when that last said it lives. None before the first."""
+def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
+    """The newest lock of a study: its number, its driver, and when that last said it lives. None before the first.
+
+    LedgerError for one that is damaged.
+    """
     while numbers := _numbers(storage, study):
         place = f"{_folder(study)}/{max(numbers)}"
         try:
@@ -179,7 +182,7 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(seconds / 10)
-        held = _holder(storage, driver.study)
+        held = holder(storage, driver.study)
         if held is None or held[:2] != (number, driver) or held[2] == RELEASED:
             return False  # somebody else's by now: the caller looks again
         if held[2] != beat:

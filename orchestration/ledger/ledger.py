@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.ledger import budgets, claims, points
+from orchestration.ledger.audit import damaged_notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
@@ -205,6 +206,17 @@ class Ledger:
         except LedgerError as error:
             return str(error)
         return None
+
+    def damaged_notes(self) -> dict[str, str]:
+        """Of the files beside the entries, those that are damaged: place -> what is wrong and what mends it."""
+        found = damaged_notes(self._storage)
+        for name in self._storage.children(".failures"):
+            if name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")):
+                try:
+                    self.failure(name.removesuffix(".json"))
+                except LedgerError as error:
+                    found[f".failures/{name}"] = str(error)
+        return found
 
     def model(self, run: Run) -> Path | None:
         """The folder here of the model that a run trained, None without one. KeyError for a run not trained.

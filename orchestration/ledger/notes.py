@@ -1,16 +1,22 @@
-"""The small files of a ledger beside its entries: failures, leases, locks, claims, points. Read with suspicion."""
+"""The small files of a ledger beside its entries: failures, leases, locks, claims, points. Read with suspicion.
+
+Those that say what was claimed, tried and seen hold the digest of what they say: see `sealed`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
 
+SEAL = "sha256"
+CHANGED = "it is not as it was written: its digest is not the sealed one"
 NUMBER = re.compile(r"[0-9]{1,9}")  # what is named so is ours; systems leave other files
 
 
@@ -18,8 +24,22 @@ class LedgerError(StudyError):
     """A file of the ledger is damaged: the message names it and what mends it."""
 
 
+def sealed(body: Mapping[Any, Any]) -> bytes:
+    """A JSON object as a file, with the digest of what it says."""
+    plain = json.loads(json.dumps(dict(body)))
+    return json.dumps({**plain, SEAL: _digest(plain)}, indent=1).encode()
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
 def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
-    """A JSON object. FileNotFoundError when there is none; LedgerError, with the remedy, for anything else."""
+    """A JSON object, without its seal. Those of before have none.
+
+    FileNotFoundError when there is none; LedgerError, with the remedy, for anything else, and for one that does
+    not say what was sealed.
+    """
     try:
         content = json.loads(storage.read(name))
     except FileNotFoundError:
@@ -29,6 +49,9 @@ def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
         raise damaged(storage, name, f"it is not readable as JSON ({why})", remedy) from None
     if not isinstance(content, dict):
         raise damaged(storage, name, "it holds no JSON object", remedy)
+    seal = content.pop(SEAL, None)
+    if seal is not None and seal != _digest(content):
+        raise damaged(storage, name, CHANGED, remedy)
     return content
 
 

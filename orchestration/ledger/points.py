@@ -5,42 +5,42 @@ And the runs that it ended early: one file each, with the development scores up 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from orchestration.ledger.notes import read_note, whole
+from orchestration.ledger.notes import damaged, read_note, sealed, whole
 from orchestration.ledger.storage import Storage
 
 REMEDY = (
     "the file as the search wrote it; put it back from a copy, or delete the search's folder: it begins anew, and "
     "its finished runs are kept"
 )
+POINT = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
 
 
 def suggest(storage: Storage, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
     """Write a point down. One that is there already stays: a search that goes on suggests it again."""
     with suppress(FileExistsError):
-        storage.create(f"{_folder(study, search)}/{number}.json", json.dumps(dict(point)).encode())
+        storage.create(f"{_folder(study, search)}/{number}.json", sealed(point))
 
 
 def suggested(storage: Storage, study: str, search: str) -> list[dict[str, Any]]:
-    """All points from the first on, up to the first number that is not there."""
+    """All points, in their order. LedgerError where one is missing before others, or damaged."""
     folder = _folder(study, search)
-    names = set(storage.children(folder))
-    points: list[dict[str, Any]] = []
-    while f"{len(points)}.json" in names:
-        points.append(read_note(storage, f"{folder}/{len(points)}.json", REMEDY))
-    return points
+    numbers = sorted(int(match[1]) for name in storage.children(folder) if (match := POINT.fullmatch(name)))
+    if lacking := sorted(set(range(len(numbers))) - set(numbers)):
+        why = f"it is missing, and {numbers[-1]}.json is there"
+        raise damaged(storage, f"{folder}/{lacking[0]}.json", why, REMEDY)
+    return [read_note(storage, f"{folder}/{number}.json", REMEDY) for number in numbers]
 
 
 def stop(storage: Storage, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
     """Write down that a point's run was ended early."""
-    storage.write(f"{_folder(study, search)}/{number}-{seed}.stopped.json", json.dumps(dict(looks)).encode())
+    storage.write(f"{_folder(study, search)}/{number}-{seed}.stopped.json", sealed(looks))
 
 
 def stopped(storage: Storage, study: str, search: str) -> dict[tuple[int, int], dict[int, float]]:

@@ -1,0 +1,55 @@
+"""Every small file of a ledger beside its entries, read once: which are not as they were written?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from urllib.parse import unquote
+
+from orchestration.ledger import claims, drivers, points
+from orchestration.ledger.notes import LedgerError
+from orchestration.ledger.seal import is_foreign
+from orchestration.ledger.storage import Storage
+
+
+def damaged_notes(storage: Storage) -> dict[str, str]:
+    """Place -> what is wrong there and what mends it, of declarations, drivers' locks and searches.
+
+    Leases are left out: an unreadable one is nobody's, and its run is done again.
+    """
+    found = {}
+    for place, read in _reads(storage):
+        try:
+            read()
+        except LedgerError as error:
+            found[place] = str(error)
+        except OSError as error:
+            found[place] = (
+                f"{storage.url}/{place}: it cannot be read ({error.strerror or error})\n"
+                f"  accepted: what semray wrote there; put it back from a copy, or move it out of the ledger"
+            )
+    return found
+
+
+def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What there is to look at, each with what reads it."""
+    for name in _own(storage, ".declared"):
+        yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
+    for name in _own(storage, ".drivers"):
+        yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
+    for name in _own(storage, ".searches"):
+        for search in _own(storage, f".searches/{name}"):
+            yield f".searches/{name}/{search}", partial(_search, storage, unquote(name), search)
+
+
+def _search(storage: Storage, study: str, search: str) -> None:
+    points.suggested(storage, study, search)
+    points.stopped(storage, study, search)
+
+
+def _own(storage: Storage, folder: str) -> list[str]:
+    """What lies in a folder, but for what systems leave there; "" for what is no folder, which then fails."""
+    try:
+        return [name for name in storage.children(folder) if not is_foreign(name)]
+    except NotADirectoryError:
+        return [""]

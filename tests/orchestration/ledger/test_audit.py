@@ -1,0 +1,118 @@
+"""What lies beside the entries: declarations, locks, points of searches. Each damage is named, with what mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger, LedgerError
+from tests.orchestration.ledger.test_seals import fields, make_run, other, put
+
+CLAIM = {"claim": "H1", "treatment": "B1", "control": "B0", "metric": "t2d/mrr", "expect": "better", "seen": False}
+NOTES = {  # place -> what reads it
+    ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
+    ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.suggested("a/b", "5ea4c4"),
+    ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.stopped_early("a/b", "5ea4c4"),
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A study declared, driven, searched: three points, a run of the first ended early; and a run that failed."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.declare("a/b", [CLAIM])
+    with ledger.drive("a/b"):
+        for number in range(3):
+            ledger.suggest("a/b", "5ea4c4", number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
+        ledger.stop_early("a/b", "5ea4c4", 0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
+    ledger.fail(make_run(0), 1, "ValueError: no", "")
+    return ledger
+
+
+def test_an_intact_ledger_has_no_damage(ledger: Ledger) -> None:
+    assert ledger.damaged_notes() == {}
+    assert ledger.suggested("a/b", "5ea4c4")[2] == {"learning_rate": 0.2, "layers": [1, 2]}
+    assert str(ledger.stopped_early("a/b", "5ea4c4")) == "{(0, 100): {9: 0.25, 20: nan, 100: 0.5}}"
+    for foreign in (".declared", ".drivers", ".searches", ".searches/a%2Fb", ".searches/a%2Fb/5ea4c4"):
+        (Path(ledger.url) / foreign / ".DS_Store").write_bytes(b"\0")
+    assert ledger.damaged_notes() == {}
+    assert Ledger(Path(ledger.url) / "none").damaged_notes() == {}
+
+
+@pytest.mark.parametrize("place", NOTES)
+def test_every_field_is_sealed(ledger: Ledger, place: str) -> None:
+    file = Path(ledger.url) / place
+    intact, read = file.read_text(), NOTES[place]
+    body = json.loads(intact)
+    for way in fields(body):
+        value = body
+        for name in way:
+            value = value[name]
+        for new in (other(value) if value == value else 1.0, [[]]):  # nan is unlike itself
+            file.write_text(json.dumps(put(body, way, new)))
+            with pytest.raises(LedgerError, match=rf"{re.escape(place)}: .*\n  accepted: "):
+                read(ledger)
+            assert len(ledger.damaged_notes()) == 1
+    file.write_text(intact)
+    read(ledger)
+
+
+@pytest.mark.parametrize("place", NOTES)
+def test_notes_of_before_have_no_seal(ledger: Ledger, place: str) -> None:
+    file = Path(ledger.url) / place
+    body, now = json.loads(file.read_text()), repr(NOTES[place](ledger))
+    del body["sha256"]
+    file.write_text(json.dumps(body))
+    assert repr(NOTES[place](ledger)) == now
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", [cut, a_pipe, a_folder])
+@pytest.mark.parametrize("place", [*NOTES, ".drivers/a%2Fb/1", f".failures/{make_run(0).id}.json"])
+def test_an_audit_names_what_is_damaged_beside_the_entries(
+    ledger: Ledger, place: str, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(Path(ledger.url) / place)
+    assert main(["audit", "--ledger", ledger.url]) == 1
+    *damaged, remedy, counts = capsys.readouterr().out.strip().split("\n")
+    assert len(damaged) == 1
+    assert damaged[0].startswith(f"{ledger.url}/{place}: ")
+    assert remedy.startswith("  accepted: ")
+    assert counts.endswith("1 damaged")
+
+
+@pytest.mark.parametrize("folder", [".declared", ".drivers", ".searches", ".drivers/a%2Fb"])
+def test_a_file_where_a_folder_belongs(ledger: Ledger, folder: str) -> None:
+    place = Path(ledger.url) / folder
+    place.rename(Path(ledger.url).parent / "away")
+    place.write_text("")
+    (said,) = ledger.damaged_notes().values()
+    assert said.startswith(f"{ledger.url}/{folder}")
+    assert "\n  accepted: " in said
+
+
+def test_a_point_that_is_missing_before_others_is_missed(ledger: Ledger) -> None:
+    (Path(ledger.url) / ".searches/a%2Fb/5ea4c4/1.json").unlink()
+    with pytest.raises(LedgerError, match=r"/1\.json: it is missing, and 2\.json is there\n  accepted: "):
+        ledger.suggested("a/b", "5ea4c4")
+    assert [*ledger.damaged_notes()] == [".searches/a%2Fb/5ea4c4"]
