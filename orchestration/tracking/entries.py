@@ -21,6 +21,7 @@ from orchestration.report.tables import CLAIM_HEAD, anchor, arm_cells, claim_cel
 from orchestration.study.run import canonical
 
 if TYPE_CHECKING:
+    from evaluators.significance.judge import Verdict
     from orchestration.ledger.ledger import Ledger, Record
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 
@@ -78,9 +79,11 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         for row in findings.runs
         if row.status != "missing"
     ]
+    said = [finding.verdict.id for finding in findings.findings]
+    twice = {one for one in said if said.count(one) > 1}  # two that say the same are told apart by their names
     comparisons = [
         Planned(
-            key=f"comparison/{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}",
+            key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in twice else ""),
             kind="comparison",
             digest=digest_of(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
             build=partial(_comparison_entry, findings, finding),
@@ -89,6 +92,10 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         for verdict in [finding.verdict]
     ]
     return runs + comparisons
+
+
+def _comparison_key(verdict: Verdict) -> str:
+    return f"comparison/{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}"
 
 
 def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
@@ -180,7 +187,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         "p": verdict.p,
         adjusted: verdict.p_adjusted,
         "tost_p": verdict.tost_p,
-        "sign_agreement": verdict.sign_agreement,
+        "sign_agreement": None if verdict.seedless else verdict.sign_agreement,
         "effect_dz": verdict.effect_dz,
         "hedges_g": verdict.hedges_g,
         "e_value": verdict.e_values[-1] if verdict.e_values else None,

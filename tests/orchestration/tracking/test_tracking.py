@@ -269,6 +269,17 @@ def test_more_seeds_extend_a_comparison(uri: str, tmp_path: Path) -> None:
     assert {run.data.tags["mlflow.parentRunId"] for run in of_kind(uri, "run")} == {newest.info.run_id}
 
 
+def test_claims_that_say_the_same_are_two_comparisons(uri: str, tmp_path: Path) -> None:
+    """In two groups, say, or under two names: neither writes over the other, and syncing again adds nothing."""
+    ledger = Ledger(tmp_path / "ledger")
+    twins = (CLAIMS[0], replace(CLAIMS[0], claim="H1b"), replace(CLAIMS[0], claim="H1c", group="ranking"))
+    findings = findings_of(ledger, 3, twins)
+    assert sync(findings, ledger, uri).new == 1 + 10 + 3
+    assert sync(findings, ledger, uri).new == 0
+    names = [run.data.tags["claim"] for run in of_kind(uri, "comparison")]
+    assert sorted(names) == ["H1", "H1b", "H1c"]
+
+
 def test_other_evidence_starts_a_new_comparison(small: tuple[Ledger, Findings], uri: str) -> None:
     ledger, findings = small
     sync(findings, ledger, uri)
