@@ -102,9 +102,10 @@ def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
 
 
 def _farewell(claim: Mapping[str, Any]) -> str:
-    said = f"{claim['treatment']} - {claim['control']}, {claim['metric']}, {claim['expect']}"
-    of = f", of {claim['of']}" if "of" in claim else ""
-    return f"withdrawn: {claim['claim']} ({said}{of}) was declared and is claimed no longer; it stays counted"
+    said = [f"{claim.get('treatment')} - {claim.get('control')}", claim.get("metric"), claim.get("expect")]
+    of = [f"of {claim['of']}"] if "of" in claim else []
+    named = f"{claim.get('claim')} ({', '.join(map(str, [*said, *of]))})"
+    return f"withdrawn: {named} was declared and is claimed no longer; it stays counted"
 
 
 def _inherited(evidence: StudyRecords) -> Declaration | None:

@@ -138,8 +138,8 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     rules = printed.pop(RULE, 0), again.pop(RULE)
     differences = [
         *_strange_entries(runs, ledger),
-        *_differing_aggregates(runs, ledger),
-        *_differing("", printed, again),
+        *_differing_metrics(runs, ledger, findings.metrics),
+        *differing("", printed, again),
     ]
     return Verification(
         study=study.name,
@@ -184,13 +184,18 @@ def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str,
         yield f"ledger/{entry}", "enclosed", "of no run that the study asks for"
 
 
-def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:
-    """Metrics that are not the aggregate of their items."""
+def _differing_metrics(
+    runs: Sequence[Run], ledger: Ledger, better: Mapping[str, bool]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
     from evaluators.metrics.item_metrics import aggregate
 
     held = ledger.entries()
     for run in {run.id: run for run in runs if not run.lacking(held)}.values():
         metrics = ledger.record(run).metrics
+        for name, found in metrics.items():
+            if found.larger_is_better != better.get(name, found.larger_is_better):
+                yield f"{run.label}: {name}: larger_is_better", found.larger_is_better, better[name]
         for entry in dict.fromkeys(metric.entry for metric in metrics.values()):
             for metric, rows in ledger.items(entry).to_pandas().groupby("metric", observed=True):
                 gold = None if rows["gold"].isna().all() else rows["gold"].to_numpy()
@@ -202,14 +207,15 @@ def _differing_aggregates(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple
                     yield f"{run.label}: {metric}", metrics[metric].value, again
 
 
-def _differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
+def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Every place where what was printed is not what comes of the scores: (place, printed, again)."""
     if isinstance(printed, Mapping) and isinstance(again, Mapping):
         for key in dict.fromkeys((*printed, *again)):
             if key not in PLACES:
-                yield from _differing(f"{place}.{key}".lstrip("."), printed.get(key), again.get(key))
+                yield from differing(f"{place}.{key}".lstrip("."), printed.get(key), again.get(key))
     elif isinstance(printed, list) and isinstance(again, list) and len(printed) == len(again):
         for index, (left, right) in enumerate(zip(printed, again, strict=True)):
-            yield from _differing(f"{place}[{_name(left, index)}]", left, right)
+            yield from differing(f"{place}[{_name(left, index)}]", left, right)
     elif not _same(printed, again):
         yield place, printed, again
 

@@ -323,6 +323,10 @@ def test_altered_claims_are_noticed(tmp_path: Path) -> None:
     Ledger(tmp_path).declare("study", [{"claim": "H1", "expect": "better"}])
     file = tmp_path / ".declared" / "study.json"
     file.write_text(file.read_text().replace("better", "worse"))
+    with pytest.raises(LedgerError, match=r"study\.json: it is not as it was written"):
+        Ledger(tmp_path).declared("study")
+    former = {name: value for name, value in json.loads(file.read_text()).items() if name != "sha256"}
+    file.write_text(json.dumps(former))  # as before notes had seals
     with pytest.raises(LedgerError, match=r"study\.json: the declared claims were altered"):
         Ledger(tmp_path).declared("study")
 

@@ -272,7 +272,7 @@ def test_more_seeds_extend_a_comparison(uri: str, tmp_path: Path) -> None:
 def test_claims_that_say_the_same_are_two_comparisons(uri: str, tmp_path: Path) -> None:
     """In two groups, say, or under two names: neither writes over the other, and syncing again adds nothing."""
     ledger = Ledger(tmp_path / "ledger")
-    twins = (CLAIMS[0], replace(CLAIMS[0], claim="H1b"), replace(CLAIMS[0], claim="H1c", group="ranking"))
+    twins = (CLAIMS[0], replace(CLAIMS[0], claim="H1b"), replace(CLAIMS[0], claim="H1c", family="ranking"))
     findings = findings_of(ledger, 3, twins)
     assert sync(findings, ledger, uri).new == 1 + 10 + 3
     assert sync(findings, ledger, uri).new == 0
