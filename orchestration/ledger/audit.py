@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
 
-from orchestration.ledger import claims, drivers, points
+from orchestration.ledger import budgets, claims, drivers, points
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
 
 
 def damaged_notes(storage: Storage) -> dict[str, str]:
-    """Place -> what is wrong there and what mends it, of declarations, drivers' locks and searches.
+    """Place -> what is wrong there and what mends it, of declarations, drivers' locks, budgets and searches.
 
     Leases are left out: an unreadable one is nobody's, and its run is done again.
     """
@@ -37,6 +37,8 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
+    for name in _own(storage, ".budgets"):
+        yield f".budgets/{name}", partial(budgets.asked, storage, unquote(name))
     for name in _own(storage, ".searches"):
         for search in _own(storage, f".searches/{name}"):
             yield f".searches/{name}/{search}", partial(_search, storage, unquote(name), search)

@@ -82,7 +82,7 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
         yield driver
     finally:
         done.set()
-        beats.join()
+        beats.join(STALE_SECONDS)  # a store that hangs keeps it from nothing else: the lock is stale by then
         with suppress(*away()):  # what ended the block is the better news; a dead process holds nothing
             storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver counts on from it
 

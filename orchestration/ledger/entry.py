@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from orchestration.ledger.environment import environment
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, read_seal, write_seal
-from orchestration.study.names import NAME_WORDS, is_path_component
+from orchestration.study.names import NAME_WORDS, is_path_component, printable
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Files:
     def damaged(self, file: str, why: str) -> LedgerError:
         """The message for a person: which file, of which run, what is wrong, what mends it."""
         return LedgerError(
-            f"{self.url}/{file}: {why}\n"
+            f"{self.url}/{printable(file)}: {printable(why)}\n"
             f"  accepted: the file as run {self.run_id} wrote it. Put it back from a copy, or move the entry "
             f"aside with `semray set-aside {self.entry}`: the next `semray run` computes it again"
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
+from orchestration.study.names import printable
 
 SEAL = "sha256"
 CHANGED = "it is not as it was written: its digest is not the sealed one"
@@ -65,4 +66,4 @@ def whole(storage: Storage, name: str, remedy: str) -> Iterator[None]:
 
 
 def damaged(storage: Storage, name: str, why: str, remedy: str) -> LedgerError:
-    return LedgerError(f"{storage.url}/{name}: {why}\n  accepted: {remedy}")
+    return LedgerError(f"{storage.url}/{printable(name)}: {printable(why)}\n  accepted: {remedy}")

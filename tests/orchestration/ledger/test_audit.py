@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from orchestration.commands.cli import main
+from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger, LedgerError
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put
 
 CLAIM = {"claim": "H1", "treatment": "B1", "control": "B0", "metric": "t2d/mrr", "expect": "better", "seen": False}
+ASKED = Spent(study="a/b", claim="H1", says="B1 - B0", p=0.02, level=0.05, shown=True)
 NOTES = {  # place -> what reads it
     ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
     ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.suggested("a/b", "5ea4c4"),
@@ -31,6 +33,7 @@ def ledger(tmp_path: Path) -> Ledger:
         for number in range(3):
             ledger.suggest("a/b", "5ea4c4", number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
         ledger.stop_early("a/b", "5ea4c4", 0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
+    ledger.ask("a/year", lambda earlier: ASKED)
     ledger.fail(make_run(0), 1, "ValueError: no", "")
     return ledger
 
@@ -88,7 +91,9 @@ def a_folder(file: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", [cut, a_pipe, a_folder])
-@pytest.mark.parametrize("place", [*NOTES, ".drivers/a%2Fb/1", f".failures/{make_run(0).id}.json"])
+@pytest.mark.parametrize(
+    "place", [*NOTES, ".drivers/a%2Fb/1", ".budgets/a%2Fyear/0.json", f".failures/{make_run(0).id}.json"]
+)
 def test_an_audit_names_what_is_damaged_beside_the_entries(
     ledger: Ledger, place: str, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
