@@ -148,7 +148,7 @@ class Files:
             table = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read()
             if table.column_names == schema.names:
                 return table.cast(schema)
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
             raise self.damaged(file, f"it is not readable as parquet ({error})") from None
         raise self.damaged(file, f"it has the columns {table.column_names}, expected {schema.names}")
 

@@ -141,7 +141,7 @@ def _check_table(passport: Path, table: Path) -> None:
         for column in texts:
             if (size := _written_out(file, column)) > TABLE_BYTES:
                 raise refused(passport, f"the column {column} of {place} has {size:,} bytes")
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:  # LookupError: it lacks a column
         raise refused(passport, f"{place} is not readable as parquet ({_told(str(error))})") from None
 
 

@@ -203,6 +203,14 @@ def _long_names(members: Members) -> None:
     members[f"ledger/{entry}/scores.parquet"] = out.getvalue()
 
 
+def _lacks_a_column(members: Members) -> None:
+    place = f"ledger/{_entries(members, 'B1', 't2d')[0]}/scores.parquet"
+    table = pq.read_table(io.BytesIO(members[place]))
+    out = io.BytesIO()
+    pq.write_table(table.drop_columns(["group_id"]), out)
+    members[place] = out.getvalue()
+
+
 def _bombs(members: Members) -> None:
     members["findings.json"] = b" " * (unpacking.JSON_BYTES + 1)
 
@@ -250,6 +258,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "JSON beyond any size": (_bombs, "findings.json unpacks to more than"),
     "rows beyond count": (_many_rows, "rows\n  accepted: at most 2,000,000"),
     "names beyond any memory": (_long_names, "has 10,000,000,000 bytes"),
+    "a table that lacks a column": (_lacks_a_column, "scores.parquet is not readable as parquet"),
     "a broken seal": (_torn, "is not readable as parquet"),
     "a missing seal": (_unsealed, "seal.json: it is missing"),
     "other items, resealed": (_turn_a_metric, "but its items give"),
