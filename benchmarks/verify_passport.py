@@ -96,7 +96,8 @@ def main() -> None:
     notes = [
         "The whole command, interpreter and imports included; of a core: the processor time in it, which is what "
         "counts where the machine is shared.",
-        f"Asked for: under {LIMIT_SECONDS:g} s on a machine of its own. Load of this one at the time: {os.getloadavg()[0]:.0f}.",
+        f"Asked for: under {LIMIT_SECONDS:g} s on a machine of its own. Load of this one at the time: "
+        f"{os.getloadavg()[0]:.0f}.",
     ]
     save("verify_passport", "Verifying a study's passport", rows, notes=notes)
 
