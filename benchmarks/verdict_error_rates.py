@@ -1,9 +1,9 @@
 """Do verdicts hold their error rates? Simulated coverage of the crossed t and type-I error of every verdict path.
 
-    python benchmarks/verdict_error_rates.py [coverage] [coverage_few_seeds] [again] [few_seeds] [type_one] [--replications 200]
+    python benchmarks/verdict_error_rates.py [PART …] [--replications 200]
 
-All parts unless some are named; `again` simulates afresh, with four times the replications, what lay outside
-of 93-98 % in the kept table.
+Parts: coverage, coverage_few_seeds, again, few_seeds, type_one; all unless some are named. `again` simulates afresh,
+with four times the replications, what lay outside of 93-98 % in the kept table.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
@@ -140,8 +140,8 @@ def coverage_notes(covered: list[float]) -> list[str]:
         f"{sum(INSIDE[0] <= share <= INSIDE[1] for share in covered)} of {len(covered)} cells lie in 93-98 %, "
         f"{sum(share > INSIDE[1] for share in covered)} above, {sum(share < INSIDE[0] for share in covered)} "
         f"below; mean {np.mean(covered):.3f}.",
-        "Standard error of a cell at 95 %, in points: 0.5 with 2,000 replications, 0.7 with 1,000, 0.9 with 600, 1.3 "
-        "with 300, 1.5 with 200.",
+        "Standard error of a cell at 95 %, in points: 0.5 with 2,000 replications, 0.7 with 1,000, 0.9 with 600, "
+        "1.3 with 300, 1.5 with 200.",
         "The four metrics of a cell share their simulated data and stray together.",
         "With 10,000 items one regime or none, for the time it takes.",
         f"True quality {QUALITY[0]} against {QUALITY[1]}; sd of quality over seeds: {sds}.",
