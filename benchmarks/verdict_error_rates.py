@@ -2,8 +2,8 @@
 
     python benchmarks/verdict_error_rates.py [PART …] [--replications 200]
 
-Parts: coverage, coverage_few_seeds, again, few_seeds, type_one; all unless some are named. `again` simulates afresh,
-with four times the replications, what lay outside of 93-98 % in the kept table.
+Parts: coverage, coverage_few_seeds, again, few_seeds, type_one; all unless some are named. `again` simulates
+afresh, with four times the replications, what lay outside of 93-98 % in the kept table.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
