@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run, Scored, Trained
-from trainers.engine.world import Progress
+from semray.testing import RunResults, outcome
+
+__all__ = ["RunResults", "finish", "outcome", "results"]
 
 
 def results(run: Run, scores: Sequence[Score] = (), **training: Any) -> Iterator[Result]:
@@ -37,33 +38,6 @@ def finish(ledger: Ledger, run: Run, scores: Sequence[Score] = (), **training: A
         ledger.commit(result.entry, attempt)
     ledger.forget(run.id)
     return attempt
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """All that came of one run."""
-
-    trained: Trained | None
-    scores: list[Score]
-    notes: dict[str, Any]
-
-    @property
-    def curve(self) -> Sequence[Progress]:
-        return self.trained.curve if self.trained else ()
-
-    @property
-    def values(self) -> dict[str, float]:
-        return {score.metric: score.value for score in self.scores}
-
-
-def outcome(results: Iterable[Result]) -> Outcome:
-    """What a body yields of one run, together. trained: None where it was only scored."""
-    every = list(results)
-    trained = [one for one in every if isinstance(one, Trained)]
-    scored = [one for one in every if isinstance(one, Scored)]
-    assert len({one.run.id for one in every}) == 1
-    notes = {name: value for one in every for name, value in one.notes.items()}
-    return Outcome(trained[0] if trained else None, [score for one in scored for score in one.scores], notes)
 
 
 def _of(score: Score, task: str) -> bool:

@@ -2,113 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from semray.testing.tiny import SPECIAL, WORDS, tiny_backbone
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus
 
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-WORDS = [
-    "a",
-    "an",
-    "the",
-    "of",
-    "in",
-    "on",
-    "to",
-    "for",
-    "with",
-    "that",
-    "which",
-    "who",
-    "is",
-    "are",
-    "was",
-    "not",
-    "or",
-    "and",
-    "by",
-    "at",
-    "from",
-    "as",
-    "it",
-    "its",
-    "one",
-    "any",
-    "person",
-    "animal",
-    "plant",
-    "cat",
-    "dog",
-    "bird",
-    "horse",
-    "house",
-    "town",
-    "river",
-    "stone",
-    "fire",
-    "water",
-    "metal",
-    "wood",
-    "tool",
-    "vessel",
-    "pot",
-    "cup",
-    "drink",
-    "food",
-    "small",
-    "large",
-    "hot",
-    "cold",
-    "old",
-    "young",
-    "quick",
-    "slow",
-    "red",
-    "green",
-    "made",
-    "used",
-    "holds",
-    "runs",
-    "grows",
-]
-
-
-def tiny_backbone(
-    folder: Path, *, layers: int = 3, width: int = 32, heads: int = 4, dropout: float = 0.1, seed: int = 0
-) -> Path:
-    """Write a BERT of `layers` x `width` in hub format (safetensors) into `folder` and return it.
-
-    Every lower-case ASCII word has a tokenisation: common words whole, others letter by letter. The same
-    arguments give the same bytes of weights; the caller's random state is left as it was.
-    """
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)] + list("0123456789'-,.;")
-    pieces = dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *WORDS])
-    vocab = {piece: index for index, piece in enumerate(pieces)}
-    config = BertConfig(
-        vocab_size=len(vocab),
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=4 * width,
-        max_position_embeddings=128,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        initializer_range=0.2,  # at 0.02 a tiny net gives every text the same vector
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = BertModel(config, add_pooling_layer=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    BertTokenizer(vocab=vocab, model_max_length=128).save_pretrained(folder)
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 128}))
-    return folder
+__all__ = ["SPECIAL", "WORDS", "tiny_backbone", "tiny_corpus"]
 
 
 def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:

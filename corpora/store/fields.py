@@ -32,6 +32,16 @@ def is_name(text: str) -> bool:
 
 Text = Annotated[str, MinLen(1)]
 Name = Annotated[str, Predicate(is_name), NAME]
+
+
+@dataclasses.dataclass(frozen=True)
+class Others:
+    """Marks the one field of a data class, a mapping, that takes all keys which no other field has. kind: of a
+    value."""
+
+    kind: Any
+
+
 Count = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
@@ -83,6 +93,24 @@ def field_types(kind: type) -> Mapping[str, Any]:
     """The annotation of every field of a data class, with its constraints."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def others_in(kind: type) -> tuple[str, Any] | None:
+    """The field that takes all other keys, and what a value of them may be; None where a class has none."""
+    for name, of in field_types(kind).items():
+        for bound in unwrapped(of)[1]:
+            if isinstance(bound, Others):
+                return name, bound.kind
+    return None
+
+
+def with_others(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a data class from flat values: those that are none of them go where it takes others."""
+    others, own = others_in(kind), field_types(kind)
+    if others is None:
+        return dict(values)
+    known = {name: value for name, value in values.items() if name in own}
+    return {**known, others[0]: {name: value for name, value in values.items() if name not in own}}
 
 
 def words(kind: Any) -> str:

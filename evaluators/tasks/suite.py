@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from evaluators.tasks import mteb, robustness, senteval, sts
+from corpora.store.errors import CorpusError
+from evaluators.tasks import installed, mteb, robustness, senteval, sts
 from evaluators.tasks.task import Table, Tasks
 
 # What stands for several tasks in `evaluate:` and in a mean over tasks.
@@ -24,7 +25,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 def tasks(path: str | None, own: Tasks | None = None) -> Table:
     """Every task by name; path: a folder to look in before $SEMRAY_DATA. Nothing is read until a task is asked.
 
-    own: a family's tasks on its own corpus, which come last.
+    own: a family's tasks on its own corpus, which come last. CorpusError for an installed package whose tasks are
+    of no use.
     """
-    listed: Tasks = {**sts.tasks(path), **senteval.tasks(path), **robustness.tasks(path), **(own or {})}
-    return Table(listed, mteb.PREFIX, partial(mteb.task, path=path))
+    listed: Tasks = {**sts.tasks(path), **senteval.tasks(path), **robustness.tasks(path)}
+    brought = installed.tasks(path)
+    if taken := sorted(brought.keys() & {*listed, *(own or {})}):
+        raise CorpusError(
+            f"the task {taken[0]!r} of an installed package: there is one of that name\n"
+            "  accepted: a name of its own, such as PACKAGE/TASK"
+        )
+    return Table({**listed, **brought, **(own or {})}, mteb.PREFIX, partial(mteb.task, path=path))

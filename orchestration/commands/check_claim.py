@@ -12,7 +12,7 @@ from statistics import fmean, variance
 
 from evaluators.significance.repeats import Repeat, SeedSpread, published, repeat
 from orchestration.commands.terminal import DONE, say
-from orchestration.families.registry import FAMILIES
+from orchestration.families.registry import names
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -102,7 +102,7 @@ def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) ->
         f"# {options.control:g} against {options.treatment:g}: would it happen again? {spread.source}.\n"
         f"# {seeds} seeds show a difference of this size without pairing; `semray plan` says what pairing saves.\n"
         "question: Is the published difference there?\n"
-        f"family: FAMILY  # {', '.join(sorted(FAMILIES))}\n"
+        f"family: FAMILY  # one of {', '.join(names())}\n"
         "backbones: [BACKBONE]\n"
         f"seeds: {{start: {min(8, seeds)}, max: {max(8, seeds)}}}\n"
         "arms:\n"

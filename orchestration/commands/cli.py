@@ -29,7 +29,9 @@ HOMES = {  # the file of each word
     "check-claim": "check_claim",
     "prune": "prune",
     "headroom": "headroom",
+    "reproducible": "reproducible",
     "doctor": "machine",
+    "init": "init",
 }
 
 
@@ -156,6 +158,9 @@ def _parser() -> argparse.ArgumentParser:
         help="hold the claim against what is left of a false discovery rate of .05 over all claims asked by this "
         "name in the ledger, each after the answers to those before",
     )
+    repeat = add("reproducible", "run an arm twice at one seed and say whether it gives the same")
+    repeat.add_argument("arm", metavar="ARM", help="the arm's name in the study")
+    repeat.add_argument("--seed", type=int, default=None, help="one of the study's seeds (default: its first)")
     add("headroom", "show what a study could gain, before training anything")
     verify = commands.add_parser("verify", help="recompute every figure of a passport, without models or network")
     verify.add_argument("passport", metavar="FILE")
@@ -173,6 +178,11 @@ def _parser() -> argparse.ArgumentParser:
     for word in COMMANDS:
         summary = own.command(word).SUMMARY
         own.add_arguments(commands.add_parser(word, help=summary, description=summary), word)
+    made = "write a folder with a family of one's own that works as it is"
+    init = commands.add_parser("init", help=made, description=made)
+    init.add_argument("what", choices=("family",))
+    init.add_argument("name", metavar="NAME", help="what studies call it: small letters, digits and _")
+    init.add_argument("--path", metavar="FOLDER", default=None, help="the folder to write (default: semray-NAME)")
     doctor = add(
         "doctor",
         "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",

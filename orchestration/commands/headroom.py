@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, study_of
-from orchestration.families.registry import FAMILIES, family
+from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError
 
@@ -22,7 +22,7 @@ def headroom(options: Namespace) -> int:
     study = study_of(options)
     headroom_of = family(study.family).headroom
     if headroom_of is None:
-        able = ", ".join(name for name in FAMILIES if family(name).headroom)
+        able = ", ".join(name for name in names() if family(name).headroom)
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
     gather_facts(study)
     prepare(study)

@@ -1,7 +1,7 @@
 """What the rest of the system may ask of a model family, of its settings, its encoder and its corpus.
 
 A family is a file in this package that defines `FAMILY`, and one line in `registry.FAMILIES`. Those that train an
-encoder of texts are an `EncoderFamily` (encoders.py); `tests/orchestration/families/test_contract.py` is what
+encoder of texts are an `EncoderFamily` (encoders.py); `semray.testing` holds the tests that
 every family passes.
 """
 
@@ -77,12 +77,13 @@ class Family(Protocol):
 
     settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
     second. stacked: all runs of a job train as one model. space: the settings that a search may move; empty where
-    there is none. dev_apart: tasks named dev/... are measured on a part of the training rows that is then left out
-    of training, so that only a search may name them. distributions: what the report plots of single items:
-    quantity -> part -> the metric whose items it is. headroom: from a data block and a backbone's name, what each
-    of its data sets leaves to gain, before any training; None for a family that cannot tell. spread: how far the
-    headline of one recipe moves between seeds, as a standard deviation with its source, for studies without
-    finished pairs; None where no public figure is known.
+    there is none. needs_backbone: whether a study must name one. dev_apart: tasks named dev/... are measured on a
+    part of the training rows that is then left out of training, so that only a search may name them.
+    distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
+    headroom: from a data block and a backbone's name, what each of its data sets leaves to gain, before any
+    training; None for a family that cannot tell. spread: how far the headline of one recipe moves between seeds,
+    as a standard deviation with its source, for studies without finished pairs; None where no public figure is
+    known.
     """
 
     @property
@@ -93,6 +94,8 @@ class Family(Protocol):
     def stacked(self) -> bool: ...
     @property
     def space(self) -> Space: ...
+    @property
+    def needs_backbone(self) -> bool: ...
     @property
     def dev_apart(self) -> bool: ...
     @property
@@ -130,6 +133,10 @@ class Family(Protocol):
     def former_fingerprint(self, data: Any) -> str:
         """The name that training and test rows had together in ledgers of before; "" for a family that had
         none."""
+        ...
+
+    def check(self, study: Study) -> None:
+        """What arms and data get wrong together, found before any of them is opened. ValueError says what."""
         ...
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:

@@ -32,7 +32,7 @@ class DifficultyFamily:
     """See `contract.Family`. What its runs train is no encoder: it corrects the cosines of a frozen one."""
 
     settings, data, space = Settings, PairData, SPACE
-    stacked = True
+    stacked = needs_backbone = True
     dev_apart = True  # a search trains without the third of the training rows that it judges by
     distributions: Mapping[str, Mapping[str, str]] = {}
     spread = None
@@ -68,12 +68,14 @@ class DifficultyFamily:
 
         return former_fingerprint(data)
 
-    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
-        for name in study.data.tasks:
-            load_task(name, study.data)
+    def check(self, study: Study) -> None:
         judged = [arm.form for arm in study.arms.values() if arm.needs_judge]
         if study.data.judge == "none" and judged:
             raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        for name in study.data.tasks:
+            load_task(name, study.data)
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Embed and judge once, train every run of the job that has no model together, yield each result."""

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import Corpus, FamilyEncoder, Trainer
-from orchestration.study.run import Job, Result, Run, Scored, Trained, built
+from orchestration.study.errors import StudyError
+from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 WIDTH = 8  # of made-up vectors: whatever they are, the same figures come out
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
+FirstCheck = Callable[["Study"], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,8 @@ class EncoderFamily:
     part of it is made from the corpus. told: what the report is to say of an encoder, such as a stand-in for a
     real part of it. own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:`
     that decide how much there is to measure on, for messages. checks: what only a look at corpus and backbones
-    finds; ValueError names field, value and what is accepted.
+    finds; ValueError names field, value and what is accepted. first_checks: what arms and data show together,
+    before any is opened.
     """
 
     settings: type[Any]
@@ -54,6 +58,8 @@ class EncoderFamily:
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    first_checks: tuple[FirstCheck, ...] = ()
+    needs_backbone: bool = True
     space: Space = ()
     distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     spread: tuple[float, str] | None = None
@@ -62,13 +68,20 @@ class EncoderFamily:
     headroom: None = None
 
     def tasks(self, data: Any) -> Tasks:
-        return suite.tasks(getattr(data, "path", None), self.own_tasks(data))
+        try:
+            return suite.tasks(getattr(data, "path", None), self.own_tasks(data))
+        except CorpusError as error:  # a package that brings tasks is at fault, not the study
+            raise StudyError(str(error)) from None
 
     def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         return suite.GROUPS
 
     def learns(self, settings: Any) -> bool:
         return self.fits(settings)
+
+    def check(self, study: Study) -> None:
+        for check in self.first_checks:
+            check(study)
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         corpus = self.load(study.data)
@@ -86,7 +99,6 @@ class EncoderFamily:
             yield from self._execute(run, job.models.get(run.id), world)
 
     def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
-        from trainers.encoders.backbones import resolve_backbone
         from trainers.encoders.together import reading_together
 
         trainer = cast("Trainer", import_module(self.trainer))
@@ -95,14 +107,11 @@ class EncoderFamily:
         if model is not None:
             encoder = trainer.read(settings, model, world)
         elif not self.fits(settings):
-            backbone = resolve_backbone(run.backbone)
-            check_backbone(run, backbone)
-            encoder = trainer.read(settings, backbone, world)
+            encoder = trainer.read(settings, _backbone_of(run), world)
             yield Trained(run=run, notes=self.told(encoder))
         else:
             began = time.perf_counter()
-            corpus, backbone = self.load(data), resolve_backbone(run.backbone)
-            check_backbone(run, backbone)
+            corpus, backbone = self.load(data), _backbone_of(run)
             check_corpus(run, corpus.fingerprint)
             prepared = time.perf_counter()
             dev = [task for name, task in tasks.items() if name in run.tasks and is_dev(name)]
@@ -119,6 +128,17 @@ class EncoderFamily:
         with reading_together(encoder, world):
             if world.rank == 0:
                 yield from scored(run, named(tasks, run.tasks), encoder)
+
+
+def _backbone_of(run: Run) -> Any:
+    """The folder of a run's backbone, after a look that it is the one of the plan; None for a run without."""
+    from trainers.encoders.backbones import resolve_backbone
+
+    if run.backbone == NO_BACKBONE:
+        return None
+    folder = resolve_backbone(run.backbone)
+    check_backbone(run, folder)
+    return folder
 
 
 @contextmanager

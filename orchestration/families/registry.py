@@ -1,15 +1,25 @@
-"""The model families by name. Each is a file of this package; what it may be asked stands in contract.py."""
+"""The model families by name. Each is a file of this package; what it may be asked stands in contract.py.
+
+Other packages bring families too: each names one, as `module:FAMILY`, under the entry point `semray.families`.
+Name and version of the package are part of the ids of its runs.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from evaluators.tasks.installed import package_of
 from orchestration.families.contract import Family
+from orchestration.study.errors import StudyError
 
 FAMILIES = {
     "cale": "orchestration.families.cale",
+    "command": "orchestration.families.command",
     "concept": "orchestration.families.concept",
     "defsent": "orchestration.families.defsent",
     "difficulty": "orchestration.families.difficulty",
@@ -20,9 +30,68 @@ FAMILIES = {
 COMMANDS = {"san-generate": "orchestration.families.san_generate"}  # of one family alone; `contract.OwnCommand`
 
 
+GROUP = "semray.families"
+
+
+def names() -> tuple[str, ...]:
+    """All families there are: those of this package, then those of others."""
+    return (*FAMILIES, *(name for name in _installed() if name not in FAMILIES))
+
+
 def family(name: str) -> Family:
-    """The family of that name; KeyError for a name that `FAMILIES` does not hold."""
-    return importlib.import_module(FAMILIES[name]).FAMILY
+    """The family of that name; KeyError for one that `names` does not hold, StudyError for one of no use."""
+    if name in FAMILIES:
+        return importlib.import_module(FAMILIES[name]).FAMILY
+    return _loaded(name)
+
+
+def package(name: str) -> str:
+    """Name and version of the package that brings a family; "" for one of this package."""
+    return "" if name in FAMILIES else package_of(_point(name))
+
+
+def defining(name: str, settings: Any) -> dict[str, Any]:
+    """The settings of an arm that can change its model, and the package whose code reads them."""
+    brought = package(name)
+    return {**family(name).defining(settings), **({"package": brought} if brought else {})}
+
+
+@cache
+def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """The families that installed packages name, with all that name one so."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        found[point.name] = (*found.get(point.name, ()), point)
+    return found
+
+
+def _point(name: str) -> EntryPoint:
+    offered = _installed()[name]
+    if len(offered) > 1:
+        raise StudyError(
+            f"family = {name}: {' and '.join(map(package_of, offered))} both bring one of that name"
+            "\n  accepted: one of these packages installed"
+        )
+    return offered[0]
+
+
+@cache
+def _loaded(name: str) -> Family:
+    point = _point(name)
+    brought = f"family = {name}: {package_of(point)}, {point.value}:"
+    try:
+        made = point.load()
+    except Exception as error:
+        raise StudyError(
+            f"{brought} cannot be imported ({type(error).__name__}: {error})\n  accepted: a package that is whole"
+        ) from error
+    lacking = [asked for asked in vars(Family) if not asked.startswith("_") and not hasattr(made, asked)]
+    if lacking:
+        raise StudyError(
+            f"{brought} lacks {', '.join(sorted(lacking))}\n"
+            "  accepted: an EncoderFamily, or all that contract.Family asks for"
+        )
+    return made
 
 
 def as_plain(settings: Any) -> dict[str, Any]:

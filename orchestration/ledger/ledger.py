@@ -12,6 +12,8 @@
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
     <ledger>/.doctor-<hex>/    what nodes wrote to show each other that they share it; gone when the check ends
+    <ledger>/.repeats/         <run id>.json: what came of running one run twice
+    <ledger>/.trial-<hex>/     a ledger for such a trial; gone when it ends
     <ledger>/.aside/           damaged entries that a person moved away
 
 An entry's folder that exists is complete. Nothing is ever unpickled.
@@ -30,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ledger import budgets, claims, points
+from orchestration.ledger import budgets, claims, points, repeats
 from orchestration.ledger.audit import damaged_notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
@@ -53,6 +55,8 @@ from orchestration.study.run import Result, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from orchestration.ledger.repeats import Reproduction
 
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record", "Spent"]
 
@@ -442,6 +446,21 @@ class Ledger:
     def stopped_early(self, study: str, search: str) -> dict[tuple[int, int], dict[int, float]]:
         """The runs that a search ended: (number of the point, seed) -> step -> development score."""
         return points.stopped(self._storage, study, search)
+
+    # What was run twice
+
+    def keep_repeat(self, repeat: Reproduction) -> None:
+        """Keep what came of running one run twice."""
+        with kept(self.url):
+            repeats.write(self._storage, repeat)
+
+    def repeats(self, runs: Sequence[str]) -> list[Reproduction]:
+        """What is known of these runs, by their ids."""
+        return list(repeats.read(self._storage, runs))
+
+    def remove_trial(self, name: str) -> None:
+        """Delete a ledger that was kept within this one for a trial."""
+        self._storage.remove(name)
 
     # Details
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.task import Task, Tasks, is_dev, named
+from orchestration.families import registry
 from orchestration.families.registry import as_plain, family
 from orchestration.plan.launcher import Launcher, launcher
 from orchestration.study.errors import StudyError
-from orchestration.study.run import WITHOUT_DEV, Job, Run, former_id
+from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_id
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -102,7 +103,14 @@ def gather_facts(study: Study) -> Facts:
     problems, backbones, corpus, tasks, former = [], {}, "", {}, ""
     asked: list[Task[Any, Any]] = []
     of = family(study.family)
+    try:
+        of.check(study)
+    except ValueError as error:
+        problems.append(f"{study.path}: {error}")
     for name in study.backbones:
+        if name == NO_BACKBONE and not of.needs_backbone:
+            backbones[name] = ""
+            continue
         try:
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
         except BackboneError as error:
@@ -145,7 +153,7 @@ def prepare(study: Study) -> None:
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import resolve_backbone
 
-    folders = [resolve_backbone(name) for name in study.backbones]
+    folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
     try:
         family(study.family).prepare(study, folders)
     except (CorpusError, ValueError) as error:
@@ -190,7 +198,7 @@ def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int |
     """The run of an arm on a backbone with a seed; None for an arm without training."""
     settings, resources, of = study.arms[arm], study.resources, family(study.family)
     declared = facts.precision if resources.precision == "auto" else resources.precision
-    defining = of.defining(settings)
+    defining = registry.defining(study.family, settings)
     apart = of.dev_apart and all(map(is_dev, study.evaluate))
     run = Run(
         family=study.family,

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from corpora.store.errors import CorpusError
-from corpora.store.fields import choices, field_types, plain_types, unwrapped, words
+from corpora.store.fields import choices, field_types, others_in, plain_types, unwrapped, with_others, words
 from orchestration.reading.document import Document, Mistake, Place
 from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
@@ -81,16 +81,21 @@ class Checker:
     def block(self, kind: type, place: Place, *, complete: bool = True) -> dict[str, Any]:
         """The fields of the data class `kind` that a mapping gives, without those that are wrong.
 
-        complete: fields without a default must be given.
+        complete: fields without a default must be given. Keys that a class takes beside its fields stay among
+        them.
         """
-        fields = field_types(kind)
+        fields, others = dict(field_types(kind)), others_in(kind)
+        if others is not None:
+            del fields[others[0]]
         given = self.mapping(place)
         if given is WRONG:
             return {}
         values = {}
         for key in given:
             here = (*place, key)
-            if key not in fields:
+            if key not in fields and others is not None:
+                values[key] = self.value(others[1], here)
+            elif key not in fields:
                 self.refuse(here, names_accepted(key, list(fields)))
             elif (block := _block_kind(fields[key], given[key])) is not None:
                 values[key] = self.built(block, here)
@@ -119,9 +124,9 @@ class Checker:
         reported = {key for mapping in given if isinstance(mapping, dict) for key in mapping} - trial.keys()
         while all(field.name in trial for field in dataclasses.fields(kind) if _required(field)):
             try:
-                made = kind(**trial)
+                made = kind(**with_others(kind, trial))
             except (ValueError, CorpusError) as error:
-                blamed, accepted = _said(str(error), field_types(kind))
+                blamed, accepted = _said(str(error), _nameable(kind, trial, str(error)))
                 if reported.isdisjoint(blamed):
                     self._refuse_together(places, blamed[0] if blamed else "", accepted)
                 if not blamed or blamed[0] not in trial:
@@ -170,6 +175,12 @@ def _block_kind(kind: Any, given: Any) -> type | None:
         members.discard(type(None))
     alone = members.pop() if len(members) == 1 else None
     return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
+
+
+def _nameable(kind: type, values: Mapping[str, Any], text: str) -> set[str]:
+    """The names that an error of a class may blame: its fields and, where it takes others, its first word."""
+    first = re.match(r"\w+", text)
+    return {*field_types(kind), *values, *([first[0]] if first and others_in(kind) else [])}
 
 
 def _said(text: str, fields: Collection[str]) -> tuple[list[str], str]:

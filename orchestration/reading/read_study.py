@@ -20,7 +20,7 @@ from orchestration.reading.read_search import check_search
 from orchestration.study.blocks import DEFAULT_SEEDS, Growing, Resources, Seed, Seeds
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
-from orchestration.study.run import canonical
+from orchestration.study.run import NO_BACKBONE, canonical
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "question": _given(check, Question, "question"),
         "family": content.get("family"),
-        "backbones": _names(check, Backbones, "backbones"),
+        "backbones": _backbones(check, family),
         "seeds": _seeds(check),
     }
     parts["resources"] = check.built(Resources, ("resources",))
@@ -92,10 +92,18 @@ def _given(check: Checker, kind: Any, key: str) -> Any:
 
 
 def _family(check: Checker) -> Family | None:
-    from orchestration.families.registry import FAMILIES, family
+    from orchestration.families import registry
 
-    name = _given(check, Annotated[Text, ", ".join(FAMILIES)], "family")
-    return family(name) if name is not WRONG and check.name(("family",), FAMILIES) else None
+    known = registry.names()
+    name = _given(check, Annotated[Text, ", ".join(known)], "family")
+    return registry.family(name) if name is not WRONG and check.name(("family",), known) else None
+
+
+def _backbones(check: Checker, family: Family | None) -> Any:
+    """The encoders that runs start from; a family may do without."""
+    if family and not family.needs_backbone and "backbones" not in check.document.content:
+        return (NO_BACKBONE,)
+    return _names(check, Backbones, "backbones")
 
 
 def _names(check: Checker, kind: Any, key: str) -> Any:

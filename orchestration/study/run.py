@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Precision, Progress, World
 
 SCHEMA = 2  # raised whenever the same settings would give another model
+NO_BACKBONE = "none"  # in a study that starts from none: nothing of that name is looked for
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
@@ -98,7 +99,8 @@ class Run:
     @property
     def label(self) -> str:
         """How the run is called on a terminal."""
-        return f"{self.arm} on {self.backbone}" + ("" if self.seed is None else f", seed {self.seed}")
+        on = "" if self.backbone == NO_BACKBONE else f" on {self.backbone}"
+        return f"{self.arm}{on}" + ("" if self.seed is None else f", seed {self.seed}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Run.from_dict` reads it back."""

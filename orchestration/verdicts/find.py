@@ -160,6 +160,7 @@ def _notes(evidence: StudyRecords) -> tuple[str, ...]:
     unsealed = sum(not record.sealed for record in evidence.records.values())
     if unsealed:
         said.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
+    said += [f"repeat: {repeat.words}" for repeat in evidence.ledger.repeats([run.id for run in evidence.runs])]
     return tuple(dict.fromkeys(said))
 
 

@@ -1,7 +1,8 @@
 """The study passport: one file that holds every score behind a report, and the check that recomputes the report.
 
 A zip: `<study>.yaml`, `passport.json` (what the world added to the study: fingerprints, precision),
-`findings.json` (what was printed), `declared.json` (the claims as first declared), `failures.json`, and `ledger/`,
+`findings.json` (what was printed), `declared.json` (the claims as first declared), `failures.json`,
+`repeats.json` (what came of running a run twice), and `ledger/`,
 the study's entries with their seals, without models. `verify` derives the runs from the study again, and needs
 neither models nor data nor network. What that proves and what it cannot stands in docs/report.md.
 """
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.ledger.repeats import Reproduction
 from orchestration.ledger.seal import digest_of_file
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
@@ -82,6 +84,8 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
             "failures.json",
             _json([{"id": one.id, "attempt": one.attempt, "error": one.error} for one in failures]),
         )
+        repeats = ledger.repeats([run.id for run in plan.runs])
+        add("repeats.json", _json([asdict(one) for one in repeats]))
         declaration = declaration_of(StudyRecords(study, plan.runs, ledger))
         if declaration is not None:
             add("declared.json", _json([dict(claim) for claim in declaration.claims]))
@@ -133,6 +137,8 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     first = plan(study, _facts(header["facts"], study), ledger.entries())
     _put_failures(ledger, first, read_json(path, folder / "failures.json"))
     runs = grown(first, ledger).runs
+    if (folder / "repeats.json").exists():  # those of before have none
+        _put_repeats(ledger, runs, read_json(path, folder / "repeats.json"))
     findings = with_distributions(find(study, runs, ledger), ledger)
     again, records = plain(findings), [ledger.record(run) for run in runs if ledger.holds(run)]
     rules = printed.pop(RULE, 0), again.pop(RULE)
@@ -174,6 +180,15 @@ def _put_failures(ledger: Ledger, plan: Plan, failures: Sequence[Mapping[str, An
     runs = {run.id: run for run in extend(plan, study.seeds.reserve, pairs).runs}
     for failure in failures:
         ledger.fail(runs[failure["id"]], int(failure["attempt"]), str(failure["error"]), "")
+
+
+def _put_repeats(ledger: Ledger, runs: Sequence[Run], repeats: Sequence[Mapping[str, Any]]) -> None:
+    """What came of running runs twice, of those that the study asks for."""
+    known = {run.id: run.label for run in runs}
+    for repeat in repeats:
+        if known.get(repeat["run"]) != repeat["label"]:
+            raise ValueError("repeats.json tells of a run that the study does not ask for")
+        ledger.keep_repeat(Reproduction(**repeat))
 
 
 def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:

@@ -31,7 +31,7 @@ TABLE_BYTES = 2**30  # of one table, and of one column of it with every name wri
 BLOCK = 1 << 20
 
 HEADER = "passport.json"
-OWN = (HEADER, "findings.json", "failures.json", "declared.json")
+OWN = (HEADER, "findings.json", "failures.json", "declared.json", "repeats.json")
 _MEMBER = re.compile(rf"ledger/{ENTRY.pattern}/({'|'.join(map(re.escape, (*ENTRY_FILES, SEAL)))})")
 
 

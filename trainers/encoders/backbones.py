@@ -93,10 +93,10 @@ def _fingerprint(path: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
 def _defining(path: Path) -> list[Path]:
     """The files that decide a backbone's vectors, on their own or in a SentenceTransformer."""
     files = _files(path, CONFIGURATION + WEIGHTS + SENTENCE_TRANSFORMERS + (OWN_FORMAT,))
-    return files + [file for _, folder in _modules(path) for file in _files(folder, MODULE)]
+    return files + [file for _, folder in modules_in(path) for file in _files(folder, MODULE)]
 
 
-def _modules(path: Path) -> list[tuple[str, Path]]:
+def modules_in(path: Path) -> list[tuple[str, Path]]:
     """Type and folder of each module beside the transformer that sentence-transformers would run."""
     listed = _listed_modules(path)
     return [(module["type"].rpartition(".")[2], path / module["path"]) for module in listed if module["path"]]
@@ -128,7 +128,7 @@ def _files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
     return sorted(file for pattern in patterns for file in path.glob(pattern))
 
 
-def _usable(folder: Path) -> str | None:
+def unusable(folder: Path) -> str | None:
     """What is missing before this folder can be used as a backbone; None when nothing is."""
     if not (folder / "config.json").is_file():
         return "has no config.json"
@@ -136,7 +136,7 @@ def _usable(folder: Path) -> str | None:
         return "has no model.safetensors (pickled weights are never loaded)"
     if (code := _own_code(folder)) is not None:
         return f"asks for code of its own ({code}), which is never run"
-    for kind, module in _modules(folder):
+    for kind, module in modules_in(folder):
         if kind not in WITHOUT_FILES and not (module / "config.json").is_file():
             return f"has no {module.name}/config.json, which modules.json asks for"
         if kind in WITH_WEIGHTS and not _files(module, WEIGHTS):
@@ -165,7 +165,7 @@ def _own_code(folder: Path) -> str | None:
 def _checked(folder: Path, where: str) -> tuple[Path | None, str]:
     if not folder.is_dir():
         return None, f"{where}: no folder {folder}"
-    missing = _usable(folder)
+    missing = unusable(folder)
     return (folder, "") if missing is None else (None, f"{where}: {folder} {missing}")
 
 
@@ -204,7 +204,7 @@ def _hub_cache(name: str) -> tuple[Path | None, str]:
             config = try_to_load_from_cache(repository, "config.json")
         except HFValidationError:
             return None, "hub cache: not a name of the hub"
-        if isinstance(config, str) and _usable(Path(config).parent) is None:
+        if isinstance(config, str) and unusable(Path(config).parent) is None:
             return Path(config).parent, ""
     return None, f"hub cache: nothing complete of that name in {HF_HUB_CACHE}"
 

@@ -105,6 +105,14 @@ class SentenceEncoder:
             show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
         ).astype(np.float32)
 
+    def cut(self, sentences: Sequence[str]) -> int:
+        """How many of these are longer than is read."""
+        limit, prompts = self._model.max_seq_length, self._model.prompts
+        before = prompts.get(self._model.default_prompt_name, "") if self.prompt is None else self.prompt
+        with quiet():  # it would say of each text that it is too long
+            ids = self._model.tokenizer([before + one for one in sentences], truncation=False)["input_ids"]
+        return sum(len(row) > limit for row in ids) if limit else 0
+
     def words(self, sentences: Sequence[str]) -> list[Words]:
         """The tokens of every sentence as the encoder reads them, from memory where it holds them."""
         missing = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._memory.words]

@@ -1,0 +1,37 @@
+"""The `data:` block of a study whose arms are commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+# how a metric's rows become one figure: their mean, of which more or less is better, or a figure against gold
+Reading = Literal["higher", "lower", "spearman", "pearson", "auc", "balanced_accuracy", "f1"]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@_.+-]*(/[A-Za-z0-9][A-Za-z0-9@_.+-]*)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandData:
+    """What every arm's script is made of and reports. ValueError names a field that is refused.
+
+    watch: files and folders, seen from where semray is started, whose content is part of every run's id: the
+    script, what it imports of one's own, and its data. metrics: what the scores file holds, and how its rows are
+    read. path: a folder in which benchmarks are looked for before $SEMRAY_DATA.
+    """
+
+    watch: Annotated[tuple[str, ...], "a list of files and folders, such as [train.py, configs]"] = ()
+    metrics: Annotated[
+        Mapping[str, Reading],
+        "a mapping of names to higher or lower, where rows are averaged, or to spearman, pearson, auc, "
+        "balanced_accuracy or f1, where they are held against gold; such as {accuracy: higher}",
+    ] = field(default_factory=dict)
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.metrics:
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    f"metrics: names of letters, digits and @_.+-, or several joined by /; not {name!r}"
+                )

@@ -1,0 +1,151 @@
+"""The file of scores that a command leaves: `scores.csv`, `scores.parquet` or `scores.json`, a row for each item.
+
+    metric, item, score          columns that must be there; in JSON a list of objects, or {metric: score} alone
+    task                         the metric is then called task/metric
+    group                        items that are resampled together; each stands alone without it
+    gold                         what the score is held against
+    larger_is_better             true or false; must agree with what the study declares
+
+A metric with one row and no item is a figure by itself. docs/command.md is the specification for users.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpora.store.errors import CorpusError
+
+FILES = ("scores.csv", "scores.parquet", "scores.json")
+NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
+ROWS, BYTES = 2_000_000, 1 << 30
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass
+class MetricRows:
+    """The rows of one metric. items, groups: N names, or none for a figure by itself; scores, gold: N numbers."""
+
+    scores: list[float] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    gold: list[float] = field(default_factory=list)
+    larger_is_better: set[bool] = field(default_factory=set)
+
+
+def read_scores(path: Path) -> dict[str, MetricRows]:
+    """The rows of every metric, in the order of the file. CorpusError names file, row, column and value."""
+    if path.stat().st_size > BYTES:
+        raise _wrong(path, f"is larger than {BYTES >> 30} GiB", "scores, one row for each item")
+    columns: dict[str, MetricRows] = {}
+    for number, row in enumerate(_rows(path), 1):
+        if number > ROWS:
+            raise _wrong(path, f"has more than {ROWS:,} rows", "fewer items or metrics")
+        _add(path, number, row, columns)
+    for metric, column in columns.items():
+        _check(path, metric, column)
+    return columns
+
+
+def _add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
+    def text(name: str) -> str:
+        value = row.get(name)
+        return "" if value is None or value != value else str(value).strip()
+
+    def figure(name: str) -> float:
+        try:
+            value = float(text(name))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise _wrong(path, f"row {number}: {name} = {text(name)!r}", "a finite number")
+        return value
+
+    if not text("metric"):
+        raise _wrong(path, f"row {number}: metric is empty", "the name of a metric in every row")
+    metric = "/".join(filter(None, (text("task"), text("metric"))))
+    column = columns.setdefault(metric, MetricRows())
+    column.scores.append(figure("score"))
+    if text("item"):
+        column.items.append(text("item"))
+        column.groups.append(text("group") or text("item"))
+    if text("gold"):
+        column.gold.append(figure("gold"))
+    if told := text("larger_is_better").lower():
+        if told not in TRUTHS:
+            raise _wrong(path, f"row {number}: larger_is_better = {told!r}", "true or false")
+        column.larger_is_better.add(TRUTHS[told])
+
+
+def _check(path: Path, metric: str, column: MetricRows) -> None:
+    count = len(column.scores)
+    if not column.items and count > 1:
+        raise _wrong(path, f"{metric}: {count} rows and no items", "a name in `item` for each, or one row alone")
+    if column.items and len(column.items) < count:
+        raise _wrong(path, f"{metric}: an item in some rows and not in others", "a name in `item` for each")
+    if len(set(column.items)) < len(column.items):
+        twice, _ = Counter(column.items).most_common(1)[0]
+        raise _wrong(path, f"{metric}: the item {twice!r} stands there twice", "each item once for a metric")
+    if column.gold and len(column.gold) < count:
+        raise _wrong(
+            path, f"{metric}: gold in some rows and not in others", "gold in all rows of a metric, or none"
+        )
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        if path.suffix == ".json":
+            yield from _json_rows(path)
+        else:
+            yield from _table_rows(path)
+    except (ValueError, OSError, csv.Error) as error:
+        raise _wrong(path, f"cannot be read ({str(error).splitlines()[0]})", "a table of scores") from None
+
+
+def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    content = json.loads(path.read_bytes())
+    if isinstance(content, dict):
+        content = [{"metric": metric, "score": score} for metric, score in content.items()]
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise _wrong(path, "is neither a list of objects nor {metric: score}", "one of both")
+    for row in content:
+        _check_names(path, list(row))
+        yield row
+
+
+def _table_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    import pyarrow.parquet as pq
+
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            _check_names(path, reader.fieldnames or [])
+            for row in reader:
+                if None in row or None in row.values():
+                    raise _wrong(
+                        path, f"line {reader.line_num} has another number of columns", "as many as its head"
+                    )
+                yield row
+        return
+    file = pq.ParquetFile(path)
+    _check_names(path, file.schema_arrow.names)
+    for batch in file.iter_batches():
+        yield from batch.to_pylist()
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    lacking = [name for name in NEEDED if name not in names]
+    strange = [name for name in names if name not in NEEDED + OPTIONAL]
+    if lacking or strange:
+        told = f"lacks the column {lacking[0]}" if lacking else f"has a column {strange[0]!r}"
+        raise _wrong(path, told, f"{', '.join(NEEDED)}, and any of {', '.join(OPTIONAL)}")
+
+
+def _wrong(path: Path, told: str, accepted: str) -> CorpusError:
+    return CorpusError(f"{path}: {told}\n  accepted: {accepted}")

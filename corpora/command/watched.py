@@ -1,0 +1,94 @@
+"""The files that a command is made of: one digest of their content, and what git says of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from corpora.store.cache import digest_of, key_of
+from corpora.store.errors import CorpusError
+
+MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
+GIT_SECONDS = 10.0
+
+
+def fingerprint(watch: Sequence[str]) -> str:
+    """sha256 over the content of these files and folders. CorpusError, naming each that is not there.
+
+    What Python and git keep beside sources is left out. A folder's place does not count, its name and all below
+    do.
+    """
+    missing = [name for name in watch if not Path(name).expanduser().exists()]
+    if missing:
+        raise CorpusError(
+            f"data.watch: {', '.join(missing)}: no such file or folder in {Path.cwd()}\n"
+            "  accepted: files and folders that are there"
+        )
+    return key_of({"files": [[Path(name).resolve().name, _content(Path(name).expanduser())] for name in watch]})
+
+
+def covers(watch: Sequence[str], file: Path) -> bool:
+    """Whether a file is one of these, or lies in one."""
+    return any(file.resolve().is_relative_to(Path(name).expanduser().resolve()) for name in watch)
+
+
+def git_states(watch: Sequence[str]) -> tuple[str, ...]:
+    """Of every git work tree that these lie in: its commit, and which of them differ from it."""
+    by_tree: dict[str, list[str]] = {}
+    for name in watch:
+        place = Path(name).expanduser().resolve()
+        tree = _git(place if place.is_dir() else place.parent, "rev-parse", "--show-toplevel")
+        if tree:
+            by_tree.setdefault(tree, []).append(str(place))
+    return tuple(_state(Path(tree), places) for tree, places in by_tree.items())
+
+
+def _state(tree: Path, places: Sequence[str]) -> str:
+    commit = _git(tree, "rev-parse", "--short=12", "HEAD") or "no commit yet"
+    changed = _git(tree, "status", "--porcelain", "--untracked-files=all", "--", *places) or ""
+    names = sorted(line[3:] for line in changed.splitlines())
+    if not names:
+        return f"{tree.name} at {commit}, nothing uncommitted"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{tree.name} at {commit}, uncommitted: {', '.join(names[:3])}{more}"
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git answers in a folder; None where there is no git, no work tree, or no answer in time."""
+    quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_SECONDS, env=quiet
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.rstrip("\n") if said.returncode == 0 else None
+
+
+def _content(place: Path) -> list[list[str]]:
+    """Name and digest of every file there, by name."""
+    files = [place] if place.is_file() else sorted(_below(place))
+    return [[file.relative_to(place).as_posix(), _digest(file)] for file in files]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for above, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in MADE]
+        yield from (Path(above, name) for name in names if not name.endswith(".pyc"))
+
+
+def _digest(file: Path) -> str:
+    """Read once in a process, as long as the file stays as it is."""
+    try:
+        state = file.stat()
+        return _digest_of(file, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise CorpusError(f"data.watch: {file}: {error.strerror}\n  accepted: files that can be read") from None
+
+
+@lru_cache(maxsize=10_000)
+def _digest_of(file: Path, changed: int, size: int) -> str:
+    return digest_of(file)

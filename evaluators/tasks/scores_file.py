@@ -1,0 +1,85 @@
+"""What a script has scored itself: its file of scores, read by what the study declares of every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpora.command.scores import MetricRows, read_scores
+from corpora.store.errors import CorpusError
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.ranges import range_of
+from evaluators.metrics.scores import Aggregate, Score
+from evaluators.tasks.task import Benchmark, Task, Tasks
+
+NAME = "scores"
+AVERAGED = {"higher": True, "lower": False}  # every other reading is an aggregate against gold, and more is better
+
+
+def tasks(metrics: Mapping[str, str]) -> Tasks:
+    """The one task, with these metrics. metrics: name in the file -> how its rows become a figure."""
+    larger = {f"{NAME}/{metric}": AVERAGED.get(reading, True) for metric, reading in metrics.items()}
+    declared = sorted(metrics.items())
+    return {
+        NAME: Task(
+            name=NAME,
+            metrics=larger,
+            headline=next(iter(larger), ""),
+            benchmark=Benchmark(fingerprint=lambda: repr(declared), load=lambda: metrics),
+            texts=tuple,
+            score=_score,
+            source="what the script wrote",
+            reads="scores",
+        )
+    }
+
+
+def _score(metrics: Mapping[str, str], place_of: Callable[[Sequence[str]], Sequence[Path]]) -> list[Score]:
+    """Every declared metric. CorpusError where the file lacks one, or says other things of it."""
+    if not metrics:
+        return []
+    path = place_of([next(iter(metrics))])[0]
+    found = read_scores(path)
+    lacking = [metric for metric in metrics if metric not in found]
+    if lacking:
+        raise CorpusError(
+            f"{path}: has no rows of {', '.join(lacking)}, which data.metrics declares"
+            f"\n  accepted: what it holds: {', '.join(found) or 'nothing'}"
+        )
+    return [_figure(partial(_wrong, path, metric), metric, how, found[metric]) for metric, how in metrics.items()]
+
+
+def _figure(wrong: Callable[[str, str], CorpusError], metric: str, reading: str, rows: MetricRows) -> Score:
+    name, larger = f"{NAME}/{metric}", AVERAGED.get(reading, True)
+    if rows.larger_is_better - {larger}:
+        raise wrong(f"larger_is_better = {not larger}", f"{larger}, as data.metrics declares it: {reading}")
+    limits = range_of(name)
+    plain = reading in AVERAGED
+    outside = [one for one in rows.scores if limits and plain and not limits[0] <= one <= limits[1]]
+    if outside and limits:
+        raise wrong(f"score = {outside[0]:g}", f"from {limits[0]:g} to {limits[1]:g}, where its name says it lies")
+    if not rows.items:
+        if not plain:
+            raise wrong("one row without an item", f"items with gold: data.metrics declares it as {reading}")
+        return Score(metric=name, value=rows.scores[0], larger_is_better=larger)
+    if not plain and not rows.gold:
+        raise wrong("no gold", f"a column `gold`: data.metrics declares it as {reading}")
+    kind: Any = "mean" if plain else reading
+    gold = None if plain else np.array(rows.gold)
+    try:
+        return _made(name, kind, rows, gold, larger)
+    except ValueError as error:
+        raise wrong(str(error), f"what {reading} is made of") from None
+
+
+def _made(name: str, kind: Aggregate, rows: MetricRows, gold: np.ndarray | None, larger: bool) -> Score:
+    scores = np.array(rows.scores)
+    return score_of_items(name, kind, rows.items, rows.groups, scores, gold, larger_is_better=larger)
+
+
+def _wrong(path: Path, metric: str, told: str, accepted: str) -> CorpusError:
+    return CorpusError(f"{path}: {metric}: {told}\n  accepted: {accepted}")

@@ -1,0 +1,57 @@
+"""`semray init family NAME`: a folder with a family of one's own that works as it is."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from argparse import Namespace
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from orchestration.commands.terminal import DONE
+from orchestration.families.registry import names
+from orchestration.study.errors import StudyError
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "study.yaml": "study.yaml",
+    "pairs.tsv": "pairs.tsv",
+    "init.py": "PACKAGE/__init__.py",
+    "settings.py": "PACKAGE/settings.py",
+    "corpus.py": "PACKAGE/corpus.py",
+    "training.py": "PACKAGE/training.py",
+    "tasks.py": "PACKAGE/tasks.py",
+    "family.py": "PACKAGE/family.py",
+    "conftest.py": "tests/conftest.py",
+    "test_family.py": "tests/test_family.py",
+}
+
+
+def init(options: Namespace) -> int:
+    """Write the folder, and say what to type next."""
+    folder = Path(options.path or f"semray-{options.name.replace('_', '-')}")
+    write_family(options.name, folder)
+    print(f"{folder} holds the family {options.name}; next:")
+    print(f"  cd {folder}\n  pip install -e .\n  semray plan study.yaml\n  python -m pytest tests")
+    return DONE
+
+
+def write_family(name: str, folder: Path) -> None:
+    """Write a package with a family of this name. StudyError for a name or a folder that is taken."""
+    if not NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise StudyError(f"init family {name}\n  accepted: small letters, digits and _, a letter first")
+    if name in names():
+        raise StudyError(
+            f"init family {name}: there is one of that name\n  accepted: none of {', '.join(names())}"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
+    templates = files("orchestration.commands") / "new_family"
+    for template, place in PLACES.items():
+        text = Template((templates / f"{template}.tmpl").read_text(encoding="utf-8"))
+        target = folder / place.replace("PACKAGE", f"semray_{name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text.substitute(name=name, slug=name.replace("_", "-")), encoding="utf-8")

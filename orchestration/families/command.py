@@ -1,0 +1,78 @@
+"""The command family: any script as an arm, scored by the file it writes or by the encoder it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corpora.command.corpus import fingerprint, load
+from corpora.command.data import CommandData
+from corpora.command.watched import covers
+from evaluators.tasks.scores_file import NAME, tasks
+from orchestration.families.encoders import EncoderFamily
+from orchestration.study.run import NO_BACKBONE
+from trainers.command.settings import Settings, defining, literal_words
+
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandFamily(EncoderFamily):
+    """An encoder family whose own task reads a file: no vectors can be made up to try it with."""
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        table = self.tasks(study.data)
+        for name in study.evaluate:
+            table[name].benchmark.load()
+
+
+def reads(settings: Settings) -> tuple[str, ...]:
+    """A command may leave an encoder and a file of scores; a backbone has no such file."""
+    return ("texts", NAME) if settings.run else ("texts",)
+
+
+def check_watched(study: Study) -> None:
+    """Every file that a command names is watched: else a changed script would count as the one that ran."""
+    for name, arm in study.arms.items():
+        installed = {word for word in arm.run[:1] if "/" not in str(word) or str(word).startswith("/")}
+        for word in literal_words(arm):
+            if word not in installed and Path(word).is_file() and not covers(study.data.watch, Path(word)):
+                raise ValueError(
+                    f"arms.{name}.run: {word} is a file, and data.watch does not hold it\n"
+                    f"  accepted: watch: [{', '.join((*study.data.watch, word))}], so that a change to it counts"
+                )
+
+
+def check_starts(study: Study) -> None:
+    """An arm without a command is a backbone as it is."""
+    bare = [name for name, arm in study.arms.items() if not arm.run]
+    if bare and study.backbones == (NO_BACKBONE,):
+        raise ValueError(f"arms.{bare[0]}: has no run, and the study no backbones\n  accepted: one of both")
+
+
+def check_metrics(study: Study) -> None:
+    """A scores file is read by what is declared of it."""
+    if NAME in study.evaluate and not study.data.metrics:
+        raise ValueError(
+            f"evaluate: {NAME} without data.metrics\n"
+            "  accepted: what the file holds, such as metrics: {accuracy: higher}"
+        )
+
+
+FAMILY = CommandFamily(
+    settings=Settings,
+    data=CommandData,
+    defining=defining,
+    fingerprint=fingerprint,
+    load=load,
+    trainer="trainers.command.training",
+    own_tasks=lambda data: tasks(data.metrics),
+    reads=reads,
+    fits=lambda settings: bool(settings.run),
+    told=lambda product: product.notes,
+    first_checks=(check_watched, check_starts, check_metrics),
+    needs_backbone=False,
+)

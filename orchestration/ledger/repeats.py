@@ -1,0 +1,54 @@
+"""What came of running one run twice: whether a seed fixes a recipe, which pairing by seed rests on.
+
+.repeats/<run id>.json      one file for each run that was tried, the last trial
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from orchestration.ledger.notes import read_note, whole
+from orchestration.ledger.storage import Storage
+
+FOLDER = ".repeats"
+REMEDY = "the file as `semray reproducible` wrote it; delete it, and try the arm again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """How two runs of one run compare. difference: the largest between two scores or items, of this metric."""
+
+    run: str
+    label: str
+    outcome: Literal["same bits", "same to 1e-6", "different"]
+    metric: str = ""
+    difference: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """For a report."""
+        said = f"{self.label}, run twice"
+        if self.outcome == "same bits":
+            return f"{said}: the same bits"
+        apart = f"{self.metric} differs by {self.difference:.2g}"
+        if self.outcome == "same to 1e-6":
+            return f"{said}: the same to 1e-6 ({apart})"
+        return f"{said}, is NOT reproducible: {apart}; equal seeds pair less than they should"
+
+
+def write(storage: Storage, repeat: Reproduction) -> None:
+    """Keep what came of it; an earlier trial of the same run is replaced."""
+    storage.write(f"{FOLDER}/{repeat.run}.json", json.dumps(asdict(repeat), allow_nan=True).encode())
+
+
+def read(storage: Storage, runs: Sequence[str]) -> Iterator[Reproduction]:
+    """What is known of these runs. LedgerError for a damaged file."""
+    there = set(storage.children(FOLDER))
+    for name in (f"{run}.json" for run in dict.fromkeys(runs)):
+        if name in there:
+            note = read_note(storage, f"{FOLDER}/{name}", REMEDY)
+            with whole(storage, f"{FOLDER}/{name}", REMEDY):
+                yield Reproduction(**{**note, "difference": float(note["difference"])})

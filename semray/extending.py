@@ -1,0 +1,41 @@
+"""What a package needs to bring a family or a task: names that stay where they are. Importing this loads no torch.
+
+from semray.extending import EncoderFamily, Task, Benchmark, Score
+"""
+
+from corpora.store.errors import CorpusError
+from corpora.store.fields import Count, NotNegative, Positive, check_fields
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Benchmark, Task, Tasks
+from orchestration.families.contract import Corpus, Family, FamilyEncoder, Trainer
+from orchestration.families.encoders import EncoderFamily, of_arm
+from trainers.engine.limits import Steps
+from trainers.engine.streams import number, numpy_stream
+from trainers.engine.world import Progress, World
+from trainers.errors import TrainerError
+
+__all__ = [
+    "Benchmark",
+    "Corpus",
+    "CorpusError",
+    "Count",
+    "EncoderFamily",
+    "Family",
+    "FamilyEncoder",
+    "NotNegative",
+    "Positive",
+    "Progress",
+    "Score",
+    "Steps",
+    "Task",
+    "Tasks",
+    "Trainer",
+    "TrainerError",
+    "World",
+    "check_fields",
+    "number",
+    "numpy_stream",
+    "of_arm",
+    "score_of_items",
+]

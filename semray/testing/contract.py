@@ -1,0 +1,182 @@
+"""What every model family passes, whatever it trains: one small study, two arms that differ in their rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestration.families.contract import Family
+from orchestration.families.registry import family
+from orchestration.lanes.lane import execute
+from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Run, Scored, Trained
+from semray.testing.outcomes import outcome
+from semray.testing.tiny import tiny_backbone
+from trainers.engine.world import Stopped, World
+
+HEAD = """\
+question: Does the family keep its word?
+family: {family}
+backbones: [{backbone}]
+seeds: [3, 4]
+"""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A family with the runs of its study, and the study's text."""
+
+    family: Family
+    place: Path
+    text: str
+    runs: tuple[Run, ...]
+
+    def run(self, arm: str, seed: int | None = 3) -> Run:
+        """The run of an arm at a seed; where no setting of the family trains, the test is skipped."""
+        found = [run for run in self.runs if (run.arm, run.seed) == (arm, seed)]
+        if not found and not any(run.seed is not None for run in self.runs):
+            pytest.skip("no setting of this family trains")
+        return found[0]
+
+
+@contextmanager
+def prepared(
+    name: str, study: str, write: Callable[[Path], object], place: Path, backbone: str = "tiny"
+) -> Iterator[Small]:
+    """A family's study in a folder of its own, ready to run, with a cache of its own. PLACE in `study` is the
+    folder.
+
+    write: puts the study's data there. backbone: a folder there; "tiny" is made.
+    """
+    text = (HEAD.format(family=name, backbone=place / backbone) + study).replace("PLACE", str(place))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        patch.delenv("SEMRAY_DATA", raising=False)
+        write(place)
+        tiny_backbone(place / "tiny")
+        (place / "study.yaml").write_text(text)
+        study_of_it = read_study(place / "study.yaml")
+        runs = plan(study_of_it, gather_facts(study_of_it)).runs
+        prepare(study_of_it)
+        yield Small(family(name), place, text, runs)
+
+
+class FamilyContract:
+    """Tests of one family: a subclass names it and writes its study, from `data:` on.
+
+    study: its untrained arm is `still`; `plain` and `fast` differ in their learning_rate alone, which is 1.0e-3
+    for `fast`. PLACE stands for a folder of the test's own, which `write` fills.
+    """
+
+    family = ""
+    study = ""
+
+    def write(self, place: Path) -> None:
+        """Put the study's data into a folder."""
+
+    def check_opens(self, folder: Path) -> None:
+        """What was saved is of use without semray: by default in SentenceTransformer."""
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=False)
+        rows = model.encode(["the old cat", "a small cup of water"], show_progress_bar=False)
+        assert rows.shape[0] == 2
+        assert np.isfinite(rows).all()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def small(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
+        """The family's study, prepared once for all tests."""
+        with prepared(cls.family, cls.study, cls().write, tmp_path_factory.mktemp("family")) as small:
+            yield small
+
+    def test_it_has_all_that_is_asked_of_a_family(self, small: Small) -> None:
+        asked = {name for name in vars(Family) if not name.startswith("_")}
+        assert {name for name in asked if not hasattr(small.family, name)} == set()
+
+    def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(
+        self, small: Small, tmp_path: Path
+    ) -> None:
+        run = small.run("plain")
+        first, again, other = (
+            outcome(execute(Job(runs=(one,)), World())) for one in (run, run, small.run("plain", 4))
+        )
+        assert first.values == again.values
+        assert first.trained is not None
+        assert again.trained is not None
+        assert [(p.step, p.loss, p.terms) for p in first.curve] == [(p.step, p.loss, p.terms) for p in again.curve]
+        assert [point.loss for point in first.curve] != [point.loss for point in other.curve]
+        saved = [tmp_path / "one", tmp_path / "two"]
+        for trained, folder in zip((first.trained, again.trained), saved, strict=True):
+            assert trained.save_model is not None
+            folder.mkdir()
+            trained.save_model(folder)
+        weights = [sorted(path.relative_to(saved[0]) for path in saved[0].rglob("*.safetensors"))]
+        assert weights[0]
+        assert all((saved[0] / name).read_bytes() == (saved[1] / name).read_bytes() for name in weights[0])
+
+    def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
+        """They differ in their rate alone, so before the first update they are one: the first loss is the same."""
+        plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), World())) for arm in ("plain", "fast"))
+        assert plain.curve[0].loss == fast.curve[0].loss
+        assert plain.curve[-1].loss != fast.curve[-1].loss
+
+    def test_a_run_that_was_stopped_goes_on_to_the_same_result(self, small: Small, tmp_path: Path) -> None:
+        run, asked = small.run("plain"), count()
+        if small.family.stacked:
+            pytest.skip("a stack is trained in one go: what is missing of it is done again")
+        world = World(scratch=tmp_path, checkpoint_every=1, stopping=lambda: next(asked) == 1)
+        with pytest.raises(Stopped):
+            list(execute(Job(runs=(run,)), world))
+        resumed = outcome(execute(Job(runs=(run,)), World(scratch=tmp_path, checkpoint_every=1)))
+        assert resumed.values == outcome(execute(Job(runs=(run,)), World())).values
+
+    def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(self, small: Small, tmp_path: Path) -> None:
+        run = small.run("plain")
+        first = outcome(execute(Job(runs=(run,)), World()))
+        assert first.trained is not None
+        assert first.trained.save_model is not None
+        first.trained.save_model(tmp_path)
+        again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), World()))
+        assert again.trained is None
+        assert again.values == pytest.approx(first.values, abs=1e-7, nan_ok=True)
+
+    def test_what_is_saved_opens_without_semray(self, small: Small, tmp_path: Path) -> None:
+        results = list(execute(Job(runs=(small.run("plain"),)), World()))
+        (trained,) = (one for one in results if isinstance(one, Trained))
+        assert trained.save_model is not None
+        trained.save_model(tmp_path)
+        self.check_opens(tmp_path)
+
+    def test_an_arm_without_training_is_scored_like_all_others(self, small: Small) -> None:
+        run = small.run("still", None)
+        results = list(execute(Job(runs=(run,)), World()))
+        assert isinstance(results[0], Trained)
+        assert (results[0].save_model, tuple(results[0].curve)) == (None, ())
+        assert [one.task for one in results[1:] if isinstance(one, Scored)] == list(run.tasks)
+
+    def test_a_task_is_scored_alone_as_it_is_in_company(self, small: Small) -> None:
+        run = small.run("still", None)
+        together = outcome(execute(Job(runs=(run,)), World())).values
+        for name in run.tasks:
+            alone = replace(run, tasks={name: run.tasks[name]})
+            assert alone.id == run.id
+            found = outcome(execute(Job(runs=(alone,)), World())).values
+            assert {metric: together[metric] for metric in found} == pytest.approx(found, nan_ok=True)
+
+    def test_a_broken_setting_is_refused_by_field_and_value(self, small: Small) -> None:
+        """A rate below nought, whatever else the family knows of its settings."""
+        name, rate = small.run("plain").family, "1.0e-2" if small.family.stacked else "1.0e-3"
+        assert small.text.count(rate) == 1, f"{name}: the rate of `fast` is to stand once in the study"
+        (small.place / "broken.yaml").write_text(small.text.replace(rate, "-1.0e-3"))
+        with pytest.raises(StudyError, match=r"learning_rate = -1\.0e-3\n  accepted: .*above 0") as said:
+            read_study(small.place / "broken.yaml")
+        assert "broken.yaml" in str(said.value)

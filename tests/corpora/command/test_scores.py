@@ -1,0 +1,77 @@
+"""The file of scores that a script leaves: what it may hold, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpora.command.scores import read_scores
+from corpora.store.errors import CorpusError
+
+CSV = """metric,item,score,group,gold,task
+accuracy,a,1,g,,
+accuracy,b,0,g,,
+spearman,a,0.5,,3,sts
+spearman,b,0.7,,4.5,sts
+loss,,0.25,,,
+"""
+
+
+def written(place: Path, text: str, name: str = "scores.csv") -> Path:
+    (place / name).write_text(text)
+    return place / name
+
+
+def test_a_table_of_items_and_figures(tmp_path: Path) -> None:
+    found = read_scores(written(tmp_path, CSV))
+    assert list(found) == ["accuracy", "sts/spearman", "loss"]
+    assert (found["accuracy"].scores, found["accuracy"].items) == ([1.0, 0.0], ["a", "b"])
+    assert found["accuracy"].groups == ["g", "g"]
+    assert found["sts/spearman"].groups == ["a", "b"]  # each for itself
+    assert found["sts/spearman"].gold == [3.0, 4.5]
+    assert (found["loss"].scores, found["loss"].items) == ([0.25], [])
+
+
+def test_all_forms_say_the_same(tmp_path: Path) -> None:
+    import csv
+    import json
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = list(csv.DictReader(CSV.splitlines()))
+    typed = [
+        {k: (float(v) if k in ("score", "gold") else v) if v else None for k, v in row.items()} for row in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(typed), tmp_path / "scores.parquet")
+    as_json = written(tmp_path, json.dumps(typed), "scores.json")
+    expected = read_scores(written(tmp_path, CSV))
+    assert read_scores(tmp_path / "scores.parquet") == expected
+    assert read_scores(as_json) == expected
+    assert read_scores(written(tmp_path, '{"loss": 0.25}', "scores.json")) == {"loss": expected["loss"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("scores.csv", "metric,item\n", "lacks the column score\n  accepted: metric, score, and any of item"),
+        ("scores.csv", "metric,score,seed\n", "has a column 'seed'"),
+        ("scores.csv", "metric,score\na,x\n", "row 1: score = 'x'\n  accepted: a finite number"),
+        ("scores.csv", "metric,score\na,nan\n", "row 1: score = 'nan'"),
+        ("scores.csv", "metric,score\na,1\na,2\n", "a: 2 rows and no items"),
+        ("scores.csv", "metric,item,score\na,x,1\na,,2\n", "an item in some rows"),
+        ("scores.csv", "metric,item,score\na,x,1\na,x,2\n", "the item 'x' stands there twice"),
+        ("scores.csv", "metric,item,score,gold\na,x,1,1\na,y,2,\n", "gold in some rows"),
+        ("scores.csv", "metric,score\n,1\n", "row 1: metric is empty"),
+        ("scores.csv", "metric,score\na,1,2\n", "another number of columns"),
+        ("scores.csv", "metric,score,larger_is_better\na,1,maybe\n", "larger_is_better = 'maybe'"),
+        ("scores.json", "3", "neither a list of objects"),
+        ("scores.json", "[{", "cannot be read"),
+        ("scores.parquet", "no parquet", "cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said_by_file_row_and_column(name: str, text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=said) as caught:
+        read_scores(written(tmp_path, text, name))
+    assert str(tmp_path / name) in str(caught.value)

@@ -1,0 +1,61 @@
+"""Which files a command is made of: their content counts, and git says what is not committed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from corpora.command.watched import covers, fingerprint, git_states
+from corpora.store.errors import CorpusError
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    (tmp_path / "lib" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "lib" / "model.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_change_of_content_counts_and_nothing_else(place: Path) -> None:
+    watch = ["train.py", "lib"]
+    first = fingerprint(watch)
+    (place / "lib" / "__pycache__" / "model.pyc").write_bytes(b"made")
+    (place / "train.py").write_text("print(1)\n")
+    assert fingerprint(watch) == first == fingerprint([str(place / "train.py"), str(place / "lib")])
+    (place / "lib" / "model.py").write_text("x = 22\n")
+    second = fingerprint(watch)
+    (place / "lib" / "model.py").rename(place / "lib" / "other.py")
+    assert len({first, second, fingerprint(watch), fingerprint(["train.py"])}) == 4
+
+
+def test_what_is_not_there_is_said(place: Path) -> None:
+    with pytest.raises(CorpusError, match=r"data.watch: no.py, nor: no such file or folder in") as said:
+        fingerprint(["no.py", "train.py", "nor"])
+    assert str(place) in str(said.value)
+
+
+def test_a_file_is_covered_by_itself_and_by_a_folder_above(place: Path) -> None:
+    assert covers(["lib"], Path("lib/model.py"))
+    assert covers(["train.py"], place / "train.py")
+    assert not covers(["lib"], Path("train.py"))
+
+
+def test_git_says_commit_and_changes(place: Path) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", *who, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    assert git_states(["train.py"]) == ()
+    git("init", "-q")
+    git("add", "train.py", "lib/model.py")
+    git("commit", "-qm", "first")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    (place / "elsewhere").write_text("is not watched")
+    assert git_states(["train.py", "lib/model.py"]) == (f"{place.name} at {commit}, nothing uncommitted",)
+    (place / "train.py").write_text("print(2)\n")
+    (place / "lib" / "new.py").write_text("")
+    assert git_states(["train.py", "lib"]) == (f"{place.name} at {commit}, uncommitted: lib/new.py, train.py",)

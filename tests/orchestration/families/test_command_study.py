@@ -1,0 +1,128 @@
+"""A study of commands, from its file to figures: what plan refuses, what counts as the same run, what is scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestration.lanes.lane import execute
+from orchestration.plan.plan import Plan, gather_facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job
+from tests.results import outcome
+from tests.tiny import tiny_backbone
+from trainers.engine.world import World
+
+SCRIPT = (Path(__file__).parents[2] / "a_script.py").read_text()
+STUDY = """\
+question: Does a higher rate help?
+family: command
+seeds: [3, 4]
+data: {watch: [train.py], metrics: {accuracy: higher, loss: lower}}
+train: {run: [python, train.py, --seed, "{seed}", --out, "{out}", --learning_rate, "{lr}", --pause, 0], timeout: 60}
+arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
+evaluate: [scores]
+compare:
+  - {claim: H1, treatment: fast, control: slow, metric: scores/accuracy, expect: better}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def planned(place: Path, old: str = "", new: str = "") -> Plan:
+    assert not old or STUDY.count(old) == 1
+    (place / "mine.yaml").write_text(STUDY.replace(old, new) if old else STUDY)
+    study = read_study(place / "mine.yaml")
+    return plan(study, gather_facts(study))
+
+
+def ids(place: Path, old: str = "", new: str = "") -> list[str]:
+    return [run.id for run in planned(place, old, new).runs]
+
+
+def test_no_backbone_is_needed_and_every_arm_is_scored_by_its_file(place: Path) -> None:
+    runs = planned(place).runs
+    assert [run.label for run in runs] == ["slow, seed 3", "fast, seed 3", "slow, seed 4", "fast, seed 4"]
+    found = [outcome(execute(Job(runs=(run,)), World())) for run in runs]
+    assert all(one.values.keys() == {"scores/accuracy", "scores/loss"} for one in found)
+    assert found[0].values["scores/loss"] > found[1].values["scores/loss"]
+    assert found[0].curve[0].loss == found[1].curve[0].loss != found[2].curve[0].loss
+
+
+def test_the_id_holds_what_can_change_a_result_and_nothing_else(place: Path) -> None:
+    first = ids(place)
+    assert ids(place, "timeout: 60", "timeout: 90") == first
+    assert ids(place, "lr: 1.0e-3", "lr: 0.001") == first
+    assert (
+        ids(place, "accuracy: higher, ", "accuracy: higher, steps: higher, ") == first
+    )  # a metric more is scored
+    assert set(ids(place, "--pause, 0", "--pause, 0.01")).isdisjoint(first)
+    (place / "train.py").write_text(SCRIPT + "\n# changed\n")
+    assert set(ids(place)).isdisjoint(first)
+
+
+def test_a_metric_more_is_read_from_what_was_kept(place: Path, tmp_path: Path) -> None:
+    run = planned(place, "accuracy: higher, loss: lower", "accuracy: higher").runs[0]
+    first = outcome(execute(Job(runs=(run,)), World()))
+    assert first.trained is not None
+    assert first.trained.save_model is not None
+    (tmp_path / "kept").mkdir()
+    first.trained.save_model(tmp_path / "kept")
+    more = planned(place).runs[0]
+    again = outcome(execute(Job(runs=(more,), models={more.id: tmp_path / "kept"}), World()))
+    assert (more.id, again.trained) == (run.id, None)
+    assert again.values["scores/accuracy"] == first.values["scores/accuracy"]
+    assert again.values["scores/loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("arms: {slow: {lr: 1.0e-3}", "arms: {slow: {}", r"arms\.slow\.lr is missing\n  accepted: text, a number, .* for \{lr\} in `run`"),
+        ("lr: 1.0e-1}", "lr: 1.0e-1, lrr: 1}", r"arms\.fast\.lrr = 1\n  accepted: .*holds no \{lrr\}"),
+        ("lr: 1.0e-1}", "lr: [1]}", r"arms\.fast\.lr = \[1\]\n  accepted: text or a whole number or"),
+        ("timeout: 60", "timeout: 0", r"train\.timeout = 0\n  accepted: a number above 0"),
+        ("watch: [train.py]", "watch: []", r"run: train\.py is a file, and data\.watch does not hold it\n  accepted: watch: \[train\.py\]"),
+        ("watch: [train.py]", "watch: [trian.py]", r"data\.watch: trian\.py: no such file"),
+        ("accuracy: higher", "accuracy: more", r"data\.metrics(.|\n)*higher or lower"),
+        ("metrics: {accuracy: higher, loss: lower}", "metrics: {acc: higher}", r"compare\[H1\]\.metric = 'scores/accuracy'\n  accepted: scores/acc"),
+        ("evaluate: [scores]", "evaluate: [score]", "did you mean scores"),
+        ("lr: 1.0e-3}", "train: false, run: [python, train.py, '{seed}']}", r"no \{seed\} with train: false"),
+        ("slow: {lr: 1.0e-3}", "slow: {train: false, run: []}", r"evaluate holds scores, which reads scores"),
+    ],
+)  # fmt: skip
+def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        planned(place, old, new)
+
+
+def test_scores_without_metrics_are_refused(place: Path) -> None:
+    text = STUDY.replace(", metrics: {accuracy: higher, loss: lower}", "").partition("compare:")[0]
+    (place / "mine.yaml").write_text(text)
+    with pytest.raises(StudyError, match=r"data\.metrics\n  accepted: what the file holds, such as metrics: "):
+        gather_facts(read_study(place / "mine.yaml"))
+
+
+def test_an_arm_may_be_the_backbone_as_it_is(place: Path) -> None:
+    """Beside a command that starts from it, on a task that semray scores."""
+    (place / "STSBenchmark").mkdir()
+    rows = (f"main\tnews\t2012\t1\t{n % 6}\ta {n} is\tthe {n * n}\n" for n in range(12))
+    (place / "STSBenchmark" / "sts-test.csv").write_text("".join(rows))
+    tiny_backbone(place / "tiny")
+    text = STUDY.partition("compare:")[0].replace("slow: {lr: 1.0e-3}", "as-it-is: {train: false, run: []}")
+    text = text.replace("evaluate: [scores]", "evaluate: [sts/STS-B]").replace("seeds: [3, 4]", "seeds: [3]")
+    text = text.replace("data: {", f"backbones: [{place}/tiny]\ndata: {{path: {place}, ")
+    text = text.replace("--pause, 0]", '--pause, 0, --backbone, "{backbone}"]')
+    (place / "mine.yaml").write_text(text)
+    study = read_study(place / "mine.yaml")
+    still, trained = (outcome(execute(Job(runs=(run,)), World())) for run in plan(study, gather_facts(study)).runs)
+    assert still.values.keys() == trained.values.keys()
+    assert (still.scores[0].values != trained.scores[0].values).any()

@@ -1,0 +1,212 @@
+"""A command from its start to what it leaves; what goes wrong is said with the end of its log, and nothing stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from itertools import count
+from pathlib import Path
+
+import psutil
+import pytest
+
+from corpora.command.corpus import CommandCorpus
+from tests.waiting import until
+from trainers.command.process import CommandFailed, CommandRefused
+from trainers.command.product import NothingLeft, Product
+from trainers.command.settings import Settings
+from trainers.command.training import fit
+from trainers.engine.world import Progress, Stopped, World
+
+CORPUS = CommandCorpus("c", ("code at 1234, nothing uncommitted",))
+SCRIPT = str(Path(__file__).parents[2] / "a_script.py")
+
+
+def carried_out(
+    *words: str, world: World | None = None, seed: int = 3, **more: float
+) -> tuple[Product, list[Progress]]:
+    return fit(Settings(run=words, **more), None, CORPUS, seed, world or World())
+
+
+def script(*words: str, world: World | None = None, **more: float) -> tuple[Product, list[Progress]]:
+    return carried_out("python", SCRIPT, "--seed", "{seed}", "--out", "{out}", *words, world=world, **more)
+
+
+def python(text: str, *words: str, world: World | None = None, **more: float) -> tuple[Product, list[Progress]]:
+    return carried_out("python", "-c", literally(text), *words, world=world, **more)
+
+
+def literally(text: str) -> str:
+    """A program as a word in which braces are no placeholders."""
+    return textwrap.dedent(text).replace("{", "{{").replace("}", "}}")
+
+
+def test_it_leaves_scores_and_a_curve(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    product, curve = script("--pause", "0.3", world=World(scratch=tmp_path, report=seen.append))
+    assert product.scores == tmp_path / "out" / "scores.csv"
+    assert product.notes == {"code": CORPUS.states[0]}
+    assert [point.step for point in curve] == [1, 2, 3, 4]
+    assert curve[0].figures == {"lr": 0.1}
+    assert {moved.step for moved in seen} >= {2, 3}
+    (tmp_path / "saved").mkdir()
+    product.save(tmp_path / "saved")
+    assert sorted(place.name for place in (tmp_path / "saved").iterdir()) == ["command.log", "scores.csv"]
+
+
+def test_without_a_ledger_of_its_own_machine_the_room_lasts_as_long_as_the_product() -> None:
+    product, _ = script("--pause", "0")
+    assert product.scores is not None
+    place = product.scores
+    assert place.is_file()
+    del product
+    assert not place.exists()
+
+
+def test_it_is_told_by_words_and_by_its_environment(tmp_path: Path) -> None:
+    code = """
+    import json, os, sys
+    told = {name: value for name, value in os.environ.items() if name.startswith("SEMRAY_")}
+    json.dump({"same": float(told["SEMRAY_OUT"] == sys.argv[1]), "seed": int(told["SEMRAY_SEED"])},
+              open(sys.argv[1] + "/scores.json", "w"))
+    assert "RANK" not in os.environ and sys.stdin.read() == ""
+    """
+    words = ("python", "-c", literally(code), "{out}")
+    product, _ = carried_out(*words, world=World(scratch=tmp_path), seed=5)
+    assert product.scores is not None
+    assert product.scores.read_text() == '{"same": 1.0, "seed": 5}'
+
+
+def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None:
+    """The ledger's folder for checkpoints gets another number with each attempt; the script must not see it."""
+    code = """
+    import os, pathlib, sys
+    out = pathlib.Path(sys.argv[1])
+    first = out / "first"
+    if not first.exists():
+        first.write_text(str(out))
+        sys.exit(3)
+    (out / "scores.json").write_text('{"same": %d}' % (first.read_text() == str(out)))
+    """
+    earlier, later = tmp_path / "abc.1", tmp_path / "abc.2"
+    earlier.mkdir()
+    with pytest.raises(CommandFailed):
+        python(code, "{out}", world=World(scratch=earlier))
+    earlier.rename(later)
+    product, _ = python(code, "{out}", world=World(scratch=later))
+    assert product.scores is not None
+    assert product.scores.read_text() == '{"same": 1}'
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "said"),
+    [
+        (
+            lambda w: script("--fail", "3", world=w),
+            CommandFailed,
+            "python: exit code 3 after .* s: Traceback: it broke",
+        ),
+        (lambda w: script("--lr", "1", world=w), CommandRefused, "exit code 2 .*unrecognized arguments: --lr 1"),
+        (
+            lambda w: carried_out("/no/such/program", world=w),
+            CommandRefused,
+            "could not be started: .*No such file",
+        ),
+        (lambda w: python("import os; os.kill(os.getpid(), 9)", world=w), CommandFailed, "ended by SIGKILL"),
+        (lambda w: script("--pause", "60", world=w, timeout=1.0), CommandFailed, "its timeout of 1 s: step 1/4"),
+        (
+            lambda w: python("print('all is well')", world=w),
+            NothingLeft,
+            "left nothing\n  accepted: one of scores.csv",
+        ),
+        (
+            lambda w: python("import os, sys; os.mkdir(sys.argv[1] + '/model')", "{out}", world=w),
+            NothingLeft,
+            "model: has no config.json\n  accepted: a folder of Sentence",
+        ),
+        (
+            lambda w: python(
+                "import sys; [open(sys.argv[1] + '/scores.' + n, 'w') for n in ('csv', 'json')]", "{out}", world=w
+            ),
+            NothingLeft,
+            "holds scores.csv and scores.json",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_said_with_the_end_of_the_log(act, kind, said: str, tmp_path: Path) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        act(World(scratch=tmp_path))
+    if kind is not NothingLeft:
+        assert f"  log: {tmp_path}/command.log" in str(caught.value)
+        assert (tmp_path / "command.log").exists()
+
+
+def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
+    asked = count()
+    world = World(scratch=tmp_path, stopping=lambda: next(asked) == 8)
+    with pytest.raises(Stopped):
+        script("--pause", "0.5", world=world)
+    assert (tmp_path / "out" / "checkpoint.json").exists()
+    _, curve = script("--pause", "0", world=World(scratch=tmp_path))
+    assert "resuming after step" in (tmp_path / "command.log").read_text()
+    assert [point.loss for point in curve] == [point.loss for point in script("--pause", "0")[1]]
+
+
+STARTS_MORE = """
+import pathlib, subprocess, sys, time
+subprocess.Popen(["sleep", "600"], start_new_session=True)
+detached = subprocess.Popen([sys.executable, "-c", "import os, time; os.setsid() if os.fork() == 0 else os._exit(0); time.sleep(600)"])
+detached.wait()
+pathlib.Path(sys.argv[1], "scores.json").write_text('{"a": 1}')
+if sys.argv[2] == "stay":
+    time.sleep(600)
+"""
+HOLDS = """
+import sys
+from pathlib import Path
+from corpora.command.corpus import CommandCorpus
+from trainers.command.settings import Settings
+from trainers.command.training import fit
+from trainers.engine.world import World
+fit(Settings(run=("python", "-c", sys.argv[1], "{out}", "stay")), None, CommandCorpus("c", ()), 1, World(scratch=Path(sys.argv[2])))
+"""
+
+
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    return [one for one in process.children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    before = set(descendants(psutil.Process()))
+    product, _ = python(STARTS_MORE, "{out}", "go", world=World(scratch=tmp_path))
+    assert product.scores is not None
+    assert set(descendants(psutil.Process())) - before == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_the_process_that_started_it(number: int, tmp_path: Path) -> None:
+    """Killed as a lane is, without a word: the command, its children and those that left its group end too."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDS, literally(STARTS_MORE), str(tmp_path)])
+    until(lambda: (tmp_path / "out" / "scores.json").exists(), seconds=60)
+    time.sleep(0.3)
+    below = descendants(psutil.Process(holder.pid))
+    assert len(below) >= 4  # supervisor, command, a session of its own, an orphan in another
+    holder.send_signal(number)
+    holder.wait()
+    until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below), seconds=10)
+
+
+def test_a_command_ends_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, literally(STARTS_MORE), str(tmp_path)], stderr=subprocess.DEVNULL
+    )
+    until(lambda: (tmp_path / "out" / "scores.json").exists(), seconds=60)
+    (watching,) = psutil.Process(holder.pid).children()
+    (command,) = (one for one in watching.children() if "stay" in one.cmdline())
+    os.kill(watching.pid, signal.SIGKILL)
+    until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE, seconds=10)
+    assert holder.wait() != 0

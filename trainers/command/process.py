@@ -1,0 +1,122 @@
+"""A command as a process of its own that never outlives this one: started, followed through its log, ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from trainers.command import supervisor
+from trainers.command.progress import progress_of
+from trainers.engine.world import Progress
+from trainers.errors import TrainerError
+
+PYTHON = ("python", "python3")  # as the first word: the one that runs semray, whatever PATH says
+TAIL_LINES, TAIL_BYTES = 20, 8_192
+USAGE = 2  # what argparse and the shell's own tools say of words that they do not understand
+END_SECONDS = 20.0  # from SIGTERM to SIGKILL: time to save
+
+
+class CommandFailed(RuntimeError):
+    """A command did not end well; it may, done again. The message ends with the last lines of its log."""
+
+
+class CommandRefused(TrainerError):
+    """A command ended in a way that it would end again: it could not be started, or refuses its words."""
+
+
+class Running:
+    """A command at work; `log` takes all that it prints, after what is in it already."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self.words, self.log, self.began = words, log, time.monotonic()
+        program = [sys.executable, *words[1:]] if words[0] in PYTHON else list(words)
+        with log.open("ab") as file:
+            self._read_to = file.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__, *program],
+                stdin=subprocess.PIPE,
+                stdout=file,
+                stderr=file,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        self._line = ""
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, 128 + n after signal n; None while it runs."""
+        return self._process.poll()
+
+    def news(self) -> Progress | None:
+        """The last progress among the lines that have come since the last call."""
+        with self.log.open("rb") as file:
+            file.seek(self._read_to)
+            fresh = file.read()
+        self._read_to += len(fresh)
+        *lines, self._line = (self._line + fresh.decode(errors="replace").replace("\r", "\n")).split("\n")
+        self._line = self._line[-TAIL_BYTES:]
+        told = (progress_of(line) for line in reversed(lines))
+        return next((progress for progress in told if progress is not None), None)
+
+    def stop(self) -> None:
+        """Ask it to end, with time to save; then end it."""
+        if self.code is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it and all that descends from it, now."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def failure(self, why: str, *, final: bool = False) -> Exception:
+        """The error for people: what happened, the last line of the log, where it is, and its last lines."""
+        tail = tail_of(self.log)
+        last = tail[-1] if tail else "it printed nothing"
+        text = "\n".join(
+            [f"{self.words[0]}: {why}: {last}", f"  log: {self.log}", *(f"  | {line}" for line in tail)]
+        )
+        return CommandRefused(text) if final else CommandFailed(text)
+
+    def check(self) -> None:
+        """CommandFailed or CommandRefused unless it ended with exit code 0."""
+        code = self.code
+        if code == supervisor.NOT_STARTED:
+            raise self.failure("could not be started", final=True)
+        if code is not None and code > 128:
+            name = signal.Signals(code - 128).name if code - 128 in set(signal.Signals) else str(code - 128)
+            raise self.failure(f"ended by {name} after {self.seconds:.0f} s")
+        if code:
+            raise self.failure(f"exit code {code} after {self.seconds:.0f} s", final=code == USAGE)
+
+
+@contextmanager
+def running(words: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Running]:
+    """A command that has ended when the block does, however that ends."""
+    command = Running(words, environment, log)
+    try:
+        yield command
+    finally:
+        command.kill()
+
+
+def tail_of(log: Path) -> list[str]:
+    """The last lines of a log that say something."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        text = file.read().decode(errors="replace").replace("\r", "\n")
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]

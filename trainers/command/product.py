@@ -1,0 +1,130 @@
+"""What a command left: a file of scores, an encoder, or both; and the encoder as it is scored."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from corpora.command.scores import FILES
+from trainers.encoders.backbones import modules_in, unusable
+from trainers.encoders.frozen import SentenceEncoder
+from trainers.engine.world import World
+from trainers.errors import TrainerError
+
+MODEL, LOG = "model", "command.log"
+LOG_BYTES = 1 << 20  # of a log's end, kept with the model
+SAFE = {".safetensors", ".json", ".txt", ".model", ".md"}  # nothing that is unpickled or run
+
+
+class NothingLeft(TrainerError):
+    """A command ended well and left nothing that could be scored, or not what a task reads."""
+
+
+@dataclass
+class Product:
+    """What a run of a command left. encoder: a folder that sentence-transformers opens, or None. scores: a file.
+
+    made: whether a command made it, rather than that it is a backbone as it is. truncated counts texts that had to
+    be cut. notes: what the report is to say. room: a folder that goes when this does.
+    """
+
+    encoder: Path | None
+    scores: Path | None
+    world: World
+    made: bool = True
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    log: Path | None = None
+    truncated: int = 0
+    room: TemporaryDirectory[str] | None = None
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
+        """Texts through the encoder; the names of metrics to the place of the scores file, for each the same."""
+        return {"texts": self.encode, "scores": self.place_of_scores}
+
+    def place_of_scores(self, names: Sequence[str]) -> list[Path]:
+        """Where the scores of these metrics stand. NothingLeft without a file."""
+        if self.scores is None:
+            raise NothingLeft(
+                f"evaluate: scores: the command left no scores\n  accepted: one of {', '.join(FILES)} in {{out}}"
+            )
+        return [self.scores for _ in names]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors as sentence-transformers gives them. N texts -> (N, D) float32."""
+        bf16 = self.world.precision == "bf16"
+        device = self.world.device.partition(":")[0]
+        self.truncated += self._cut(texts)
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            return self._encoder.encode(texts)
+
+    def save(self, path: Path) -> None:
+        """The encoder's files, the scores file and the end of the log; of the encoder what is safe to open."""
+        if self.encoder is not None:
+            shutil.copytree(self.encoder, path, dirs_exist_ok=True, ignore=_unsafe(self.encoder))
+        if self.scores is not None:
+            shutil.copyfile(self.scores, path / self.scores.name)
+        if self.log is not None:
+            (path / LOG).write_bytes(self.log.read_bytes()[-LOG_BYTES:])
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        if self.encoder is None:
+            raise NothingLeft(
+                "evaluate: a task reads texts, and the command left no encoder\n  accepted: one in {out}/model"
+            )
+        return SentenceEncoder(self.encoder, device=self.world.device)
+
+    def _cut(self, texts: Sequence[str]) -> int:
+        """How many of these are longer than the encoder reads."""
+        return self._encoder.cut(texts)
+
+
+def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:
+    """What is not copied: links, files that may run when they are opened, folders that are no module's."""
+    modules = {module for _, module in modules_in(encoder)}
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        places = [Path(folder, name) for name in names]
+        kept = {place for place in places if place in modules or (place.is_file() and place.suffix in SAFE)}
+        return {place.name for place in places if place not in kept or place.is_symlink()}
+
+    return ignored
+
+
+def opened(folder: Path, world: World) -> Product:
+    """What a folder holds: a backbone, or what `save` wrote."""
+    return Product(_encoder_in(folder), _scores_in(folder), world, made=(folder / LOG).exists())
+
+
+def left_in(out: Path, world: World, **more: Any) -> Product:
+    """What a command left in its `{out}`. NothingLeft for nothing, two scores files, or an encoder of no use."""
+    encoder, scores = out / MODEL, _scores_in(out)
+    if encoder.is_dir() and (problem := unusable(encoder)) is not None:
+        raise NothingLeft(f"{encoder}: {problem}\n  accepted: a folder of SentenceTransformer or transformers")
+    if not encoder.is_dir() and scores is None:
+        held = ", ".join(sorted(place.name for place in out.iterdir())[:10]) or "nothing"
+        raise NothingLeft(
+            f"{out}: the command ended well, and left {held}\n"
+            f"  accepted: one of {', '.join(FILES)}, or an encoder's folder named {MODEL}"
+        )
+    return Product(encoder if encoder.is_dir() else None, scores, world, **more)
+
+
+def _scores_in(folder: Path) -> Path | None:
+    found = [folder / name for name in FILES if (folder / name).is_file()]
+    if len(found) > 1:
+        raise NothingLeft(f"{folder}: holds {' and '.join(p.name for p in found)}\n  accepted: one file of scores")
+    return found[0] if found else None
+
+
+def _encoder_in(folder: Path) -> Path | None:
+    return folder if (folder / "config.json").is_file() else None

@@ -1,0 +1,113 @@
+"""What an arm that is a command may set: the command, its time, and a value for every placeholder in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Annotated, Any
+
+from annotated_types import Gt
+
+from corpora.store.fields import Others
+
+Value = str | int | float | bool
+GIVEN = ("seed", "out", "backbone")  # the placeholders that are filled in for every run
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+COMMAND = 'a command as a list of words, such as [python, train.py, --seed, "{seed}", --out, "{out}"]'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One arm. ValueError names a field that is refused.
+
+    run: the words of a command; no shell reads them. {seed}, {out} and {backbone} are filled in for each run, all
+    other placeholders by the arm's further fields, which are its `values`. Without `run` an arm is the backbone as
+    it is, whatever values all arms share. timeout: seconds after which the command is ended. train: false for an
+    arm that no seed moves.
+    """
+
+    train: bool = True
+    run: Annotated[tuple[Value, ...], COMMAND] = ()
+    timeout: Annotated[float, Gt(0)] | None = None
+    values: Annotated[Mapping[str, Value], Others(Value)] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.run and self.train:
+            raise ValueError(f"run: {COMMAND}; or train: false for the backbone as it is")
+        if self.run and not (isinstance(self.run[0], str) and self.run[0]):
+            raise ValueError("run: a program as its first word")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError("timeout: a number of seconds above 0")
+        asked = {name for word in self.run for name in placeholders(text_of(word))}
+        for name in self.values:
+            if name in GIVEN:
+                raise ValueError(f"{name}: absent; {{{name}}} is filled in for every run")
+            if self.run and name not in asked:
+                raise ValueError(
+                    f"{name}: train, run, timeout, or a placeholder of `run`, which holds no {{{name}}}"
+                )
+        if lacking := sorted(asked - {*GIVEN, *self.values}):
+            raise ValueError(f"{lacking[0]}: text, a number, true or false for {{{lacking[0]}}} in `run`")
+        if not self.train and "seed" in asked:
+            raise ValueError("run: no {seed} with train: false, which says that no seed moves the arm")
+
+
+def defining(settings: Settings) -> dict[str, Any]:
+    """The command as it will be, but for what differs from run to run."""
+    if not settings.run:
+        return {"train": settings.train, "run": []}
+    known = {name: _escaped(text_of(value)) for name, value in settings.values.items()}
+    return {
+        "train": settings.train,
+        "run": [
+            _filled(text_of(word), known | {name: f"{{{name}}}" for name in GIVEN}, _escaped)
+            for word in settings.run
+        ],
+    }
+
+
+def command_of(settings: Settings, given: Mapping[str, str]) -> list[str]:
+    """The words of the command, every placeholder filled in. given: a text for each of `GIVEN`."""
+    values = {**{name: text_of(value) for name, value in settings.values.items()}, **given}
+    return [_filled(text_of(word), values, str) for word in settings.run]
+
+
+def literal_words(settings: Settings) -> list[str]:
+    """The words that are the same in every run."""
+    values = {name: text_of(value) for name, value in settings.values.items()}
+    words = map(text_of, settings.run)
+    return [_filled(word, values, str) for word in words if not set(GIVEN).intersection(placeholders(word))]
+
+
+def placeholders(word: str) -> Iterator[str]:
+    """The names in braces. ValueError for braces that hold no name; doubled ones stand for themselves."""
+    try:
+        parts = list(Formatter().parse(word))
+    except ValueError:
+        raise ValueError(_bad_braces(word)) from None
+    for _, name, form, conversion in parts:
+        if name is not None and (form or conversion or not NAME.fullmatch(name)):
+            raise ValueError(_bad_braces(word))
+        if name is not None:
+            yield name
+
+
+def text_of(value: Value) -> str:
+    """A value as a word of a command: numbers as Python writes them, true and false as YAML does."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _filled(word: str, values: Mapping[str, str], literally: Any) -> str:
+    return "".join(
+        literally(literal) + (values[name] if name else "") for literal, name, _, _ in Formatter().parse(word)
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _bad_braces(word: str) -> str:
+    return f"run: a name in braces, such as {{seed}}; {{{{ and }}}} stand for plain braces; not {word!r}"

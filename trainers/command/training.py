@@ -1,0 +1,158 @@
+"""A command as a training: what it is told, where it writes, how it is followed, and what it left.
+
+A retry of a run finds in its `{out}` whatever the attempt before it left there, under the same path: scripts that
+resume by themselves go on from their own checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from corpora.command.corpus import CommandCorpus
+from corpora.store.cache import key_of
+from trainers.command.process import PYTHON, CommandFailed, Running, running
+from trainers.command.product import LOG, Product, left_in, opened
+from trainers.command.progress import curve_of
+from trainers.command.settings import Settings, command_of
+from trainers.engine.world import Progress, Stopped, World
+from trainers.errors import TrainerError
+
+POLL_SECONDS = 0.2
+GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def read(settings: Settings, folder: Path, world: World) -> Product:
+    """A backbone as it is, or what a run of a command left."""
+    return opened(folder, world)
+
+
+def fit(
+    settings: Settings, backbone: Path | None, corpus: CommandCorpus, seed: int, world: World
+) -> tuple[Product, list[Progress]]:
+    """Run the command to its end. Its curve has a point for each step whose loss it told.
+
+    Every worker of a group runs the command, as torchrun would start it. CommandFailed, CommandRefused or
+    NothingLeft for a command that went wrong; Stopped when asked to stop, and whatever it saved stays.
+    """
+    room = None if world.scratch else TemporaryDirectory(prefix="semray-command-")
+    kept = world.scratch or Path(room.name if room else "")
+    log = kept / (LOG if world.rank == 0 else f"{LOG}.{world.rank}")
+    with _steady(kept) as place:
+        out = place / "out"
+        out.mkdir(exist_ok=True)
+        given = {"seed": str(seed), "out": str(out), "backbone": str(backbone or "")}
+        words = command_of(settings, given)
+        with running(words, _environment(given, world), log) as command:
+            _follow(command, settings.timeout, world)
+    notes = {"code": "; ".join(corpus.states)} if corpus.states else {}
+    left = (
+        left_in(kept / "out", world, notes=notes, log=log, room=room) if world.rank == 0 else opened(kept, world)
+    )
+    return left, curve_of(log.read_text(errors="replace").replace("\r", "\n"))
+
+
+def _follow(command: Running, timeout: float | None, world: World) -> None:
+    """Until the commands of all workers have ended well. One that fails, or takes too long, ends them all."""
+    last = Progress(step=0, steps=0, loss=0.0, doing=f"starting {_called(command)}")
+    while True:
+        code = command.code
+        last = command.news() or last
+        world.report(last)
+        late = timeout is not None and command.seconds > timeout
+        failed, busy = _anywhere([bool(code) or late, code is None], world)
+        if failed:
+            if late:
+                command.kill()
+                raise command.failure(f"was ended after its timeout of {timeout:g} s")
+            command.check()
+            raise CommandFailed("the command of another worker failed")
+        if not busy:
+            return
+        if world.stopping():
+            command.stop()
+            raise Stopped
+        time.sleep(POLL_SECONDS)
+
+
+def _called(command: Running) -> str:
+    """The script where an interpreter is told one, else the program."""
+    named = [word for word in command.words[:2] if word not in PYTHON and not word.startswith("-")]
+    return Path(named[0] if named else command.words[0]).name
+
+
+def _anywhere(states: list[bool], world: World) -> list[bool]:
+    """Each of these, of any worker; all must ask."""
+    if world.size == 1:
+        return states
+    import torch
+
+    shared = torch.tensor(states, dtype=torch.int32, device=world.device)
+    torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
+    return [bool(one) for one in shared.tolist()]
+
+
+def _environment(given: Mapping[str, str], world: World) -> dict[str, str]:
+    """This process's variables, what the placeholders say, and a group's; never recorded."""
+    own = {name: value for name, value in os.environ.items() if name not in GROUP}
+    own |= {f"SEMRAY_{name.upper()}": value for name, value in given.items()}
+    own |= {"SEMRAY_PRECISION": world.precision, "SEMRAY_DEVICE": world.device, "PYTHONUNBUFFERED": "1"}
+    return own if world.size == 1 else own | _group(world)
+
+
+def _group(world: World) -> dict[str, str]:
+    """What torchrun tells each worker. The address is that of the group's first; its port is another one's."""
+    import torch
+
+    port = torch.tensor([_free_port() if world.rank == 0 else 0], device=world.device)
+    torch.distributed.broadcast(port, src=0)
+    return {
+        "RANK": str(world.rank),
+        "WORLD_SIZE": str(world.size),
+        "LOCAL_RANK": os.environ.get("LOCAL_RANK", "0"),
+        "LOCAL_WORLD_SIZE": os.environ.get("LOCAL_WORLD_SIZE", "1"),
+        "MASTER_ADDR": os.environ.get("MASTER_ADDR", "127.0.0.1"),
+        "MASTER_PORT": str(int(port.item())),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _steady(kept: Path) -> Iterator[Path]:
+    """A path to a folder that is the same for every attempt at a run, whatever number its folder's name ends with.
+
+    Scripts write their own paths into their checkpoints. The link is this machine's: an older attempt on another
+    one cannot write through it.
+    """
+    mine = Path(tempfile.gettempdir()) / f"semray-command-{os.getuid()}"
+    with suppress(FileExistsError):
+        mine.mkdir(mode=0o700)
+    found = mine.lstat()
+    if found.st_uid != os.getuid() or not mine.is_dir() or mine.is_symlink():
+        raise TrainerError(
+            f"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR naming another place"
+        )
+    mine.chmod(0o700)
+    kept = kept.resolve()
+    link = mine / key_of({"folder": str(kept.parent), "run": kept.name.partition(".")[0]})[:16]
+    draft = link.with_name(f"{link.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(kept, target_is_directory=True)
+    draft.replace(link)
+    try:
+        yield link
+    finally:
+        with suppress(OSError):
+            if link.readlink() == kept:
+                link.unlink()
