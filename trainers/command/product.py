@@ -15,7 +15,7 @@ import torch
 
 from corpora.command.scores import FILES
 from trainers.encoders.backbones import modules_in, unusable
-from trainers.encoders.frozen import SentenceEncoder
+from trainers.encoders.frozen_encoder import SentenceEncoder
 from trainers.engine.world import World
 from trainers.errors import TrainerError
 
