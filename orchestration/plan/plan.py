@@ -117,13 +117,18 @@ def gather_facts(study: Study) -> Facts:
             problems.append(f"{study.path}: {error}")
         except (OSError, ValueError) as error:  # a file of it is damaged
             problems.append(f"{study.path}: backbones: {name}: {error}")
+    asked = _tasks(study)
+    for task in asked:
+        try:
+            tasks[task.name] = task.fingerprint
+        except (CorpusError, BackboneError) as error:
+            problems.append(f"{study.path}: {error}")
     try:
         corpus = of.fingerprint(study.data)
-        asked = _tasks(study)
-        tasks = {task.name: task.fingerprint for task in asked}
         former = of.former_fingerprint(study.data) if all(task.version <= 2 for task in asked) else ""
     except (CorpusError, BackboneError) as error:
         problems.append(f"{study.path}: {error}")
+    problems = list(dict.fromkeys(problems))  # several tasks may want the same rows
     problems += [
         f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
         for name, twin in _twins(backbones)

