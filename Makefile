@@ -3,6 +3,7 @@
 # make test-long    the tests that take longer
 # make lint         style and types; known vulnerabilities are shown
 # make audit        known vulnerabilities of what is pinned; fails when there are any
+# make docs       docs/ as a site with a search field, in site/
 # make bench        what is fast, against whom (results in benchmarks/results)
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/nu
 # $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
 apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
 
-.PHONY: help quickstart environment wordnet test test-long lint audit bench clean
+.PHONY: help quickstart environment wordnet test test-long lint audit docs bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -26,7 +27,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(call apt,python3-venv); $(PYTHON) -m venv $(VENV); }
 	@echo "installing the environment into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(MAKE) --no-print-directory torch
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[offline,dev,s3]'
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[offline,dev,docs,s3]'
 	@touch $@
 
 # Where there is no GPU, the CPU build of torch: without it a laptop fetches gigabytes of CUDA libraries.
@@ -57,7 +58,11 @@ test: $(READY)
 	@$(call apt,chromium chromium-driver)
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile
 
+# The cluster day of tests/cluster_day.py logs in by SSH and copies by rsync. What could not be run is said at the end.
 test-long: $(READY)
+	@$(call apt,wordnet-base)
+	@$(call apt,chromium chromium-driver)
+	@$(call apt,openssh-server openssh-client rsync)
 	$(BIN)/python -m pytest -q
 
 lint: $(READY)
@@ -75,8 +80,12 @@ audit: $(READY)
 	[ "$$unknown" = 0 ] || echo "audit: $$unknown pins are unknown to the service and were not checked"; \
 	exit $$code
 
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open site/tutorial.html"
+
 bench: $(READY) wordnet
 	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .ruff_cache .mypy_cache

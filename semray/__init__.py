@@ -1,2 +1,13 @@
-"""The public face of semray. `semray.extending` is what a package that brings families or tasks needs, and
-`semray.testing` the tests that its families pass."""
+"""semray from Python: load a study, run it, judge it, write its report.
+
+    study = semray.load_study("studies/quickstart.yaml")
+    findings = semray.run(study, "ledger")
+    semray.report(findings, "ledger", "reports/quickstart")
+
+`semray.extending` is what a package that brings families or tasks needs, and `semray.testing` the tests that its
+families pass.
+"""
+
+from semray.studies import judge, load_study, report, run
+
+__all__ = ["judge", "load_study", "report", "run"]

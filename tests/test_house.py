@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -37,9 +38,25 @@ def test_commands_named_in_the_readme_exist() -> None:
         [sys.executable, "-m", "orchestration", "--help"], check=True, capture_output=True, text=True
     )
     assert words
-    assert words <= set(re.findall(r"^    ([a-z-]+)", said.stdout, re.M))
+    assert words <= set(re.findall(r"^  ([a-z-]+) +", said.stdout, re.M))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"`?make ([a-z-]+)", text)) <= targets
+
+
+def test_commands_of_the_tutorial_are_accepted() -> None:
+    """As they stand there, word for word, the command line takes them."""
+    from orchestration.commands.cli import parser
+
+    commands = re.findall(r"^semray (.+)$", (ROOT / "docs/tutorial.md").read_text(), re.M)
+    assert len(commands) > 8
+    for command in commands:
+        assert parser().parse_args(shlex.split(command)).command == command.split()[0]
+
+
+def test_every_page_is_in_the_site() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    named = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(named) == sorted(pages)
 
 
 def test_every_dependency_is_pinned() -> None:

@@ -46,5 +46,10 @@ class ConceptData:
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)
+        if self.test_concepts is not None and self.test_concepts > self.n_id:
+            raise CorpusError(
+                f"data.test_concepts = {self.test_concepts}\n"
+                f"  accepted: at most n_id, the in-domain concepts that are held out, {self.n_id}"
+            )
         if not self.lexicons:
             raise CorpusError(f"data.lexicons = []\n  accepted: {words(Lexicon)}")

@@ -7,16 +7,27 @@ import shutil
 from argparse import Namespace
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from orchestration.commands.terminal import DONE, SOME_FAILED
-from orchestration.ledger.ledger import UNSEALED, Ledger
+from orchestration.commands.model_card import model_card
+from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
+from orchestration.ledger.ledger import UNSEALED, Ledger, run_of
+from orchestration.plan.held import as_scored
 from orchestration.study.errors import StudyError
+from orchestration.study.names import names_accepted
+from orchestration.verdicts.find import find
+from orchestration.verdicts.growing import grown
+
+if TYPE_CHECKING:
+    from orchestration.ledger.entry import Record
+
+MANY = 12  # runs named in a message
 
 
 def export(options: Namespace) -> int:
-    """Copy a run's model to a folder of the user's."""
-    ledger, target = Ledger(options.ledger), Path(options.path)
-    run_id = _only(ledger.ids(), options.run, ledger)
+    """Copy a run's model to a folder of the user's, with a card that says what it is."""
+    ledger, target = ledger_of(options), Path(options.path)
+    run_id = _run_named(options, ledger)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StudyError(f"{target}: exists already\n  accepted: a folder that does not exist, or an empty one")
     model = ledger.model_of(run_id)
@@ -24,11 +35,48 @@ def export(options: Namespace) -> int:
         raise StudyError(f"run {run_id} left no model in {ledger.url}")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(model, target, dirs_exist_ok=True)
-    label = ledger.training(run_id).run.label
+    record = ledger.training(run_id)
+    (target / "README.md").write_text(_card(options, ledger, record), encoding="utf-8")
     print(
-        json.dumps({"run": run_id, "path": str(target)}) if options.json else f"{label} ({run_id}) is in {target}"
+        json.dumps({"run": run_id, "path": str(target)})
+        if options.json
+        else f"{record.run.label} ({run_id}) is in {target}, with a README.md on what it is"
     )
     return DONE
+
+
+def _run_named(options: Namespace, ledger: Ledger) -> str:
+    """The id of the run that is meant: by its id, or by its arm and seed, in a study where several have these."""
+    ids = ledger.ids()
+    if options.seed is None and not options.study:
+        return _only(ids, options.run, ledger)
+    if options.study:
+        study = study_of(options)
+        runs = grown(as_scored(study, ledger)[0], ledger).runs
+    else:
+        runs = tuple(ledger.training(run_id).run for run_id in sorted(ids))
+    named = [run for run in runs if run.arm == options.run and options.seed in (run.seed, None) and run.id in ids]
+    if len(named) == 1:
+        return named[0].id
+    wanted = options.run + ("" if options.seed is None else f", seed {options.seed}")
+    if named:
+        found = "\n".join(f"  {run.id}  {run.label}" for run in named[:MANY])
+        raise StudyError(
+            f"{wanted}: {len(named)} runs there\n{found}\n  accepted: an id of these, or --study FILE"
+        )
+    arms = sorted({run.arm for run in runs if run.id in ids})
+    raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {names_accepted(options.run, arms)}")
+
+
+def _card(options: Namespace, ledger: Ledger, record: Record) -> str:
+    if not options.study:
+        entries = sorted(entry for entry in ledger.entries() if run_of(entry) == record.id)
+        return model_card(ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)]))
+    study = study_of(options)
+    plan = grown(as_scored(study, ledger)[0], ledger)
+    findings = find(study, plan.runs, ledger)
+    run = next((run for run in plan.runs if run.id == record.id), record.run)
+    return model_card(ledger.record(run) if ledger.holds(run) else record, findings)
 
 
 def set_aside(options: Namespace) -> int:

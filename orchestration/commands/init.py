@@ -1,4 +1,4 @@
-"""`semray init family NAME`: a folder with a family of one's own that works as it is."""
+"""`semray init family NAME`: a folder with a family of one's own that works as it is. Studies: init_study.py."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from orchestration.commands.init_study import init_study
 from orchestration.commands.terminal import DONE
 from orchestration.families.registry import names
 from orchestration.study.errors import StudyError
@@ -31,7 +32,9 @@ PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
 
 
 def init(options: Namespace) -> int:
-    """Write the folder, and say what to type next."""
+    """Write the folder or the study, and say what to type next."""
+    if options.what == "study":
+        return init_study(options)
     folder = Path(options.path or f"semray-{options.name.replace('_', '-')}")
     write_family(options.name, folder)
     print(f"{folder} holds the family {options.name}; next:")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 
-from orchestration.commands.terminal import DONE, study_of
-from orchestration.ledger.ledger import Ledger
+from orchestration.commands.ls import in_bytes
+from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.plan.held import planned
 from orchestration.plan.kept_models import not_kept
 from orchestration.study.errors import StudyError
@@ -14,7 +14,7 @@ from orchestration.study.errors import StudyError
 
 def prune(options: Namespace) -> int:
     """Say which models go, and how much room that gives; delete them when told to."""
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     keep = options.models or study.resources.models
     if keep == "keep":
         raise StudyError(
@@ -22,7 +22,7 @@ def prune(options: Namespace) -> int:
             "  accepted: `--models best` or `--models none`, or one of these under `resources:`"
         )
     runs = not_kept(planned(study, ledger), ledger, keep)
-    sizes = {run.id: ledger.model_size(run) for run in runs}
+    sizes = {run.id: ledger.modelin_bytes(run) for run in runs}
     if options.yes:
         with ledger.drive(study.name):
             for run in runs:
@@ -31,15 +31,9 @@ def prune(options: Namespace) -> int:
         print(json.dumps({"models": sizes, "bytes": sum(sizes.values()), "deleted": options.yes}))
         return DONE
     for run in runs:
-        print(f"{run.id}   {run.label}   {_size(sizes[run.id])}")
+        print(f"{run.id}   {run.label}   {in_bytes(sizes[run.id])}")
     done = "deleted" if options.yes else "to delete; nothing is without --yes"
-    print(f"{len(runs)} models, {_size(sum(sizes.values()))}: {done}")
+    print(f"{len(runs)} models, {in_bytes(sum(sizes.values()))}: {done}")
     if runs:
         print("their scores stay valid; a new task for these runs would train them again")
     return DONE
-
-
-def _size(count: float) -> str:
-    units = ("bytes", "kB", "MB", "GB")
-    power = min(len(units) - 1, (len(str(int(count))) - 1) // 3)
-    return f"{count / 1000**power:.3g} {units[power]}"

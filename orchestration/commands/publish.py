@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, shown_path, study_of
+from orchestration.commands.waiting import DRAWING, JUDGING, doing
 from orchestration.ledger.beside import beside
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import as_scored, scored_before
@@ -25,10 +26,12 @@ def sync(options: Namespace) -> int:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
 
-    study, ledger = study_of(options), Ledger(options.ledger)
-    asked, before = as_scored(study, ledger)
-    findings = told_of_versions(find(study, grown(asked, ledger).runs, ledger), before)
+    study, ledger = study_of(options), ledger_of(options)
+    with doing(JUDGING):
+        asked, before = as_scored(study, ledger)
+        findings = told_of_versions(find(study, grown(asked, ledger).runs, ledger), before)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
+    say(done.line, f"next    semray ui {options.study}")
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE
@@ -39,11 +42,15 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
 
-    findings = with_distributions(findings, ledger)
-    page = write(findings, folder)
-    if links := _sync(findings, ledger, uri).links:
-        page = write(findings, folder, links)
-    say(f"report  {page}")
+    with doing(DRAWING):
+        findings = with_distributions(findings, ledger)
+        page = write(findings, folder)
+    done = _sync(findings, ledger, uri)
+    if done.links:
+        page = write(findings, folder, done.links)
+    if done.problem:
+        say(done.line)
+    say(f"report  {shown_path(page)}")
 
 
 def told_of_versions(findings: Findings, before: tuple[str, ...]) -> Findings:
@@ -62,11 +69,8 @@ def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
 
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:
-    """Mirror the findings in MLflow, and say what was done and how to look at it."""
-    from orchestration.tracking.sync import default_uri, sync, ui_command
+    """Mirror the findings in MLflow."""
+    from orchestration.tracking.sync import default_uri, sync
 
-    uri = uri or default_uri(ledger.url)
-    done = sync(findings, ledger, uri)
-    say(done.line)
-    say(f"look at it:  {ui_command(uri)}")
-    return done
+    with doing("bringing MLflow up to what the ledger holds"):
+        return sync(findings, ledger, uri or default_uri(ledger.url))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.show import described, show
-from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
+from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
@@ -26,13 +27,24 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     """Train what the ledger lacks, judge, report, track."""
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     if study.search is not None:
         say(f"the study's arms as they are; its search:  semray search {study.path}")
     findings, whole = run_study(study, ledger)
     show(options, findings)
     publish(findings, ledger, report_folder(options, study, ledger), options.mlflow)
+    say(*next_steps(options.study, findings, whole))
     return DONE if whole else SOME_FAILED
+
+
+def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
+    """What a person may type after a run: how it goes on where it is not done, else where to look closer."""
+    if not whole:
+        return [f"next    semray run {study}   goes on from here: what is finished is kept"]
+    claims = [finding.verdict.claim for finding in findings.findings]
+    looks = [f"semray why {study} {claims[0]}   what a verdict rests on"] if claims else []
+    looks.append(f"semray ui {study}   every run in MLflow, on this machine alone")
+    return [f"next    {looks[0]}", *(f"        {look}" for look in looks[1:])]
 
 
 def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
@@ -40,16 +52,19 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
     with ledger.drive(study.name) as adopted:
         if adopted:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
-        plan = planned(study, ledger)
+        with doing(PREPARING):
+            plan = planned(study, ledger)
         say(described(plan, ledger))
         if plan.left:
-            prepare(study)  # a mistake that only a close look finds is found before a lane starts
+            with doing(PREPARING):
+                prepare(study)  # a mistake that only a close look finds is found before a lane starts
         declaration = declare(study, plan.runs, ledger)  # and a claim is written down before it can be seen
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
         given_up: set[str] = set()
         while True:
             stopped = _train(plan, ledger, given_up)
-            findings = find(study, plan.runs, ledger)
+            with doing(JUDGING):
+                findings = find(study, plan.runs, ledger)
             wider = None if stopped else with_another_seed(plan, findings)
             if wider is None:
                 break
@@ -72,7 +87,7 @@ def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
     left = replace(plan, finished=ledger.entries() | lost)
     if not left.jobs:
         return False
-    watch = Watch(len(left.left))
+    watch = Watch(len(left.left), backbones=len(plan.study.backbones))
 
     def hear(event: Event) -> None:
         watch(event)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.run_study import run_study
-from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import facts_where
 from orchestration.plan.plan import Facts, prepare
@@ -26,7 +26,7 @@ def search(options: Namespace) -> int:
     from orchestration.search.trials import searched
     from orchestration.tracking.searches import track
 
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     stopped, found = False, []
     with ledger.drive(study.name):
         for selection in _selections(study, ledger):
@@ -50,7 +50,7 @@ def confirm(options: Namespace) -> int:
     from orchestration.search.confirm import confirmation, optimism
     from orchestration.search.trials import searched
 
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
     chosen = confirmation(study, found)
     findings, whole = run_study(chosen, ledger)

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import report_folder, told_of_versions
-from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.commands.terminal import (
+    DONE,
+    SOME_FAILED,
+    fitted,
+    ledger_of,
+    say,
+    shown_path,
+    study_file,
+    study_of,
+    width_of,
+)
+from orchestration.commands.waiting import DRAWING, JUDGING, PREPARING, doing
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import as_scored, planned, scored_before
 from orchestration.plan.plan import Plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, printable
+from orchestration.study.study import Study
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
@@ -27,8 +41,9 @@ def plan(options: Namespace) -> int:
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords, seen
 
-    study, ledger = study_of(options), Ledger(options.ledger)
-    plan = planned(study, ledger)
+    study, ledger = study_of(options), ledger_of(options)
+    with doing(PREPARING):
+        plan = planned(study, ledger)
     if options.json:
         evidence = StudyRecords(study, plan.runs, ledger)
         reaches = reachability(plan, seen(evidence), nulls_by_group(withdrawn(evidence)))
@@ -42,7 +57,7 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        print(described(plan, ledger))
+        print(fitted(described(plan, ledger), width_of(sys.stdout)))
     return DONE
 
 
@@ -50,7 +65,7 @@ def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
     from orchestration.verdicts.growing import grown
 
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     asked, before = as_scored(study, ledger)
     plan = grown(asked, ledger)
     if before:
@@ -76,6 +91,7 @@ def status(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
     from orchestration.report.forms import write
+    from orchestration.report.methods import methods
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
@@ -84,16 +100,21 @@ def report(options: Namespace) -> int:
 
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
-    study, ledger = study_of(options), Ledger(options.ledger)
-    asked, before = as_scored(study, ledger)
-    plan = grown(asked, ledger)
-    findings = find(study, plan.runs, ledger)
-    if not findings.with_status("finished"):
-        raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
+    if options.others:
+        return _beside(options)
+    study, ledger = study_of(options), ledger_of(options)
+    with doing(JUDGING):
+        asked, before = as_scored(study, ledger)
+        plan = grown(asked, ledger)
+        findings = _finished(find(study, plan.runs, ledger), ledger, study)
+    if options.methods:
+        print(fitted(methods(findings), width_of(sys.stdout)))
+        return DONE
     show(options, told_of_versions(findings, before))
-    findings = with_distributions(findings, ledger)
-    page = write(told_of_versions(findings, before), report_folder(options, study, ledger))
-    say(f"report  {page}")
+    with doing(DRAWING):
+        findings = with_distributions(findings, ledger)
+        page = write(told_of_versions(findings, before), report_folder(options, study, ledger))
+    say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)
         digest = write_passport(passport, plan, ledger, findings)
@@ -103,6 +124,37 @@ def report(options: Namespace) -> int:
     return DONE
 
 
+def _beside(options: Namespace) -> int:
+    """The verdicts of several studies in one table; each keeps its own report."""
+    from orchestration.report.forms import as_json, side_by_side
+    from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import grown
+
+    if options.passport or options.methods or options.format != "table":
+        raise StudyError(
+            "--passport, --methods, --format: are of one study\n  accepted: several studies without these"
+        )
+    ledger, several = ledger_of(options), []
+    for name in (options.study, *options.others):
+        study = read_study(study_file(name))
+        with doing(JUDGING):
+            asked, before = as_scored(study, ledger)
+            found = _finished(find(study, grown(asked, ledger).runs, ledger), ledger, study)
+            several.append(told_of_versions(found, before))
+    if options.json:
+        print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
+    else:
+        width = width_of(sys.stdout)
+        print(fitted(side_by_side(several, width=width), width))
+    return DONE
+
+
+def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
+    if not findings.with_status("finished"):
+        raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
+    return findings
+
+
 def why(options: Namespace) -> int:
     """The chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
@@ -110,11 +162,13 @@ def why(options: Namespace) -> int:
     from orchestration.verdicts.growing import grown
     from orchestration.verdicts.why import chain, of_claim
 
-    study, ledger = study_of(options), Ledger(options.ledger)
-    asked, before = as_scored(study, ledger)
+    study, ledger = study_of(options), ledger_of(options)
+    with doing(JUDGING):
+        asked, before = as_scored(study, ledger)
+        findings = find(study, grown(asked, ledger).runs, ledger)
     if before:
         say(scored_before(before))
-    chosen = of_claim(find(study, grown(asked, ledger).runs, ledger), study, options.claim)
+    chosen = of_claim(findings, study, options.claim)
     print(json.dumps(as_json(chosen), indent=1) if options.json else printable(chain(chosen), keep="\n"))
     return DONE
 
@@ -179,9 +233,15 @@ def described(plan: Plan, ledger: Ledger) -> str:
 def show(options: Namespace, findings: Findings) -> None:
     """The verdicts on stdout, in the form asked for."""
     from orchestration.report import forms
+    from orchestration.report.short import in_short
 
     if options.json:
         print(json.dumps(forms.as_json(findings), indent=1))
     else:
         form = getattr(options, "format", "table")
-        print({"table": forms.table, "markdown": forms.markdown, "latex": forms.latex}[form](findings))
+        if form == "table":
+            width = width_of(sys.stdout)
+            text = forms.table(findings, width=width, with_across=getattr(options, "across", False))
+            print(fitted("\n\n".join(part for part in (text, in_short(findings)) if part), width))
+        else:
+            print({"markdown": forms.markdown, "latex": forms.latex}[form](findings))

@@ -1,25 +1,92 @@
-"""What every command shares: exit codes, words for a person, the study that a command line names."""
+"""What every command shares: exit codes, words for a person, the study and the ledger that are named."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+import textwrap
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
 
+from orchestration.ledger.beside import nearest_ledger
+from orchestration.ledger.ledger import Ledger
 from orchestration.reading.read_study import read_study
 from orchestration.study.names import printable
 from orchestration.study.study import Study
 
-DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
+DONE, SOME_FAILED, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
+STUDIES = Path("studies")  # where a study is looked for that is called by its name alone
 
 
 def study_of(options: Namespace) -> Study:
     """The study of a command line, with the lanes asked for there."""
-    study = read_study(options.study)
+    study = read_study(study_file(options.study))
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
 
 
+def study_file(named: str) -> Path:
+    """The file that a person means: a path, or the name of a study in this folder or in `studies`."""
+    path = Path(named)
+    if path.exists() or path.suffix:
+        return path
+    candidates = (folder / f"{named}{ending}" for folder in (Path(), STUDIES) for ending in (".yaml", ".yml"))
+    return next((file for file in candidates if file.is_file()), path)
+
+
+def ledger_of(options: Namespace) -> Ledger:
+    """The ledger of a command line. Where nothing is there yet, and an earlier one near, that is said."""
+    near = nearest_ledger(options.ledger)
+    if near is not None:
+        say(f"ledger  none at {options.ledger}; the nearest is {near}:  --ledger {near}")
+    return Ledger(options.ledger)
+
+
 def say(*lines: str) -> None:
     """Lines for a person, on stderr."""
-    print(*(printable(line, keep="\n") for line in lines), sep="\n", file=sys.stderr, flush=True)
+    shown = (fitted(printable(line, keep="\n"), width_of(sys.stderr)) for line in lines)
+    print(*shown, sep="\n", file=sys.stderr, flush=True)
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Cells of the terminal that a stream writes to; None for a file or a pipe, where lines stay whole."""
+    if not stream.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(file=stream).width
+
+
+def fitted(text: str, width: int | None) -> str:
+    """The text with its long lines broken at blanks; what follows stands below what the line's label names."""
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+def _broken(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    label = re.match(r"\S+\s{2,}", line)
+    indent = " " * (len(label[0]) if label and len(label[0]) < width // 3 else 2)
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+
+
+def shown_path(path: Path | str) -> str:
+    """A path as a person would type it from here."""
+    try:
+        near = os.path.relpath(path)
+    except ValueError:  # another drive
+        return str(path)
+    return near if not near.startswith("../..") else str(path)

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Preparing:
+    """What takes a while before the first run starts: "starting Ray"."""
+
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaneReady:
     """A lane has imported what runs need and takes work; seconds since it was asked for."""
 
@@ -62,7 +69,7 @@ class RunFailed:
     retrying: bool
 
 
-Event = LaneReady | RunStarted | RunMoved | RunLooked | RunFinished | RunFailed
+Event = Preparing | LaneReady | RunStarted | RunMoved | RunLooked | RunFinished | RunFailed
 
 
 @dataclass(frozen=True, kw_only=True)

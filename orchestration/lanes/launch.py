@@ -20,6 +20,7 @@ from orchestration.lanes.events import (
     Event,
     LaneReady,
     Outcome,
+    Preparing,
     RunFailed,
     RunFinished,
     RunMoved,
@@ -38,6 +39,7 @@ __all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMove
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
+FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
 WARM = ("torch", "transformers", "deepspeed", "trainers.engine.loop")  # what every run imports, paid once per lane
 
 
@@ -68,6 +70,7 @@ def launch(
     one = RunShare(cpus=threads_per_lane, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
     workers = resources.workers_per_run if grouped else 1
     whole = RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
+    on_event(_reaching())
     with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
         growing = named_address() is not None  # a cluster; a machine's own Ray has all it ever will
         _room(whole, growing)  # known before the first job starts
@@ -108,6 +111,7 @@ def serve(
     at_once: the most runs that can be asked for at a time; there are no more lanes than that. open_source is told
     how many there are, once Ray is there. Otherwise as `launch`.
     """
+    on_event(_reaching())
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
         one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
         room = _room(one, named_address() is not None)
@@ -118,6 +122,12 @@ def serve(
         pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS)
         with open_source(lanes) as source:
             return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
+
+
+def _reaching() -> Preparing:
+    """Joining a cluster and starting a Ray of one's own take seconds each."""
+    address = named_address()
+    return Preparing(what=f"joining Ray at {address}" if address else "starting Ray")
 
 
 @contextmanager
@@ -132,7 +142,7 @@ def asked_to_stop() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        os.write(2, STOPPING)  # a signal's handler may not print
+        os.write(2, (FRESH_LINE if os.isatty(2) else b"") + STOPPING)  # a signal's handler may not print
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -14,6 +14,7 @@ from orchestration.lanes.events import (
     Event,
     LaneReady,
     Outcome,
+    Preparing,
     RunFailed,
     RunFinished,
     RunLooked,
@@ -157,6 +158,7 @@ class Pool:
         self.source, self.tries = source, tries
         self._queue(jobs)
         try:
+            self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
             self.slots = [self._open(number) for number in range(lanes)]
             while self._expecting() and not self.stop.is_set():
                 self._hand_out()

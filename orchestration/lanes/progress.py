@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: a bar on a terminal, a line per finished run elsewhere."""
+"""What a person sees while a study runs: one line that moves on a terminal, a line per finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -7,39 +7,56 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from orchestration.lanes.events import Event
+    from orchestration.study.run import Run
     from trainers.engine.world import Progress
 
 
 SHOWN = 3  # runs named at a time
+BAR = (8, 24)  # cells of the bar: a sixth of the terminal between these
+HEARTBEAT_SECONDS = 15.0  # before the first word on a run that has not ended, where there is no terminal
 
 
 class Watch:
     """Turns lane events into words on stderr, with the rate and the time left.
 
     The share of the work done counts finished runs whole and running ones by their step, so the estimate
-    moves before the first run ends.
+    moves before the first run ends. backbones: how many the study has; they are named where there are several.
     """
 
-    def __init__(self, total: int, stream: TextIO | None = None, *, heartbeat_seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        total: int,
+        stream: TextIO | None = None,
+        *,
+        backbones: int = 1,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
         self.total, self.finished, self.failed = total, 0, 0
         self.stream, self.heartbeat_seconds = stream or sys.stderr, heartbeat_seconds
+        self.several = backbones > 1
         self.running: dict[str, tuple[str, int]] = {}  # run id -> its words and its lane
         self.moved: dict[int, Progress] = {}  # lane -> where the run, or the stack of runs, on it is
+        self.waiting = ""  # for what, before the first run
         self.started: float | None = None
         self.last_line = time.monotonic()
-        self.bar = self.stream.isatty()
+        self.terminal = _terminal(self.stream)
 
     def __call__(self, event: Event) -> None:
         """Take one event of a lane."""
         from orchestration.lanes import events
 
         match event:
-            case events.LaneReady():
-                self._line("a lane is ready")
+            case events.Preparing(what=what):
+                self.waiting = what
+                if self.terminal is None:
+                    self._line(what)
             case events.RunStarted(run=run, lane=lane):
+                self.waiting = ""
                 self.started = self.started or time.monotonic()
-                self.running[run.id] = (run.label, lane)
+                self.running[run.id] = (self._name(run), lane)
                 self.moved.pop(lane, None)
             case events.RunMoved(run=run, progress=progress) if run.id in self.running:
                 self.moved[self.running[run.id][1]] = progress
@@ -48,53 +65,97 @@ class Watch:
             case events.RunFinished(run=run, seconds=seconds):
                 self.running.pop(run.id, None)
                 self.finished += 1
-                self._line(f"{run.label}: done in {seconds:.0f} s")
+                self._line(f"{self._name(run)}: done in {seconds:.0f} s   [{self.state()}]")
             case events.RunFailed(run=run, message=message, retrying=retrying):
                 self.running.pop(run.id, None)
                 self.failed += not retrying
-                self._line(f"{run.label}: {message}{'; trying again' if retrying else ''}")
+                self._line(
+                    f"{self._name(run)}: {message}{'; trying again' if retrying else ''}   [{self.state()}]"
+                )
         self._tick()
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
-        if self.bar:
+        if self.terminal is not None:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
 
     def state(self) -> str:
         """One line: how much is done, how fast, how long it will take."""
+        return "  ".join([*self._done(), *self._rate(), self._left()])
+
+    def live(self, width: int) -> str:
+        """The line that moves, in fewer than `width` cells: what does not fit is left out."""
+        from rich.cells import cell_len, set_cell_size
+
+        if self.waiting:
+            return _cut(f"{self.waiting} …", width - 1)
+        cells = min(max(width // 6, BAR[0]), BAR[1])
+        filled = round(cells * self._share())
+        text = "━" * filled + "╌" * (cells - filled)
+        for part in (*self._done(), self._left(), *self._rate()):
+            if cell_len(text) + 2 + cell_len(part) < width:
+                text += f"  {part}"
+        room = width - 3 - cell_len(text)
+        names = _cut(self._names(), room) if room >= 12 else ""
+        return set_cell_size(text, min(cell_len(text), width - 1)) + (f"  {names}" if names else "")
+
+    def _done(self) -> list[str]:
+        return [f"{self.finished}/{self.total} runs", f"{100 * self._share():.0f} %"]
+
+    def _share(self) -> float:
         lanes = [lane for _, lane in self.running.values()]
         moving = sum(lanes.count(lane) * p.step / p.steps for lane, p in self.moved.items() if p.steps)
-        share = (self.finished + self.failed + moving) / max(self.total, 1)
-        elapsed = time.monotonic() - self.started if self.started else 0.0
-        left = elapsed * (1 - share) / share if share > 0.01 else None
+        return (self.finished + self.failed + moving) / max(self.total, 1)
+
+    def _rate(self) -> list[str]:
+        lanes = {lane for _, lane in self.running.values()}
         rate = sum(p.sentences_per_second for lane, p in self.moved.items() if lane in lanes)
-        words = [f"{self.finished}/{self.total} runs", f"{100 * share:.0f} %"]
-        if rate:
-            words.append(f"{rate:.0f} sentences/s")
-        words.append(f"{duration(left)} left" if left is not None else "estimating the time left")
-        return "  ".join(words)
+        return [f"{rate:.0f} sentences/s"] if rate else []
+
+    def _left(self) -> str:
+        share, elapsed = self._share(), time.monotonic() - self.started if self.started else 0.0
+        return f"{duration(elapsed * (1 - share) / share)} left" if share > 0.01 else "estimating the time left"
 
     def _line(self, text: str) -> None:
         self.close()
-        self.stream.write(f"{text}   [{self.state()}]\n")
+        self.stream.write(f"{text}\n")
         self.stream.flush()
         self.last_line = time.monotonic()
 
     def _tick(self) -> None:
-        if self.bar:
-            width = 24
-            filled = round(width * (self.finished + self.failed) / max(self.total, 1))
-            text = f"{'━' * filled}{'╌' * (width - filled)}  {self.state()}  {self._names()}"
-            self.stream.write(f"\r\x1b[K{text[:150]}")
+        if self.terminal is not None:
+            self.stream.write(f"\r\x1b[K{self.live(self.terminal.width)}")
             self.stream.flush()
         elif self.running and time.monotonic() - self.last_line > self.heartbeat_seconds:
-            self._line(f"running {self._names()}")
+            self.heartbeat_seconds *= 2  # the longer a run takes, the less there is to say of it
+            self._line(f"running {self._names()}   [{self.state()}]")
 
     def _names(self) -> str:
         labels = [label for label, _ in self.running.values()]
         named = ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
         return "; ".join([*(moved.doing for moved in self.moved.values() if moved.doing), named])
+
+    def _name(self, run: Run) -> str:
+        if self.several:
+            return run.label
+        return run.arm + ("" if run.seed is None else f", seed {run.seed}")
+
+
+def _terminal(stream: TextIO) -> Console | None:
+    """What knows how wide the terminal is, at any time; None where the stream is none."""
+    if not stream.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(file=stream)
+
+
+def _cut(text: str, cells: int) -> str:
+    """The text in at most so many cells, with a mark where it goes on."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, max(cells - 1, 0)).rstrip()}…"
 
 
 def duration(seconds: float) -> str:

@@ -357,6 +357,10 @@ class Ledger:
             self._storage.remove(f".staging/{name}")
         return adopted
 
+    def size(self) -> int:
+        """Bytes of all that lies in the ledger."""
+        return self._storage.size("")
+
     def model_size(self, run: Run) -> int:
         """Bytes that the model of a run takes; 0 where none is kept, and for a run that is not trained."""
         entry = self._trained(run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -179,6 +180,7 @@ class LocalStorage:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         yield part
+        _as_readable_as(part)
         flush_tree(part)
         os.rename(part, target)
         flush(target.parent)
@@ -216,7 +218,8 @@ class LocalStorage:
         """A temporary file beside `name` that holds the content; gone afterwards."""
         folder = (self.root / name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=TEMPORARY)
+        temporary = f"{folder}/{secrets.token_hex(8)}{TEMPORARY}"  # not mkstemp's: colleagues are to read it
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -307,7 +310,7 @@ class ObjectStorage:
         return cache / name if files else None
 
     def _files(self, name: str) -> list[str]:
-        folder = f"{self.root}/{name}/"
+        folder = f"{self.root}/{name}/" if name else f"{self.root}/"
         return [path[len(folder) :] for path in self.filesystem.find(folder)]
 
     def _copy(self, name: str, to: str) -> None:
@@ -316,6 +319,14 @@ class ObjectStorage:
             raise FileNotFoundError(f"{self.url}/{name}")
         for file in _marker_last(files):
             self.filesystem.cp_file(f"{self.root}/{name}/{file}", f"{self.root}/{to}/{file}")
+
+
+def _as_readable_as(folder: Path) -> None:
+    """Let the umask, by which the folder was made, hold for its files too: libraries write theirs for us alone."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(mode)
 
 
 def _claim(final: str) -> str:

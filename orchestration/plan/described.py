@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from orchestration.plan.slips import slips
+
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure
     from orchestration.plan.plan import Plan
@@ -59,6 +61,7 @@ def describe(
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
     lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
+    lines += [f"warn    {line}" for line in slips(plan.study)]
     lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
     lines += [f"note    {note}" for note in notes]
     lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")

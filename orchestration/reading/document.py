@@ -166,7 +166,15 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
         accepted = _PLAIN
     elif "single document" in (getattr(error, "context", None) or ""):
         problem, accepted = "a second document begins here", "one study per file, so one document"
-    return f"{path}:{mark.line + 1}: {problem}\n  accepted: {accepted}"
+    return f"{path}:{mark.line + 1}: {problem}\n{_two_lines(text, mark.line)}\n  accepted: {accepted}"
+
+
+def _two_lines(text: str, line: int) -> str:
+    """The line where reading stopped, counted from 0, and the last one with words above it, with their numbers."""
+    lines = text.split("\n")
+    above = next((number for number in range(min(line, len(lines)) - 1, -1, -1) if lines[number].strip()), None)
+    shown = [number for number in (above, line) if number is not None and number < len(lines)]
+    return "\n".join(f"  {number + 1:>4} | {cut(printable(lines[number].rstrip()), _SHOWN)}" for number in shown)
 
 
 def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Mistake]:

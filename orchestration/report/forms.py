@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
+from orchestration.report.layout import laid_out
 from orchestration.report.markup import marked_down, tex
-from orchestration.report.tables import CLAIM_HEAD, arm_cells, caption, claim_cells, claim_rows, unfinished
+from orchestration.report.tables import (
+    CLAIM_HEAD,
+    arm_cells,
+    arm_rows,
+    caption,
+    claim_cells,
+    claim_rows,
+    compared_metrics,
+    unfinished,
+)
 from orchestration.study.names import printable
 
 if TYPE_CHECKING:
@@ -20,17 +30,41 @@ if TYPE_CHECKING:
 ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
-def table(findings: Findings) -> str:
-    """What `semray report` prints: the claims, what the intervals are, the arms, all tasks, what is unfinished."""
+def table(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
+    """What `semray report` prints: the claims, what the intervals are, the arms, what is unfinished.
+
+    width: of the terminal, in cells; None for a file, where every row is one line. with_across: all tasks too.
+    """
     blocks = []
     if findings.findings:
-        blocks.append([*_aligned([CLAIM_HEAD, *claim_cells(findings)]), caption(findings), *_remarks(findings)])
+        claims = laid_out(CLAIM_HEAD, claim_cells(findings), width)
+        blocks.append([*claims, caption(findings), *_remarks(findings)])
     head, *rows = arm_cells(findings)
-    blocks.append([*_aligned([head, *rows]), ARMS_CAPTION])
-    together, note = across(findings)
-    if together:
-        blocks.append([*_aligned([ACROSS_HEAD, *together]), note])
+    blocks.append([*laid_out(head, rows, width), ARMS_CAPTION])
+    if with_across:
+        together, note = across(findings)
+        if together:
+            blocks.append([*laid_out(ACROSS_HEAD, together, width), note])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
+    return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
+
+
+def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> str:
+    """The claims and the arms of several studies in two tables, each row with its study."""
+    claims = [(findings.study, *row) for findings in several for row in claim_cells(findings)]
+    captions = [f"{findings.study}: {caption(findings)}" for findings in several if findings.findings]
+    remarks = [f"{findings.study}: {line}" for findings in several for line in _remarks(findings)]
+    metrics = list(dict.fromkeys(metric for findings in several for metric in compared_metrics(findings)))
+    arms = [
+        (findings.study, arm, backbone, *(f"{cell.text} ({cell.n})" for cell in cells))
+        for findings in several
+        for arm, backbone, cells in arm_rows(findings, metrics)
+    ]
+    blocks = [
+        [*laid_out(("study", *CLAIM_HEAD), claims, width), *captions, *remarks] if claims else [],
+        [*laid_out(("study", "arm", "backbone", *metrics), arms, width), ARMS_CAPTION],
+        [f"{findings.study}: {line}" for findings in several for line in unfinished(findings)],
+    ]
     return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
 
@@ -127,18 +161,6 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
 def _remarks(findings: Findings) -> list[str]:
     """One line for every claim that a mark in the table points to."""
     return [f"* {row.claim}: {'; '.join(row.remarks)}" for row in claim_rows(findings) if row.remarks]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns three blanks apart, as wide as their widest cell is on a terminal."""
-    from rich.cells import cell_len, set_cell_size
-
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
-    return [
-        "   ".join(set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in shown
-    ]
 
 
 def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -1,11 +1,15 @@
-"""The report as one HTML file: no network, no script, readable on paper. The page itself is report.html.j2.
+"""The report as one HTML file: no network, readable on paper. The page itself is report.html.j2.
 
-Its content security policy holds the browser to that: nothing is fetched, run or sent, whatever a name holds.
+Its content security policy holds the browser to that: nothing is fetched or sent, and nothing runs but report.js,
+which sorts and filters tables and is named there by its digest, whatever a name holds.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, across
@@ -52,6 +56,9 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
         lstrip_blocks=True,
         finalize=_shown,
     )
+    script = files("orchestration.report").joinpath("report.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment.globals.update(script=script, script_digest=digest)
     environment.filters.update(p=p_text, known=known, figure=_figure)
     return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
 
@@ -65,11 +72,12 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
     drawn = {name: picture.svg for name, picture in pictures.items()}
     compared = compared_metrics(findings)
     rest = [metric for metric in findings.metrics if metric not in compared]
+    widest = _widest(findings)
     return {
         "findings": findings,
         "links": links,
         "claims": [
-            _claim(finding, row, drawn)
+            _claim(finding, row, drawn, widest[finding.verdict.metric])
             for finding, row in zip(findings.findings, claim_rows(findings), strict=True)
         ],
         "counts": [
@@ -99,6 +107,7 @@ def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
     return {
         "backbone": backbone,
         "arms": arms,
+        "untrained": {arm for arm in arms if all(row.seed is None for row in runs[arm])},
         "cells": {
             (metric, arm): arm_cell(findings.values(arm, backbone, metric).values())
             for metric in metrics
@@ -113,7 +122,28 @@ def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
     }
 
 
-def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[str, Any]:
+def _widest(findings: Findings) -> dict[str, float]:
+    """Metric -> how far the bars of its comparisons reach from zero: each metric has a scale of its own."""
+    found: dict[str, float] = {}
+    for finding in findings.findings:
+        verdict = finding.verdict
+        ends = (verdict.delta_mean, verdict.ci_low, verdict.ci_high, verdict.margin)
+        reach = max((abs(end) for end in ends if known(end)), default=0.0)
+        found[verdict.metric] = max(found.get(verdict.metric, 0.0), reach)
+    return found
+
+
+def _bar(finding: Finding, widest: float) -> dict[str, float] | None:
+    """Where interval and mean lie between -widest and widest, in per cent from the left; None without them."""
+    verdict = finding.verdict
+    low, mean, high = verdict.ci_low, verdict.delta_mean, verdict.ci_high
+    if not (known(low) and known(mean) and known(high) and widest > 0):
+        return None
+    at = {name: 50 + 48 * value / widest for name, value in (("low", low), ("mean", mean), ("high", high))}
+    return {"left": at["low"], "width": at["high"] - at["low"], "mean": at["mean"]}
+
+
+def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str], widest: float) -> dict[str, Any]:
     verdict = finding.verdict
     wins = [item for item in finding.items if item.delta > 0][:ITEMS_SHOWN]
     losses = _losses(finding)[:ITEMS_SHOWN]
@@ -128,6 +158,7 @@ def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str]) -> dict[st
         "places": decimals(verdict),
         "answers": answers(verdict),
         "each_run": each_run(verdict),
+        "bar": _bar(finding, widest),
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
     }

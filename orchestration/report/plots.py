@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import cycle
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.tables import agreement, anchor, difference, known
@@ -253,17 +254,22 @@ def curves(findings: Findings) -> Figure:
 
 
 def _curve_panel(axes: Axes, rows: Sequence[RunRow]) -> None:
-    """A thin line per seed, linked to its run; a thick one for their mean where the steps are shared."""
+    """A faint line per seed, linked to its run; at shared steps their mean and a band of one sd."""
+    shared = {tuple(step for step, _ in row.curve) for row in rows}
+    together = len(rows) > 1 and len(shared) == 1
     for row in rows:
         steps, losses = zip(*row.curve, strict=True)
-        (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=0.9, alpha=0.55)
+        width, alpha = (0.6, 0.25) if together else (0.9, 0.8)
+        (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=width, alpha=alpha)
         line.set_url(f"#run-{row.id}")
-    shared = {tuple(step for step, _ in row.curve) for row in rows}
-    if len(rows) > 1 and len(shared) == 1:
-        means = [
-            sum(values) / len(values) for values in zip(*([y for _, y in row.curve] for row in rows), strict=True)
-        ]
-        axes.plot(shared.pop(), means, color=INK, lw=1.1)
+    if together:
+        at_step = list(zip(*([loss for _, loss in row.curve] for row in rows), strict=True))
+        means = [fmean(losses) for losses in at_step]
+        spread = [stdev(losses) for losses in at_step]
+        low, high = ([mean + sign * sd for mean, sd in zip(means, spread, strict=True)] for sign in (-1, 1))
+        (steps,) = shared
+        axes.fill_between(steps, low, high, color=COLOURS["equivalent"], alpha=0.2, lw=0)
+        axes.plot(steps, means, color=INK, lw=1.2)
     axes.margins(x=0.02)
 
 

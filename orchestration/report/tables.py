@@ -214,7 +214,7 @@ def caption(findings: Findings) -> str:
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
     declared = [verdict for verdict in verdicts if not verdict.exploratory]
     groups = {verdict.group: verdict.family_size for verdict in declared}
-    tests = list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
+    tests = tests_of(verdicts)
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
@@ -237,6 +237,11 @@ def caption(findings: Findings) -> str:
     if unpaired:
         parts.append(f"pairing stands for {_range(unpaired)} unpaired seeds an arm")
     return "; ".join(part for part in parts if part)
+
+
+def tests_of(verdicts: Sequence[Verdict]) -> list[str]:
+    """The names of the tests behind some verdicts, each once."""
+    return list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
 
 
 def _range(ordered: Sequence[float]) -> str:

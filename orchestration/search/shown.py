@@ -32,9 +32,10 @@ class SearchWatch:
     def event(self, event: Event) -> None:
         """Take one event of a lane."""
         match event:
+            case events.Preparing(what=what):
+                self._say(what)
             case events.LaneReady():
                 self._began = self._began or time.monotonic()
-                self._say("a lane is ready")
             case events.RunMoved(run=run, progress=at) if time.monotonic() - self._said > HEARTBEAT_SECONDS:
                 self._say(f"{run.label}: step {at.step} of {at.steps}")
             case events.RunFailed(run=run, message=message, retrying=retrying):

@@ -317,7 +317,7 @@ def test_ctrl_c_twice(place: Path, tmp_path: Path, study: str) -> None:
     os.killpg(driver.pid, signal.SIGINT)
     until(lambda: "stopping: " in said(place, study))
     os.killpg(driver.pid, signal.SIGINT)
-    assert driver.wait(timeout=60) == STOPPED
+    assert driver.wait(timeout=60) == 130
     assert "Traceback" not in said(place, study)
     until(lambda: not any(process.is_running() for process in children))
     assert Ledger(ledger).ids() >= finished

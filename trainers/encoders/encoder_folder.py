@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,7 +100,10 @@ def _write_transformer(encoder: Written, path: Path) -> None:
     finally:
         config.output_hidden_states = before
     encoder.tokenizer.save_pretrained(path)
-    _json(path / "sentence_bert_config.json", {"max_seq_length": encoder.max_length, "do_lower_case": False})
+    own: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(encoder.backbone)).parameters:
+        own["model_args"] = {"add_pooling_layer": False}  # else its loader reports a head that nobody trained
+    _json(path / "sentence_bert_config.json", own)
     prompt = {"prompts": {"text": encoder.prefix}, "default_prompt_name": "text"} if encoder.prefix else {}
     _json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
 

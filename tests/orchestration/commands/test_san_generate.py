@@ -17,7 +17,7 @@ from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordne
         (["--workers", "0"], "--workers 0\n  accepted: a whole number of at least 1"),
         (["--gpus", "-1"], "--gpus -1.0\n  accepted: a number from 0"),
         (["--sentences", "wiki2m"], "sentences = 'wiki2m': no such file"),
-        (["--generator", "/no/such/model"], "was not found"),
+        (["--generator", "/no/such/model"], "no such folder"),
     ],
 )
 def test_flags_that_cannot_be(tmp_path, monkeypatch, capsys, flags, says):

@@ -117,7 +117,7 @@ def test_other_teachers_make_other_runs(place: Path) -> None:
         ("batch_size: 4", "batch_size: 400", r"train\.batch_size = 400\n  accepted: at most 23"),
         ("max_length: 40", "max_length: 9", r"train\.max_length = 9\n  accepted: "),
         ("layers: 2", "layers: 5", r"layers = 5\n  accepted: up to 3"),
-        ("whole: PLACE/tiny@mean", "whole: PLACE/missing@mean", r"missing' was not found"),
+        ("whole: PLACE/tiny@mean", "whole: PLACE/missing@mean", r"missing: no such folder"),
         (
             "whole: PLACE/tiny@mean",
             "whole: PLACE/tiny",

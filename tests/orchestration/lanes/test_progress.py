@@ -6,8 +6,9 @@ import io
 import time
 
 import pytest
+from rich.cells import cell_len
 
-from orchestration.lanes.events import LaneReady, RunFinished, RunMoved, RunStarted
+from orchestration.lanes.events import Preparing, RunFinished, RunMoved, RunStarted
 from orchestration.lanes.progress import Watch, duration
 from orchestration.study.run import Run
 from trainers.engine.world import Progress
@@ -30,19 +31,37 @@ def test_what_comes_before_the_first_step_is_told_and_not_counted(monkeypatch: p
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     said = io.StringIO()
     watch = Watch(2, said, heartbeat_seconds=15.0)
-    watch(LaneReady(lane=0, seconds=1.0))
+    watch(Preparing(what="starting Ray"))
     watch(RunStarted(run=RUN, lane=0, attempt=1))
     for _ in range(300):  # five minutes of embedding, heard of once a second
         now[0] += 1
         watch(RunMoved(run=RUN, progress=Progress(step=0, steps=0, loss=0.0, doing="stsb: embedding 9 sentences")))
     lines = said.getvalue().splitlines()
-    assert len(lines) == 1 + 300 // 16
-    assert "running stsb: embedding 9 sentences; lex on tiny, seed 3   [0/2 runs  0 %" in lines[-1]
+    assert len(lines) == 1 + 4  # after 15, 30, 60 and 120 s: the longer it takes, the less there is to say
+    assert "running stsb: embedding 9 sentences; lex, seed 3   [0/2 runs  0 %" in lines[-1]
     now[0] += 10
     watch(RunMoved(run=RUN, progress=Progress(step=50, steps=100, loss=1.0)))
     assert watch.state() == "0/2 runs  25 %  30 s left"
     watch(RunFinished(run=RUN, seconds=20.0))
-    assert "lex on tiny, seed 3: done in 20 s   [1/2 runs  50 %" in said.getvalue()
+    assert "lex, seed 3: done in 20 s   [1/2 runs  50 %" in said.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 400])
+@pytest.mark.parametrize("doing", ["", "stsb: embedding 9 sentences"])
+def test_the_line_that_moves_fits_every_terminal(width: int, doing: str) -> None:
+    """Bar, runs and share come first; the names of what runs only where there is room."""
+    watch = Watch(17, io.StringIO(), backbones=2)
+    watch(Preparing(what="importing what runs need, in 2 lanes"))
+    assert watch.live(width).startswith("importing what r")
+    assert cell_len(watch.live(width)) < width
+    watch(RunStarted(run=RUN, lane=0, attempt=1))
+    progress = Progress(step=50, steps=100, loss=1.0, doing=doing, sentences_per_second=412.0)
+    watch(RunMoved(run=RUN, progress=progress))
+    line = watch.live(width)
+    assert cell_len(line) < width
+    assert "0/17 runs" in line
+    assert "lex on tiny, seed 3" in line or width < 120
+    assert ("412 sentences/s" in line) == (width >= 60)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(44.6, "45 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])

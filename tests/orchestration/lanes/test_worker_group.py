@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.lanes.events import Preparing
 from orchestration.lanes.group_worker import private
 from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger.ledger import Ledger
@@ -188,7 +189,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     with ledger.drive("study"):
         outcome, events = go(ledger, [run], fitting)
     assert outcome.finished == (run.id,)
-    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
+    assert [type(event) for event in events if not isinstance(event, Preparing | RunMoved)] == [
+        RunStarted,
+        RunFinished,
+    ]
     for rank in (0, 1):
         assert lines(folder / f"meet/asked-undisturbed-{rank}") == [*range(STEPS)]
     assert ledger.record(run).attempt == 1
@@ -217,7 +221,10 @@ def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path, undisturbed: Fi
     kill = at_step_6(lambda: os.kill(int((folder / "pid-disturbed-1").read_text()), signal.SIGKILL))
     outcome, events = go(ledger, [run], fitting, kill)
     assert outcome.finished == (run.id,)
-    assert [type(event) for event in events if not isinstance(event, RunMoved)] == [RunStarted, RunFinished]
+    assert [type(event) for event in events if not isinstance(event, Preparing | RunMoved)] == [
+        RunStarted,
+        RunFinished,
+    ]
     for rank in (0, 1):
         assert lines(folder / f"asked-disturbed-{rank}") == [*range(7), *range(4, STEPS)]
     assert ledger.record(run).attempt == 2

@@ -278,7 +278,10 @@ def test_the_weighted_readout_begins_uniform_over_the_last_layers(backbone: Path
 
 
 @pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
-def test_a_saved_encoder_is_a_sentence_transformer(backbone: Path, tmp_path: Path, readout: str):
+def test_a_saved_encoder_is_a_sentence_transformer(
+    backbone: Path, tmp_path: Path, readout: str, capfd: pytest.CaptureFixture[str]
+):
+    """It loads with the same vectors, and without a report of weights that would be missing."""
     from sentence_transformers import SentenceTransformer
 
     encoder = Encoder.load(backbone, readout=readout, layers=2, max_length=12, prefix="a tool: ")
@@ -286,7 +289,9 @@ def test_a_saved_encoder_is_a_sentence_transformer(backbone: Path, tmp_path: Pat
         encoder.layer_logits.data = torch.tensor([1.5, -0.5])
     encoder.save(tmp_path / "model")
     rows = encoder.encode(TEXTS)
+    capfd.readouterr()
     assert np.allclose(SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS), rows, atol=1e-5)
+    assert "MISSING" not in "".join(capfd.readouterr())
     again = Encoder.load(tmp_path / "model")
     assert (again.readout, again.max_length, again.prefix) == (readout, 12, "a tool: ")
     assert np.allclose(again.encode(TEXTS), rows, atol=1e-6)

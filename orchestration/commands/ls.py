@@ -1,0 +1,84 @@
+"""`semray ls`: the studies of this folder, what the ledger holds, and the room that it takes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections import Counter
+from pathlib import Path
+
+from orchestration.commands.terminal import DONE, STUDIES, ledger_of, width_of
+from orchestration.commands.waiting import doing
+from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.report.layout import laid_out
+from orchestration.study.names import cut, printable
+
+ELSEWHERE = "its file is elsewhere"
+QUESTION = 60  # characters of a question that are shown
+
+
+def ls(options: Namespace) -> int:
+    """Studies by file with their question, runs by family, and bytes on the disk."""
+    ledger = ledger_of(options)
+    with doing("looking through the ledger"):
+        studies = _studies(ledger)
+        runs, damaged = _runs(ledger)
+        room = ledger.size()
+    if options.json:
+        held = [{"family": family, "backbone": backbone, "runs": count} for (family, backbone), count in runs]
+        print(json.dumps({"studies": studies, "runs": held, "damaged": damaged, "bytes": room}, indent=1))
+        return DONE
+    width = width_of(sys.stdout)
+    rows = [(one["study"], one["declared"][:10] or "not run", cut(one["question"], QUESTION)) for one in studies]
+    blocks = [laid_out(("study", "declared", "question"), rows, width)] if rows else []
+    held_rows = [(family, backbone, str(count)) for (family, backbone), count in runs]
+    blocks += [laid_out(("family", "backbone", "runs"), held_rows, width)] if held_rows else []
+    blocks.append([f"{ledger.url}: {sum(count for _, count in runs)} runs, {in_bytes(room)}"])
+    blocks[-1] += [f"{len(damaged)} entries are damaged:  semray audit"] if damaged else []
+    print("\n\n".join("\n".join(map(printable, block)) for block in blocks))
+    return DONE
+
+
+def _studies(ledger: Ledger) -> list[dict[str, str]]:
+    """Studies of this folder and of `studies`, and those that the ledger has claims of, wherever their file is."""
+    import yaml
+
+    declared = {one.study: one.declared_at for one in ledger.declarations()}
+    found = {}
+    for file in sorted(file for folder in (Path(), STUDIES) for file in folder.glob("*.y*ml")):
+        try:
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            continue  # `semray plan` says what is wrong with it
+        if isinstance(content, dict) and isinstance(content.get("question"), str):
+            found[file.stem] = {"study": str(file), "question": " ".join(content["question"].split())}
+    names = [*found, *(name for name in declared if name not in found)]
+    return [
+        {
+            **found.get(name, {"study": name, "question": ELSEWHERE}),
+            "declared": declared.get(name, ""),
+        }
+        for name in names
+    ]
+
+
+def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str]]:
+    """Trained and untrained runs by family and backbone, most first; and the names of entries that are damaged."""
+    counts: Counter[tuple[str, str]] = Counter()
+    damaged = []
+    for run_id in sorted(ledger.ids()):
+        try:
+            run = ledger.training(run_id).run
+        except LedgerError:
+            damaged.append(run_id)
+        else:
+            counts[run.family, run.backbone] += 1
+    return counts.most_common(), damaged
+
+
+def in_bytes(count: float) -> str:
+    """12.3 MB."""
+    units = ("bytes", "kB", "MB", "GB")
+    power = min(len(units) - 1, (len(str(int(count))) - 1) // 3)
+    return f"{count / 1000**power:.3g} {units[power]}"

@@ -1,0 +1,33 @@
+"""Values of a study that are allowed and yet surely no one's intention. They are warned about, never refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
+
+LEARNING_RATE_AT_MOST = 0.1  # every recipe here is trained by Adam's kind: there nothing converges at more
+
+
+def slips(study: Study) -> list[str]:
+    """Each with the arms, the field and the value."""
+    trained = {arm: settings for arm, settings in study.arms.items() if settings.train}
+    told: dict[str, list[str]] = {}
+    for arm, settings in trained.items():
+        for what in _of_settings(settings):
+            told.setdefault(what, []).append(arm)
+    found = [f"{', '.join(arms)}: {what}" for what, arms in told.items()]
+    if trained and len(study.seeds.all) == 1 and study.compare:
+        found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
+    return found
+
+
+def _of_settings(settings: Any) -> Iterator[str]:
+    rate = getattr(settings, "learning_rate", None)
+    if rate is not None and rate > LEARNING_RATE_AT_MOST:
+        yield f"learning_rate = {rate:g} is far above what trains; 2.0e-5 to 1.0e-3 are usual"
+    warmup, steps = getattr(settings, "warmup", None), getattr(settings, "steps", None)
+    if isinstance(warmup, int) and steps is not None and warmup >= steps:
+        yield f"warmup = {warmup} lasts as long as the training of {steps} steps: the learning rate only rises"

@@ -1,0 +1,42 @@
+"""What the verdicts of a study come to, in a sentence: read last on the terminal, before what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evaluators.significance.verdict import Verdict
+    from orchestration.verdicts.findings import Findings
+
+NAMED = 5  # claims listed by name
+
+
+def in_short(findings: Findings) -> str:
+    """How many claims came out as declared, which did not, and which are open; "" for a study without claims."""
+    verdicts = [finding.verdict for finding in findings.findings if not finding.verdict.exploratory]
+    late = [finding.verdict.claim for finding in findings.findings if finding.verdict.exploratory]
+    if not findings.findings:
+        return ""
+    if not verdicts:
+        return "in short  nothing was declared before the runs: what is above is a lead to follow, and no finding"
+    held = [v for v in verdicts if v.as_expected]
+    still_open = [v for v in verdicts if not v.as_expected and v.verdict == "undecided"]
+    against = [v for v in verdicts if not v.as_expected and v.verdict != "undecided"]
+    several = len({v.backbone for v in verdicts}) > 1
+
+    def names(chosen: Sequence[Verdict]) -> str:
+        called = [f"{v.claim} on {v.backbone}" if several else v.claim for v in chosen]
+        return ", ".join(called[:NAMED]) + (f" and {len(called) - NAMED} more" if len(called) > NAMED else "")
+
+    parts = []
+    if held:
+        parts.append(f"{names(held)} came out as expected")
+    if against:
+        parts.append(f"{names(against)} did not")
+    if still_open:
+        parts.append(f"{names(still_open)} cannot be told from these seeds and items")
+    if late:
+        parts.append(f"{len(late)} more {'was' if len(late) == 1 else 'were'} not declared before the runs")
+    counted = f"{len(held)} of {len(verdicts)} claims {'holds' if len(held) == 1 else 'hold'}"
+    return f"in short  {counted}: {'; '.join(parts)}"

@@ -1,0 +1,80 @@
+"""MLflow's own pages of a study: a server for this machine alone, and where to look."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from orchestration.study.errors import StudyError
+from orchestration.tracking.sync import SETTINGS
+
+START_SECONDS = 120.0
+SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+
+
+def experiment_page(uri: str, study: str, base: str) -> str:
+    """The address of a study's table on a server at `base`. StudyError where MLflow has no such experiment."""
+    from mlflow import MlflowClient
+
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
+    if found is None:
+        raise StudyError(f"mlflow: no experiment {study}\n  accepted: one that `semray sync {study}` has written")
+    return f"{base.rstrip('/')}/#/experiments/{found.experiment_id}"
+
+
+@contextmanager
+def server(uri: str, port: int) -> Iterator[str]:
+    """An MLflow server on loopback within the block, once it answers; gives its address.
+
+    StudyError with its last words when it ends or stays silent.
+    """
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **SERVER},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the command, which then ends the server
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _until_it_answers(process, address)
+        yield address
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the server and its workers, which are a group of their own."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+            return
+
+
+def _until_it_answers(process: subprocess.Popen[bytes], address: str) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise StudyError(
+        f"mlflow: no server answers at {address}\n  accepted: a free port, as `--port 5001`, and a database that "
+        "this MLflow reads"
+    )

@@ -1,0 +1,226 @@
+"""What a person types in the first hour, on a ledger that is already filled: no Ray, no training."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestration.commands.cli import DAY, HOMES, main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from orchestration.verdicts.declared import declare
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: What does a person see first?
+family: concept
+backbones: [{backbone}]
+seeds: 6
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: 60, warmup: {warmup}, learning_rate: {rate}}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  B1-noHN: {{hard_negatives: false}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+  - {{claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.03}}
+"""
+Ask = Callable[..., tuple[int, str, str]]
+
+
+def written(folder: Path) -> None:
+    (folder / "config.json").write_text("{}")
+    (folder / "config.json").chmod(0o600)  # as safetensors' own files are
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two studies in `studies/`, whose runs are in the ledger with scores made up."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "wordnet").mkdir()
+    (folder / "studies").mkdir()
+    (folder / "deeper").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    backbone, ledger = tiny_backbone(folder / "tiny"), Ledger(folder / "ledger")
+    for name, warmup, rate in (("first", 2, "1.0e-4"), ("second", 2, "2.0e-4"), ("slips", 60, "10.0")):
+        study = folder / f"studies/{name}.yaml"
+        study.write_text(STUDY.format(backbone=backbone, wordnet=folder / "wordnet", warmup=warmup, rate=rate))
+        if name != "slips":
+            plan = planned(read_study(study), ledger)
+            declare(plan.study, plan.runs, ledger)
+            fill(ledger, plan.runs, save_model=written)
+    return folder
+
+
+@pytest.fixture
+def ask(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    monkeypatch.chdir(place)
+
+    def call(*words: str, typed: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        capsys.readouterr()
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_every_word_stands_in_help_once_in_the_order_of_the_day(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(name for names in DAY.values() for name in names) == sorted(HOMES)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    places = [text.index(f"\n  {name} ") for names in DAY.values() for name in names]
+    assert places == sorted(places)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("semray ")
+
+
+def test_a_study_is_found_by_its_name(ask: Ask) -> None:
+    code, out, _ = ask("plan", "first")
+    assert code == 0
+    assert out.startswith("first   13 runs = 2 arms x 6 seeds x 1 backbone + 1 untrained arm x 1 backbone")
+    code, _, err = ask("plan", "frist")
+    assert code == 2
+    assert "frist: no such file" in err
+
+
+def test_the_nearest_ledger_is_named(ask: Ask, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place / "deeper")
+    code, _, err = ask("plan", "../studies/first.yaml")
+    assert code == 0
+    assert err.splitlines()[0] == "ledger  none at ledger; the nearest is ../ledger:  --ledger ../ledger"
+
+
+def test_slips_are_told_by_name(ask: Ask) -> None:
+    _, out, _ = ask("plan", "slips")
+    assert "warn    B1, B1-noHN: learning_rate = 10 is far above what trains" in out
+    assert "warn    B1, B1-noHN: warmup = 60 lasts as long as the training of 60 steps" in out
+    assert "lasts as long" not in ask("plan", "first")[1]
+
+
+def test_more_test_concepts_than_there_are(ask: Ask, place: Path) -> None:
+    text = (place / "studies/first.yaml").read_text().replace("n_id: 20", "n_id: 20, test_concepts: 21")
+    (place / "many.yaml").write_text(text)
+    code, _, err = ask("plan", "many")
+    assert (code, "at most n_id, the in-domain concepts that are held out, 20" in err) == (2, True)
+
+
+def test_a_report_ends_with_what_it_comes_to(ask: Ask) -> None:
+    code, out, err = ask("report", "first")
+    assert code == 0
+    assert out.rstrip().splitlines()[-1].startswith("in short  ")
+    assert "across tasks" not in out
+    assert err.splitlines()[-1] == "report  reports/first/report.html"
+
+
+def test_two_studies_side_by_side(ask: Ask) -> None:
+    code, out, _ = ask("report", "first", "second")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines() if " B1 - B0 " in line] == [
+        ["first", "H1"],
+        ["second", "H1"],
+    ]
+    code, out, _ = ask("report", "first", "second", "--json")
+    assert set(json.loads(out)) == {"first", "second"}
+    assert ask("report", "first", "second", "--methods")[0] == 2
+
+
+def test_the_methods_paragraph(ask: Ask) -> None:
+    code, out, _ = ask("report", "first", "--methods")
+    assert code == 0
+    assert "Each trained recipe (B1 and B1-noHN) was run with 6 random seeds (0 to 5)" in out
+    assert "B0 is not trained and stands beside every seed with one result" in out
+    assert "two one-sided tests" in out
+    assert "Holm" in out
+    assert "torch 2." in out
+    assert "on tiny" in out  # a folder by its name: where it lies is no one's business
+
+
+def test_ls(ask: Ask, place: Path) -> None:
+    code, out, _ = ask("ls")
+    assert code == 0
+    assert re.search(r"^studies/first.yaml +20\d\d-.*see first\?$", out, re.M)
+    assert re.search(r"^studies/slips.yaml +not run +What", out, re.M)
+    found = json.loads(ask("ls", "--json")[1])
+    assert [one["runs"] for one in found["runs"]] == [1 + 2 * 2 * 6]
+    assert found["bytes"] > 0
+
+
+def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:
+    code, _, err = ask("export", "B1", str(tmp_path / "b1"), "--seed", "3")
+    assert (code, "2 runs there" in err) == (2, True)  # both studies have one
+    code, out, _ = ask("export", "B1", str(tmp_path / "b1"), "--seed", "3", "--study", "first")
+    assert code == 0, out
+    card = (tmp_path / "b1/README.md").read_text()
+    head = yaml.safe_load(card.split("---")[1])
+    assert head["library_name"] == "sentence-transformers"
+    for part in (
+        "# B1, seed 3",
+        "| hard_negatives | True |",
+        "| t2d/recall@10 | 0.",
+        "- H1: B1 is better than B0",
+        "SHA-256",
+    ):
+        assert part in card
+    code, _, err = ask("export", "B2", str(tmp_path / "b2"), "--seed", "3")
+    assert (code, "accepted: B0, B1, B1-noHN" in err) == (2, True)
+
+
+def test_files_of_a_ledger_honour_the_umask(place: Path) -> None:
+    """A colleague may read what others of the ledger's folder may: models are no secret of who trained them."""
+    mask = os.umask(0)
+    os.umask(mask)
+    files = [path for path in (place / "ledger").rglob("*") if path.is_file() and ".lock" not in path.name]
+    assert any(path.parent.name == "model" for path in files)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o666 & ~mask}
+
+
+def test_init_writes_a_study_from_answers(ask: Ask, place: Path) -> None:
+    typed = f"nosuch\nconcept\n{place / 'tiny'}\nhard_negatives\nfalse\ntrue\nt2d/recall@10\n"
+    code, out, err = ask("init", "study", "mine", typed=typed)
+    assert (code, out) == (0, "mine.yaml is written; next:  semray plan mine.yaml\n")
+    assert "nosuch: accepted: " in err
+    study = read_study(place / "mine.yaml")
+    assert (study.family, [vars(arm)["hard_negatives"] for arm in study.arms.values()]) == (
+        "concept",
+        [False, True],
+    )
+    assert study.compare[0].metric == "t2d/recall@10"
+    assert ask("init", "study", "mine")[0] == 2  # nothing is overwritten
+    options = ["--family", "san", "--backbone", "tiny", "--setting", "train", "--metric", "sts/STS-B/spearman"]
+    assert ask("init", "study", "other", *options)[0] == 0
+    assert [settings.train for settings in read_study(place / "other.yaml").arms.values()] == [False, True]
+
+
+def test_a_bad_indent_shows_both_lines(ask: Ask, place: Path) -> None:
+    (place / "bent.yaml").write_text("question: why\nfamily: concept\n   seeds: 8\n")
+    code, _, err = ask("plan", "bent")
+    assert code == 2
+    assert "     2 | family: concept\n     3 |    seeds: 8\n" in err
+
+
+def test_a_folder_that_is_not_there(ask: Ask, place: Path) -> None:
+    text = (place / "studies/first.yaml").read_text().replace(str(place / "tiny"), "./tyni")
+    (place / "typo.yaml").write_text(text)
+    code, _, err = ask("plan", "typo")
+    assert code == 2
+    assert f"backbones: ./tyni: no such folder; near it: {place / 'tiny'}" in err
+    assert "hf download" not in err

@@ -1,0 +1,60 @@
+"""The Python face says what the commands say, and to import it costs nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import semray
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.study.errors import StudyError
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: Is Python told what the terminal is told?
+family: concept
+backbones: [{backbone}]
+seeds: 3
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+"""
+
+
+def test_a_finished_study_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "wordnet").mkdir()
+    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    file, ledger = tmp_path / "python.yaml", tmp_path / "ledger"
+    file.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
+    study = semray.load_study(file)
+    fill(Ledger(ledger), planned(study, Ledger(ledger)).runs)
+    found = semray.run(study, ledger)  # nothing is left to train
+    assert [one.verdict.words for one in semray.judge(study, ledger).findings] == [
+        one.verdict.words for one in found.findings
+    ]
+    page = semray.report(found, ledger, tmp_path / "out")
+    capsys.readouterr()
+    assert main(["report", str(file), "--json", "--ledger", str(ledger)]) == 0
+    assert json.loads((page.parent / "report.json").read_text()) == json.loads(capsys.readouterr().out)
+    with pytest.raises(StudyError, match="no such file"):
+        semray.load_study(tmp_path / "none.yaml")
+
+
+def test_the_import_loads_nothing_heavy() -> None:
+    code = (
+        "import semray, sys; print([name for name in ('torch', 'ray', 'mlflow', 'yaml') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
