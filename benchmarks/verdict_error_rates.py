@@ -2,8 +2,9 @@
 
     python benchmarks/verdict_error_rates.py [PART …] [--replications 200]
 
-Parts: coverage, coverage_few_seeds, again, few_seeds, type_one; all unless some are named. `again` simulates
-afresh, with four times the replications, what lay outside of 93-98 % in the kept table.
+Parts: coverage, coverage_few_seeds, again, few_seeds, type_one, papers; all unless some are named. `again`
+simulates afresh, with four times the replications, what lay outside of 93-98 % in the kept table, `papers` only
+the rows of means over tasks, gains, backbones and joint claims.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
@@ -24,9 +25,10 @@ from tables import RESULTS, save
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
+from evaluators.significance.comparisons import ItemSum
 from evaluators.significance.item_bootstrap import resampled_deltas
 from evaluators.significance.item_tests import closed_form_variance, crossed_t, resampled_variance
-from evaluators.significance.judge import Claim, ItemScores, PairedSeeds, Sequential, judge
+from evaluators.significance.judge import Claim, ItemScores, Joint, PairedSeeds, Sequential, judge
 from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import critical
 
@@ -182,15 +184,21 @@ def coverage(
 
 
 def world(
-    n: int, size: int, seed_sd: float, quality: tuple[float, float], rng: np.random.Generator
+    n: int,
+    size: int,
+    seed_sd: float,
+    quality: tuple[float, ...],
+    rng: np.random.Generator,
+    common: float = 0.5,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Gold (M,) and the predictions (n, M) of both arms; half of what seeds and items do is common to the arms."""
+    """Gold (M,) and the predictions (n, M) of arms, which have this share of what seeds and items do in common."""
+    shared, own = np.sqrt(common), np.sqrt(1 - common)
     gold = rng.normal(size=size)
     seed_common, item_common = rng.normal(size=n), rng.normal(size=size)
     arms = []
     for rho in quality:
-        seed = (seed_common + rng.normal(size=n)) / np.sqrt(2)
-        item = (item_common + rng.normal(size=size)) / np.sqrt(2)
+        seed = shared * seed_common + own * rng.normal(size=n)
+        item = shared * item_common + own * rng.normal(size=size)
         rho_i = quality_of(rho, seed_sd, seed)[:, None]
         noise = (item + rng.normal(size=(n, size))) / np.sqrt(2)
         arms.append(rho_i * gold + np.sqrt(1 - rho_i**2) * noise)
@@ -269,6 +277,7 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
             lambda n=n: margin_and_control(rng, n),
         )
     yield rate("growing seeds, looked at from 2 to 20", replications // 10, lambda: growing(rng))
+    yield from rows_of_papers(replications, rng)
     for regime in SEED_SD:
         for kind, share in (("mean", 4), ("spearman", 20)):
             yield rate(
@@ -276,6 +285,123 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
                 replications // share,
                 lambda kind=kind, regime=regime: crossed(kind, SEED_SD[regime], rng),
             )
+
+
+TASKS: tuple[tuple[Aggregate, int], ...] = (("mean", 300), ("spearman", 150), ("auc", 80))  # items of each
+
+
+def papers(replications: int) -> None:
+    """Simulate again, of the kept table, what claims as papers make them give."""
+    kept = json.loads((RESULTS / "verdict_error_rates.json").read_text())
+    found = {str(row["path"]): row for row in rows_of_papers(6 * replications, np.random.default_rng(10))}
+    old = [row for row in kept["rows"] if row["path"] not in found]
+    save("verdict_error_rates", kept["title"], [*old, *found.values()], kept["notes"])
+
+
+def rows_of_papers(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
+    """Means over tasks, gains against gains, other backbones, and several claims as one."""
+    for regime in SEED_SD:
+        for n in (3, 5):
+            yield rate(
+                f"mean of three tasks (accuracy, Spearman, AUC), 300, 150 and 80 items, n = {n}, {regime}",
+                replications // 10,
+                lambda n=n, regime=regime: over_tasks(n, SEED_SD[regime], rng),
+            )
+    yield rate(
+        "mean of two tasks that share a third of their items, n = 5, items dominate",
+        replications // 10,
+        lambda: over_tasks(5, SEED_SD["items dominate"], rng, shared=100),
+    )
+    for regime in SEED_SD:
+        yield rate(
+            f"gain against gain, Spearman, n = 5, 200 items, {regime}",
+            replications // 10,
+            lambda regime=regime: gains(5, SEED_SD[regime], rng),
+        )
+    yield rate(
+        "other backbones: arms with nothing in common, n = 5, 300 items",
+        replications // 4,
+        lambda: crossed("mean", SEED_SD["both"], rng, common=0.0),
+    )
+    for true, least, n in ((2, 3, 3), (2, 3, 6), (1, 2, 5), (0, 1, 5)):
+        words = "all three" if least == 3 else f"at least {least} of three"
+        yield rate(
+            f"{words} hold, {true} of them truly, n = {n}",
+            replications,
+            lambda true=true, least=least, n=n: joined(true, least, n, rng),
+        )
+    yield rate("at least 2 of three hold, none truly or otherwise, n = 5: holds or fails", replications,
+               lambda: joined(0, 2, 5, rng, wrong=("holds", "fails")))  # fmt: skip
+    yield rate("better than each of two controls, level with one, n = 5", replications, lambda: joined(
+        1, 2, 5, rng, parts=2))  # fmt: skip
+    yield rate("better and equivalent at the edge of its margin, n = 5", replications, lambda: mixed_parts(rng))
+    yield rate(
+        "Holm over three joint claims of two, each with one null part, n = 5: any error",
+        replications // 2,
+        lambda: several_joint(rng),
+    )
+
+
+def over_tasks(n: int, seed_sd: float, rng: np.random.Generator, shared: int = 0) -> bool:
+    """A mean over tasks, none of which differs; with `shared`, of two with so many items in common."""
+    if shared:
+        gold, arms = world(n, 600 - shared, seed_sd, (0.65, 0.65), rng)
+        places = (slice(0, 300), slice(300 - shared, 600 - shared))
+        terms = [
+            named_items(scored("spearman", gold[at], [arm[:, at] for arm in arms]), "pair", at.start)
+            for at in places
+        ]
+    else:
+        terms = [
+            named_items(scored(kind, *world(n, size, seed_sd, (0.65, 0.65), rng)), kind) for kind, size in TASKS
+        ]
+    items = ItemSum(tuple((1 / len(terms), term) for term in terms))
+    means = np.mean([scores_of(term) for term in terms], axis=0)  # (2, n)
+    pairs = PairedSeeds(seeds=tuple(range(n)), treatment=tuple(means[0]), control=tuple(means[1]), items=items)
+    return judge([(claim(), pairs)])[0].verdict != "undecided"
+
+
+def named_items(items: ItemScores, task: str, first: int = 0) -> ItemScores:
+    """The same items under names of their task's own."""
+    names = tuple(f"{task}/{first + int(item)}" for item in items.item_ids)
+    return replace(items, item_ids=names, group_ids=names)
+
+
+def gains(n: int, seed_sd: float, rng: np.random.Generator) -> bool:
+    """Two arms that truly gain as much, each over an arm of its own, on the same items."""
+    gold, arms = world(n, 200, seed_sd, (0.68, 0.60, 0.68, 0.60), rng)
+    parts = [scored("spearman", gold, arms[at : at + 2]) for at in (0, 2)]
+    gained = [np.subtract(*map(np.array, scores_of(part))) for part in parts]
+    items = ItemSum(((1.0, parts[0]), (-1.0, parts[1])))
+    pairs = PairedSeeds(seeds=tuple(range(n)), treatment=tuple(gained[0]), control=tuple(gained[1]), items=items)
+    return judge([(claim(), pairs)])[0].verdict != "undecided"
+
+
+def joined(
+    true: int, least: int, n: int, rng: np.random.Generator, parts: int = 3, wrong: tuple[str, ...] = ("holds",)
+) -> bool:
+    """Of some parts, `true` hold by far and in all others nothing differs."""
+    together = Joint(claim="J", all=tuple(claim(name=f"P{k}") for k in range(parts)), at_least=least)
+    scores = [paired(rng.normal(6 if k < true else 0, 1, size=n)) for k in range(parts)]
+    return judge([(together, scores)])[0].verdict in wrong
+
+
+def mixed_parts(rng: np.random.Generator) -> bool:
+    """Better by far on one metric, as far apart as the margin on the other."""
+    together = Joint(claim="J", all=(claim(name="P1"), claim("equivalent", name="P2", margin=2.0)))
+    scores = [paired(rng.normal(mean, 1, size=5)) for mean in (6.0, 2.0)]
+    return judge([(together, scores)])[0].verdict == "holds"
+
+
+def several_joint(rng: np.random.Generator) -> bool:
+    cases = [
+        (
+            Joint(claim=f"J{k}", all=(claim(name=f"J{k}.1"), claim(name=f"J{k}.2"))),
+            [paired(rng.normal(mean, 1, size=5)) for mean in (6.0, 0.0)],
+        )
+        for k in range(3)
+    ]
+    return any(found.verdict == "holds" for found in judge(cases))
 
 
 RATIOS = (0, 0.1, 0.3, 1, 3, 10, 30, 100)  # seed variance of the mean over its item variance
@@ -387,8 +513,8 @@ def growing(rng: np.random.Generator) -> bool:
     )
 
 
-def crossed(kind: Aggregate, seed_sd: float, rng: np.random.Generator) -> bool:
-    gold, arms = world(5, 300, seed_sd, (0.65, 0.65), rng)
+def crossed(kind: Aggregate, seed_sd: float, rng: np.random.Generator, common: float = 0.5) -> bool:
+    gold, arms = world(5, 300, seed_sd, (0.65, 0.65), rng, common)
     items = scored(kind, gold, arms)
     treatment, control = scores_of(items)
     pairs = PairedSeeds(seeds=tuple(range(5)), treatment=treatment, control=control, items=items)
@@ -401,6 +527,7 @@ PARTS: dict[str, Callable[[int], None]] = {
     "again": look_again,
     "few_seeds": few_seeds,
     "type_one": type_one,
+    "papers": papers,
 }
 
 if __name__ == "__main__":

@@ -65,6 +65,63 @@ class ItemScores:
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(group, len(numbers)) for group in self.group_ids])
 
+    @property
+    def terms(self) -> tuple[tuple[float, ItemScores], ...]:
+        """Itself, as a sum of one."""
+        return ((1.0, self),)
+
+    @property
+    def groups(self) -> int:
+        """How many independent groups of items there are."""
+        return int(self.group_index.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSum:
+    """Differences that are added up, each with its weight and its items: a mean over tasks, a gain less a gain.
+
+    Items of two terms are one when they have the same name, and groups that hold one item, or have one name, are
+    one group: resampled together. All terms hold the same seeds.
+    """
+
+    terms: tuple[tuple[float, ItemScores], ...]
+
+    @cached_property
+    def item_ids(self) -> tuple[str, ...]:
+        """The items of all terms, each once."""
+        return tuple(dict.fromkeys(item for _, term in self.terms for item in term.item_ids))
+
+    @cached_property
+    def group_index(self) -> np.ndarray:
+        """Number of the group of each term's each item, term after term, from 0. (sum of M,)"""
+        parent: dict[str, str] = {}
+
+        def root(name: str) -> str:
+            while parent.setdefault(name, name) != name:
+                parent[name] = parent[parent[name]]
+                name = parent[name]
+            return name
+
+        rows = [row for _, term in self.terms for row in zip(term.item_ids, term.group_ids, strict=True)]
+        for item, group in rows:
+            parent[root(f"item {item}")] = root(f"group {group}")
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(root(f"group {group}"), len(numbers)) for _, group in rows])
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the items of each term stand in `group_index`."""
+        ends = np.cumsum([len(term.item_ids) for _, term in self.terms]).tolist()
+        return tuple(map(slice, [0, *ends[:-1]], ends))
+
+    @property
+    def groups(self) -> int:
+        """Independent groups of the term that has the fewest: from so many, at least, is the variance known."""
+        return min(len(np.unique(self.group_index[place])) for place in self.places)
+
+
+Items = ItemScores | ItemSum
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedSeeds:
@@ -82,9 +139,9 @@ class PairedSeeds:
     control: tuple[float, ...]
     larger_is_better: bool = True
     dropped: tuple[tuple[int, str], ...] = ()
-    items: ItemScores | None = None
+    items: Items | None = None
     matched_control: tuple[float, ...] | None = None
-    matched_items: ItemScores | None = None
+    matched_items: Items | None = None
     selected: bool = False
     exploratory: bool = False
     tasks: tuple[str, ...] = ()
@@ -99,8 +156,9 @@ class PairedSeeds:
                     f"paired seeds: {name} needs one finite score for each of {n} seeds, got {values}"
                 )
         for name, items in (("items", self.items), ("matched_items", self.matched_items)):
-            if items is not None and len(items.treatment) != n:
-                raise ValueError(f"paired seeds: {name} holds {len(items.treatment)} seeds, the scores {n}")
+            held = {len(term.treatment) for _, term in items.terms} if items is not None else {n}
+            if held != {n}:
+                raise ValueError(f"paired seeds: {name} holds {held} seeds, the scores {n}")
 
     def _arms(self) -> dict[str, tuple[float, ...]]:
         arms = {"treatment": self.treatment, "control": self.control}

@@ -18,7 +18,7 @@ from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidenc
 from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until
 
-Word = Literal["better", "worse", "equivalent", "not worse", "undecided"]
+Word = Literal["better", "worse", "equivalent", "not worse", "undecided", "holds", "fails"]
 AIM: dict[str, Aim] = {
     "better": "difference",
     "worse": "difference",

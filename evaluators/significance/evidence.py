@@ -10,14 +10,15 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
 from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_variance, item_view, single_run
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
 
-ON_TASK, ON_TEST_SET, OVER_TASKS = "on the task", "on this test set", "over these tasks"
+ON_TASK, ON_TASKS = "on the task", "on these tasks"
+ON_TEST_SET, OVER_TASKS = "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"
 DRIFT = "the confidence sequence is empty: later seeds contradict earlier ones"
 ITEM_FRAGILE = "seed-robust but item-fragile"
@@ -138,7 +139,7 @@ def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
         variance = item_variance(pairs.items, stream(claim.scores, "items"))
     except Undefined:
         return Noise(sd=spread)
-    return variance.noise(spread, n, int(pairs.items.group_index.max()) + 1)
+    return variance.noise(spread, n, pairs.items.groups)
 
 
 def _kinds(claim: Claim) -> list[str]:
@@ -176,11 +177,29 @@ def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
     for arm, items, side in of_arm:
         if items is None:
             continue
+        if isinstance(items, ItemSum):
+            _check_sum(claim, pairs, items, pairs.matched_deltas if arm == "matched_control" else pairs.deltas)
+            continue
         for seed, score, row in zip(pairs.seeds, getattr(pairs, arm), getattr(items, side), strict=True):
             value = aggregate(items.aggregate, row, items.gold)
             if not abs(value - score) <= 1e-5 * max(1.0, abs(score)):
                 where = f"claim {claim.claim}: {claim.metric} of {arm} at seed {seed}"
                 raise ValueError(f"{where} is {score}, but its items give {value}")
+
+
+def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndarray) -> None:
+    for row, (seed, delta) in enumerate(zip(pairs.seeds, pairs.sign * deltas, strict=True)):
+        value = sum(
+            weight
+            * (
+                aggregate(term.aggregate, term.treatment[row], term.gold)
+                - aggregate(term.aggregate, term.control[row], term.gold)
+            )
+            for weight, term in items.terms
+        )
+        if not abs(value - delta) <= 1e-5 * max(1.0, abs(delta)):
+            where = f"claim {claim.claim}: {claim.metric} at seed {seed}"
+            raise ValueError(f"{where} differs by {delta}, but its items by {value}")
 
 
 def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
@@ -199,7 +218,7 @@ def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
 def _each_run(pairs: PairedSeeds) -> tuple[SingleRun, ...]:
     """What papers with one run print of two correlations, for every seed. The runs share their items, so these are
     shown as a range and never pooled."""
-    if pairs.items is None or pairs.items.aggregate not in ("spearman", "pearson"):
+    if not isinstance(pairs.items, ItemScores) or pairs.items.aggregate not in ("spearman", "pearson"):
         return ()
     tests = (single_run(pairs.items, row) for row in range(len(pairs.seeds)))
     return tuple(test for test in tests if test is not None)
@@ -224,7 +243,7 @@ def _tested(
     estimate: Estimate | Anytime | None = over_seeds
     if items and items.crossed and claim.scope == "task" and not rules.sequential:
         seed_test, p, estimate = "crossed t", items.crossed.p, items.crossed
-        evidence = replace(evidence, scope=ON_TASK)
+        evidence = replace(evidence, scope=ON_TASKS if pairs.tasks else ON_TASK)
     elif pairs.frozen:
         refusal = "neither arm varies with the seed, so seeds are no evidence"
         return replace(evidence, refusal=refusal, flags=(DEGENERATE, *evidence.flags))
@@ -337,8 +356,16 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence, alpha: float) -
     )
 
 
-def _stacked(items: ItemScores, matched: ItemScores) -> ItemScores:
+def _stacked(items: Items, matched: Items) -> Items:
     """Both comparisons as one, so that they share every draw of items."""
+    if isinstance(items, ItemSum):
+        both = zip(items.terms, matched.terms, strict=True)
+        return ItemSum(tuple((weight, _stacked_one(term, other)) for (weight, term), (_, other) in both))
+    assert isinstance(matched, ItemScores)
+    return _stacked_one(items, matched)
+
+
+def _stacked_one(items: ItemScores, matched: ItemScores) -> ItemScores:
     if items.item_ids != matched.item_ids or items.group_ids != matched.group_ids:
         raise ValueError("items: the matched control was scored on other items")
     return replace(

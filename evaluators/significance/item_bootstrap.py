@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.metrics.counted_metrics import METRICS, Metric
-from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.comparisons import Items, ItemScores, ItemSum
 from evaluators.significance.level import ALPHA
 
 RESAMPLES = 2_000  # for a variance
@@ -26,7 +26,7 @@ class Undefined(ValueError):
     """The metric has no value on these items, or on too many subsets of them, to know its item variance."""
 
 
-def jackknife_item_variance(items: ItemScores) -> float:
+def jackknife_item_variance(items: Items) -> float:
     """Stratified delete-one-group jackknife variance of the seed-averaged delta."""
     group_of_item = items.group_index
     deltas, chunk = deltas_of(items), _chunk(items)
@@ -40,7 +40,7 @@ def jackknife_item_variance(items: ItemScores) -> float:
             kept = (group_of_item[:, None] != left_out).astype(np.float32)
             values[start : start + chunk] = deltas(kept).mean(0)
         if not np.isfinite(values).all():
-            raise Undefined(f"{items.aggregate} is undefined without one of the items")
+            raise Undefined(f"{aggregates(items)} is undefined without one of the items")
         total += (len(stratum) - 1) / len(stratum) * float(np.sum((values - values.mean()) ** 2))
     return total
 
@@ -54,7 +54,7 @@ class TwoLevel:
 
 
 def two_level(
-    items: ItemScores,
+    items: Items,
     rng: np.random.Generator,
     resamples: int = INTERVAL_RESAMPLES,
     alpha: float = ALPHA,
@@ -81,7 +81,7 @@ def two_level_of(
 
 
 def resampled_deltas(
-    items: ItemScores, rng: np.random.Generator, resamples: int, workers: int | None = None
+    items: Items, rng: np.random.Generator, resamples: int, workers: int | None = None
 ) -> np.ndarray | None:
     """Metric of treatment minus control for every seed and resample (n, B), larger taken as it comes.
 
@@ -111,19 +111,54 @@ def resampled_deltas(
     return np.concatenate(kept, axis=1)
 
 
-def _chunk(items: ItemScores) -> int:
-    return min(1_024, max(64, CHUNK // len(items.item_ids)))
+def _chunk(items: Items) -> int:
+    return min(1_024, max(64, CHUNK // len(items.group_index)))
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def strata_of(items: ItemScores) -> list[np.ndarray]:
-    """Groups drawn together. AUC and balanced accuracy keep their class sizes: groups that hold only 0, only 1
-    and both are drawn apart; everything else is one stratum."""
-    group_of_item = items.group_index
-    groups = int(group_of_item.max()) + 1
+def aggregates(items: Items) -> str:
+    """What the items are aggregated by, in words."""
+    return " and ".join(dict.fromkeys(term.aggregate for _, term in items.terms))
+
+
+def strata_of(items: Items) -> list[np.ndarray]:
+    """Groups drawn together: those of one figure, or of several that share some.
+
+    AUC and balanced accuracy keep their class sizes: groups that hold only 0, only 1 and both are drawn apart,
+    unless they belong to figures with other items as well.
+    """
+    if isinstance(items, ItemScores):
+        return _by_class(items, items.group_index, items.groups)
+    strata = []
+    for linked in _linked(items):
+        first = items.terms[linked[0]][1]
+        groups = np.unique(np.concatenate([items.group_index[items.places[k]] for k in linked]))
+        if all(items.terms[k][1].item_ids == first.item_ids for k in linked):
+            names = items.group_index[items.places[linked[0]]]
+            number = np.searchsorted(groups, names)
+            strata += [groups[part] for part in _by_class(first, number, len(groups))]
+        else:
+            strata.append(groups)
+    return strata
+
+
+def _linked(items: ItemSum) -> list[list[int]]:
+    """The numbers of terms, those together that share a group, be it through others."""
+    sets: list[tuple[set[int], list[int]]] = []
+    for k, place in enumerate(items.places):
+        groups, terms = set(items.group_index[place].tolist()), [k]
+        for one in [other for other in sets if not groups.isdisjoint(other[0])]:
+            sets.remove(one)
+            groups, terms = groups | one[0], one[1] + terms
+        sets.append((groups, sorted(terms)))
+    return [terms for _, terms in sets]
+
+
+def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list[np.ndarray]:
+    """Numbers of groups by the classes that they hold, where the figure needs both. group_of_item (M,) from 0."""
     if items.aggregate not in ("auc", "balanced_accuracy"):
         return [np.arange(groups)]
     assert items.gold is not None
@@ -149,12 +184,24 @@ def drawn_counts(
     return counts if np.array_equal(row_of_item, np.arange(len(counts))) else counts.take(row_of_item, axis=0)
 
 
-def deltas_of(items: ItemScores) -> Metric:
-    """The function from counts (M, B) to the metric of treatment minus control per seed (n, B).
+def deltas_of(items: Items) -> Metric:
+    """The function from counts (M, B) to the metric of treatment minus control per seed (n, B), or to their sum.
 
     Counts say how often each item is taken. Everything that does not depend on them (sorting the scores) is done
     here, once. An arm that is equal at several seeds (a frozen encoder) is computed once. NaN where undefined.
     """
+    if isinstance(items, ItemScores):
+        return _deltas_of_one(items)
+    of_terms = [(weight, _deltas_of_one(term)) for weight, term in items.terms]
+
+    def added(counts: np.ndarray) -> np.ndarray:
+        parts = zip(of_terms, items.places, strict=True)
+        return np.sum([weight * deltas(counts[place]) for (weight, deltas), place in parts], axis=0)
+
+    return added
+
+
+def _deltas_of_one(items: ItemScores) -> Metric:
     n = len(items.treatment)
     rows, place = np.unique(np.concatenate([items.treatment, items.control]), axis=0, return_inverse=True)
     place = place.ravel()

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from evaluators.metrics.item_metrics import mid_ranks
-from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.comparisons import Items, ItemScores
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
     Undefined,
@@ -84,7 +84,7 @@ class ItemView:
     two_level: tuple[float, float] | None
 
 
-def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: float = ALPHA) -> ItemView:
+def item_view(items: Items, sign: int, rng: np.random.Generator, alpha: float = ALPHA) -> ItemView:
     """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
     than 5 % of them leave the metric undefined.
 
@@ -92,19 +92,18 @@ def item_view(items: ItemScores, sign: int, rng: np.random.Generator, alpha: flo
     metric that is better when smaller. Undefined when a class has fewer than two groups.
     """
     _check(items)
-    groups = int(items.group_index.max()) + 1
     deltas = resampled_deltas(items, rng, RESAMPLES)
     interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
-    return ItemView(closed_form_variance(items) or _resampled(items, deltas), groups, interval)
+    return ItemView(closed_form_variance(items) or _resampled(items, deltas), items.groups, interval)
 
 
-def item_variance(items: ItemScores, rng: np.random.Generator) -> ItemVariance:
+def item_variance(items: Items, rng: np.random.Generator) -> ItemVariance:
     """The variance of `item_view` alone."""
     _check(items)
     return closed_form_variance(items) or _resampled(items, resampled_deltas(items, rng, RESAMPLES))
 
 
-def _resampled(items: ItemScores, deltas: np.ndarray | None) -> ItemVariance:
+def _resampled(items: Items, deltas: np.ndarray | None) -> ItemVariance:
     if deltas is None:
         return ItemVariance(jackknife_item_variance(items), 0.0, "jackknife")
     return resampled_variance(deltas)
@@ -115,8 +114,10 @@ def resampled_variance(deltas: np.ndarray) -> ItemVariance:
     return ItemVariance.of(float(deltas.mean(0).var(ddof=1)), deltas.var(1, ddof=1), "bootstrap")
 
 
-def closed_form_variance(items: ItemScores) -> ItemVariance | None:
+def closed_form_variance(items: Items) -> ItemVariance | None:
     """Item variance where a formula exists: means over groups of equal size, balanced accuracy without groups."""
+    if not isinstance(items, ItemScores):
+        return None
     sizes = np.bincount(items.group_index)
     if items.aggregate == "mean" and sizes.min() == sizes.max():
         differences = items.treatment - items.control
@@ -146,7 +147,12 @@ def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -
     return sum(float(part.var(ddof=1)) / len(part) for part in (over_seeds[positive], over_seeds[~positive])) / 4
 
 
-def _check(items: ItemScores) -> None:
+def _check(items: Items) -> None:
+    for _, term in items.terms:
+        _check_one(term)
+
+
+def _check_one(items: ItemScores) -> None:
     _check_classes(items)
     largest = max(float(np.max(np.abs(rows))) for rows in (items.treatment, items.control))
     if items.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
@@ -249,12 +255,12 @@ def mcnemar(only_a: int, only_b: int) -> SingleRun:
     return SingleRun("McNemar's test", chi2, float(special.chdtrc(1, chi2)))
 
 
-def single_run(items: ItemScores, row: int = 0) -> SingleRun | None:
+def single_run(items: Items, row: int = 0) -> SingleRun | None:
     """The test for one run of each arm, the paired seeds' first by default, where the metric has one.
 
-    These tests take items to be independent, so there is none for items that come in groups.
+    These tests take items to be independent, so there is none for items that come in groups, nor for a sum.
     """
-    if len(set(items.group_ids)) < len(items.item_ids):
+    if not isinstance(items, ItemScores) or len(set(items.group_ids)) < len(items.item_ids):
         return None
     a, b = items.treatment[row], items.control[row]
     if items.aggregate == "mean" and np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all():

@@ -11,21 +11,23 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Declared, Joint
 from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance.decision import decide
-from evaluators.significance.evidence import Rules, gather
+from evaluators.significance.evidence import Evidence, Rules, gather
+from evaluators.significance.joint import joint_lines, record_joint
 from evaluators.significance.level import ALPHA
 from evaluators.significance.multiplicity import benjamini_hochberg, holm
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
-from evaluators.significance.wording import sentence
+from evaluators.significance.wording import joint_sentence, sentence
 
 __all__ = [
     "Claim",
     "ItemScores",
+    "Joint",
     "PairedSeeds",
     "Sequential",
     "Verdict",
@@ -36,34 +38,44 @@ __all__ = [
 ]
 
 
+Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint one
+
+
 def judge(
-    family: Sequence[tuple[Claim, PairedSeeds]],
+    family: Sequence[tuple[Declared, Scores]],
     *,
     alpha: float = ALPHA,
     sequential: Sequential | None = None,
     withdrawn: Mapping[str | None, int] | None = None,
 ) -> list[Verdict]:
-    """Verdicts of declared claims, in their order.
+    """Verdicts of declared claims, in their order; that of a joint claim is followed by those of its parts.
 
     The claims of each group are corrected together by Holm; exploratory ones apart, by Benjamini-Hochberg. Every
-    claim counts, also one whose runs failed. sequential: seeds are added while looking; p and intervals then
-    hold at any time. withdrawn: group -> null hypotheses of claims that were declared in it and are claimed no
-    longer; they count as those do whose runs failed. ValueError when a claim's items contradict its scores.
+    claim counts, also one whose runs failed; a joint claim counts as one, and its parts stand uncorrected.
+    sequential: seeds are added while looking; p and intervals then hold at any time. withdrawn: group -> null
+    hypotheses of claims that were declared in it and are claimed no longer; they count as those do whose runs
+    failed. ValueError when a claim's items contradict its scores.
     """
+    cases = [
+        _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores)) for claim, scores in family
+    ]
     together: dict[tuple[bool, str | None], list[int]] = {}
-    for k, (claim, pairs) in enumerate(family):
-        together.setdefault((pairs.exploratory, None if pairs.exploratory else claim.family), []).append(k)
-    verdicts: dict[int, Verdict] = {}
+    for k, case in enumerate(cases):
+        group = None if case.exploratory else case.claim.family
+        together.setdefault((case.exploratory, group), []).append(k)
+    verdicts: dict[int, list[Verdict]] = {}
     for (exploratory, group), members in together.items():
-        part = [family[k] for k in members]
+        part = [cases[k] for k in members]
         gone = 0 if exploratory else (withdrawn or {}).get(group, 0)
-        nulls = gone + sum(claim.nulls for claim, _ in part)
+        nulls = gone + sum(case.claim.nulls for case in part)
         rules = Rules(nulls=nulls, alpha=alpha, sequential=sequential, withdrawn=gone)
         verdicts.update(zip(members, _judge_together(part, rules, exploratory), strict=True))
-    return [verdicts[k] for k in range(len(family))]
+    return [verdict for k in range(len(cases)) for verdict in verdicts[k]]
 
 
-def family_digest(claims: Sequence[Claim], *, alpha: float = ALPHA, sequential: Sequential | None = None) -> str:
+def family_digest(
+    claims: Sequence[Declared], *, alpha: float = ALPHA, sequential: Sequential | None = None
+) -> str:
     """SHA-256 of what was declared; to be recorded before the first confirmation run."""
     declared = {
         "claims": [claim.said for claim in claims],
@@ -73,28 +85,80 @@ def family_digest(claims: Sequence[Claim], *, alpha: float = ALPHA, sequential: 
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
 
 
-def _judge_together(family: Sequence[tuple[Claim, PairedSeeds]], rules: Rules, exploratory: bool) -> list[Verdict]:
-    evidence = [gather(claim, pairs, rules) for claim, pairs in family]
-    lines = [(k, line, p) for k, part in enumerate(evidence) for line, p in part.lines.items()]
+@dataclass(frozen=True)
+class _Case:
+    """A claim with the scores of each of its parts; a claim that is not joint is its own part."""
+
+    claim: Declared
+    scores: tuple[PairedSeeds, ...]
+
+    @property
+    def exploratory(self) -> bool:
+        return any(pairs.exploratory for pairs in self.scores)
+
+    @property
+    def selected(self) -> bool:
+        return any(pairs.selected for pairs in self.scores)
+
+    @property
+    def complete(self) -> bool:
+        return all(len(pairs.seeds) >= 2 for pairs in self.scores)
+
+
+def _judge_together(cases: Sequence[_Case], rules: Rules, exploratory: bool) -> list[list[Verdict]]:
+    evidence = [
+        [gather(part, pairs, rules) for part, pairs in zip(case.claim.parts, case.scores, strict=True)]
+        for case in cases
+    ]
+    every = [
+        joint_lines(case.claim, parts, case.selected) if isinstance(case.claim, Joint) else parts[0].lines
+        for case, parts in zip(cases, evidence, strict=True)
+    ]
+    lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
     values = [p for _, _, p in lines] + [math.nan] * rules.withdrawn
     adjusted = benjamini_hochberg(values) if exploratory else holm(values, true_at_most=rules.nulls)
-    q: list[dict[str, float]] = [{} for _ in family]
+    q: list[dict[str, float]] = [{} for _ in cases]
     for (k, line, _), value in zip(lines, adjusted, strict=False):
         q[k][line] = float(value)
-    complete = sum(len(pairs.seeds) >= 2 for _, pairs in family)
-    digest = family_digest([claim for claim, _ in family], alpha=rules.alpha, sequential=rules.sequential)
+    complete = sum(case.complete for case in cases)
+    digest = family_digest([case.claim for case in cases], alpha=rules.alpha, sequential=rules.sequential)
     verdicts = []
-    for (claim, pairs), part, corrected in zip(family, evidence, q, strict=True):
-        decision = decide(claim, pairs, part, corrected, rules)
-        remarks = ["exploratory: declared after results were seen"] if exploratory and not pairs.selected else []
-        if complete < len(family) and part.test is not None:
-            remarks.append(f"family incomplete: {complete} of {len(family)}")
+    for case, parts, own, corrected in zip(cases, evidence, every, q, strict=True):
+        remarks = ["exploratory: declared after results were seen"] if exploratory and not case.selected else []
+        if complete < len(cases) and any(part.test is not None for part in parts):
+            remarks.append(f"family incomplete: {complete} of {len(cases)}")
         if rules.withdrawn:
             remarks.append(
                 f"{rules.withdrawn} of the {rules.nulls} hypotheses it is corrected with were withdrawn"
             )
         remark = "".join(f" ({remark})" for remark in remarks)
-        fields = record(claim, pairs, part, corrected, decision, rules) | {"family_digest": digest}
-        verdict = Verdict(**fields, words=decision.words + remark, sentence="")
-        verdicts.append(replace(verdict, sentence=sentence(verdict, decision) + remark))
+        if not isinstance(case.claim, Joint):
+            verdicts.append([_verdict(case.claim, case.scores[0], parts[0], corrected, rules, remark, digest)])
+            continue
+        within = replace(rules, nulls=1, withdrawn=0)
+        told = [
+            _verdict(part, pairs, found, found.lines, within, f" (part of {case.claim.claim})", digest, case.claim)
+            for part, pairs, found in zip(case.claim.parts, case.scores, parts, strict=True)
+        ]
+        fields = record_joint(case.claim, told, own, corrected, rules, exploratory)
+        joint = Verdict(**fields | {"words": fields["words"] + remark, "family_digest": digest})
+        verdicts.append([replace(joint, sentence=joint_sentence(joint, told) + remark), *told])
     return verdicts
+
+
+def _verdict(
+    claim: Claim,
+    pairs: PairedSeeds,
+    evidence: Evidence,
+    q: dict[str, float],
+    rules: Rules,
+    remark: str,
+    digest: str,
+    joint: Joint | None = None,
+) -> Verdict:
+    decision = decide(claim, pairs, evidence, q, rules)
+    fields = record(claim, pairs, evidence, q, decision, rules) | {"family_digest": digest}
+    if joint is not None:
+        fields |= {"part_of": joint.claim, "id": f"{joint.id}/{claim.id}"}
+    verdict = Verdict(**fields, words=decision.words + remark, sentence="")
+    return replace(verdict, sentence=sentence(verdict, decision) + remark)

@@ -17,6 +17,7 @@ from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd
 from evaluators.significance.sequential import Anytime
 
 RULE = 3  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
+DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 
 
@@ -119,6 +120,8 @@ class Verdict:
     k_more_upper: int | None
     flags: tuple[str, ...]
     generator_seed: int
+    parts: int | None = None  # how many, of a joint claim: it has no difference of its own, they have
+    part_of: str | None = None  # the joint claim that it is a part of: what its p is not corrected for
 
     @property
     def seedless(self) -> bool:
@@ -146,9 +149,10 @@ def record(
     """Every field of a `Verdict` but its words and the digest of its group."""
     verdict = decision.verdict
     primary = "not worse" if claim.expect == "not_worse" else "difference"
-    declared = {name: value for name, value in asdict(claim).items() if name not in ("family", "scope")}
     return {
-        **declared,
+        **{name: getattr(claim, name) for name in DECLARED},
+        "treatment": str(claim.treatment),
+        "control": str(claim.control),
         "backbone": claim.backbone or "",
         "group": claim.family or "",
         "exploratory": pairs.exploratory,

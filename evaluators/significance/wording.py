@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.significance.decision import OPEN, Decision, number_of_p, said_p
@@ -28,7 +29,9 @@ def questions(verdict: Verdict) -> list[Question]:
     difference = ("not worse" if verdict.expect == "not_worse" else "difference", verdict.p, verdict.p_adjusted)
     tost = ("TOST", verdict.tost_p, verdict.tost_p_adjusted)
     signal = ("signal", verdict.signal_p, verdict.signal_p_adjusted)
-    if verdict.verdict == "equivalent":
+    if verdict.parts is not None:
+        found = [("fails" if verdict.verdict == "fails" else "holds", verdict.p, verdict.p_adjusted)]
+    elif verdict.verdict == "equivalent":
         found = [tost]
     elif verdict.verdict == "undecided":
         found = [tost] if verdict.expect == "equivalent" else [difference]
@@ -53,6 +56,13 @@ def sentence(verdict: Verdict, decision: Decision) -> str:
         case _:
             said = f"{verdict.treatment} against {on}: {decision.words}"
     return f"{said}: {_numbers(verdict)}" + (f"; {decision.advice}" if decision.advice else "")
+
+
+def joint_sentence(verdict: Verdict, parts: Sequence[Verdict]) -> str:
+    """The verdict of a joint claim, and what its parts say alone."""
+    told = "; ".join(f"{part.claim} {part.words.removesuffix(f' (part of {verdict.claim})')}" for part in parts)
+    tested = f"{_tested(verdict)}, n = {verdict.n_seeds} seeds" if verdict.test else "no test"
+    return f"{verdict.claim} {verdict.words}: {tested}; {told}"
 
 
 def _numbers(verdict: Verdict) -> str:

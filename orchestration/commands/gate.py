@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from orchestration.commands.terminal import DONE, study_of
 from orchestration.ledger.ledger import Ledger, Spent
 from orchestration.plan.held import planned
+from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 from orchestration.study.study import Study
 
@@ -48,12 +49,19 @@ def gate(options: Namespace) -> int:
     plan = grown(planned(study, ledger), ledger)
     findings = of_claim(find(study, plan.runs, ledger), study, options.claim)
     missing = {(run.arm, run.backbone) for run in plan.left}
-    answers = [_answer(study, findings, one, missing, ledger, options.budget) for one in findings.findings]
+    whole = [one for one in findings.findings if not one.verdict.part_of]
+    if not whole:
+        joint = findings.findings[0].verdict.part_of
+        raise StudyError(
+            f"{study.path}: {options.claim} is a part of {joint}\n  accepted: {joint}, as it was declared"
+        )
+    answers = [_answer(study, findings, one, missing, ledger, options.budget) for one in whole]
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:
         for one in answers:
-            print(printable(f"{one.answer}  {one.claim} on {one.backbone}: {one.why}"))
+            on = f" on {one.backbone}" if one.backbone else ""
+            print(printable(f"{one.answer}  {one.claim}{on}: {one.why}"))
     return max(CODES[one.answer] for one in answers)
 
 
@@ -73,27 +81,25 @@ def _answer(
             level=asked.level if asked else None,
         )
 
-    arms = [
-        (arm, verdict.backbone) for arm in (verdict.treatment, verdict.control, verdict.matched_control) if arm
-    ]
-    if lacking := [arm for arm, backbone in arms if (arm, backbone) in missing]:
+    if lacking := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
         return answer("open", f"runs of {' and '.join(lacking)} are missing; next: semray run {study.path}")
     if verdict.exploratory:
         return answer("not shown", "it was declared after its outcome could be seen; fresh seeds would test it")
     if not budget:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
-    asked = ledger.ask(budget, lambda earlier: _question(study, finding, earlier))
+    asked = ledger.ask(budget, lambda earlier: _question(study, findings, finding, earlier))
     held = f"p = {asked.p:.2g}, held against {asked.level:.2g}, as the budget {budget} allowed at {asked.asked_at}"
     return answer("shown" if asked.shown else "not shown", f"{held}; {verdict.sentence}", asked)
 
 
-def _question(study: Study, finding: Finding, earlier: Sequence[Spent]) -> Spent:
+def _question(study: Study, findings: Findings, finding: Finding, earlier: Sequence[Spent]) -> Spent:
     """The claim by itself, at the level that is left for it: no other claim of the study is counted."""
     from evaluators.significance.level import ALPHA
     from evaluators.significance.online import next_level
 
     verdict = finding.verdict
-    runs = sorted({*finding.treatment_runs.values(), *finding.control_runs.values()})
+    finished = findings.with_status("finished")
+    runs = sorted({row.id for row in finished if (row.arm, row.backbone) in finding.places})
     p, level = own_p(finding), next_level([one.shown for one in earlier], ALPHA)
     return Spent(
         study=study.name,
@@ -110,4 +116,4 @@ def own_p(finding: Finding) -> float:
     verdict = finding.verdict
     p = verdict.tost_p if verdict.expect == "equivalent" else verdict.p
     against = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0) * (verdict.delta_mean or 0.0) > 0
-    return 1.0 if p is None or against else p
+    return 1.0 if p is None or against or verdict.verdict == "fails" else p

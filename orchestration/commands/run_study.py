@@ -110,4 +110,5 @@ def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
 
 
 def _open_claims(findings: Findings) -> str:
-    return ", ".join(f.verdict.claim for f in findings.findings if f.verdict.verdict == "undecided")
+    still_open = (f.verdict for f in findings.findings if f.verdict.verdict == "undecided")
+    return ", ".join(verdict.claim for verdict in still_open if not verdict.part_of)

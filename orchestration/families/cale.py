@@ -30,13 +30,12 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
     An untrained encoder does not read tags, and training on few pairs teaches mostly which words are the same:
     beside such a gain a reader must see what the lemma alone (1L1C) and the untrained target's own states reach.
     """
-    for comparison in study.compare:
-        roles = ("treatment", "control", "matched_control")
-        sides = {role: study.arms[name] for role in roles if (name := getattr(comparison, role)) is not None}
+    for comparison in study.parts:
+        sides = {role: study.arms[side.arm] for role, side in comparison.sides.items()}
         for role, arm in sides.items():
             if arm.train and arm.loss == "printed":
                 raise ValueError(
-                    f"compare: {comparison.claim}: {role} = {getattr(comparison, role)} has loss printed"
+                    f"compare: {comparison.claim}: {role} = {comparison.sides[role].arm} has loss printed"
                     "\n  accepted: arms with loss contrastive_distance; a misprint is shown, not claimed"
                 )
         gain = any(arm.train for arm in sides.values())

@@ -66,10 +66,11 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus)
     def without_head(arm: Settings) -> dict[str, Any]:
         return {name: value for name, value in defining(arm).items() if name not in HEAD}
 
-    for comparison in study.compare:
-        sides = study.arms[comparison.treatment], study.arms[comparison.control]
+    for comparison in study.parts:
+        sides = [study.arms[comparison.sides[role].arm] for role in ("treatment", "control")]
         heads = [arm.head_source for arm in sides]
-        predicts = comparison.metric.startswith(("d2w/", "dev/d2w/"))
+        figures = study.figures_of(comparison.metric)
+        predicts = any(one.startswith(("d2w/", "dev/d2w/")) for one in figures)
         if predicts and heads[0] != heads[1] and without_head(sides[0]) != without_head(sides[1]):
             raise ValueError(
                 f"compare: {comparison.claim}: {comparison.treatment} has head_source {heads[0]},"

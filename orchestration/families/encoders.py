@@ -190,9 +190,9 @@ def _check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequenc
     readers = {task.reads: made_up for task in tasks}
     claimable = metric_names(tasks)
     found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
-    for comparison in study.compare:
-        if comparison.metric in claimable.keys() - found:
+    for claim in study.parts:
+        if lacking := [one for one in study.figures_of(claim.metric) if one in claimable.keys() - found]:
             raise ValueError(
-                f"compare: {comparison.claim}: {comparison.metric} has no figure in this corpus"
+                f"compare: {claim.claim}: {lacking[0]} has no figure in this corpus"
                 f"\n  accepted: {', '.join(name for name in claimable if name in found)}"
             )

@@ -88,8 +88,8 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
 def check_search(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
     """A search moves both sides of every comparison, or neither: what is tuned alone wins for being tuned."""
     searched = set(study.search.arms) if study.search else set()
-    for comparison in study.compare:
-        sides = comparison.treatment, comparison.control
+    for comparison in study.parts:
+        sides = comparison.sides["treatment"].arm, comparison.sides["control"].arm
         trained = [side for side in sides if study.arms[side].train]
         if len(trained) == 2 and len(searched.intersection(trained)) == 1:
             raise ValueError(

@@ -139,7 +139,8 @@ def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
 
 
 def _name(plan: Plan, reach: Reach) -> str:
-    return reach.claim if len(plan.study.backbones) == 1 else f"{reach.claim} on {reach.backbone}"
+    several = len(plan.study.backbones) > 1 and reach.backbone
+    return f"{reach.claim} on {reach.backbone}" if several else reach.claim
 
 
 def _count(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from evaluators.tasks.figures import mean_of
 from evaluators.tasks.task import named
 from orchestration.families.registry import family
 
@@ -27,25 +28,26 @@ def not_kept(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
         return ()
     if keep == "none":
         return there
-    metric = deciding_metric(plan.study)
+    figures = plan.study.figures_of(deciding_metric(plan.study))
     places = dict.fromkeys((run.arm, run.backbone) for run in plan.done)
     alike = [[run for run in plan.done if (run.arm, run.backbone) == place] for place in places]
-    best = {_best(runs, ledger, metric).id for runs in alike}
+    best = {_best(runs, ledger, figures).id for runs in alike}
     return tuple(run for run in there if run.id not in best)
 
 
 def deciding_metric(study: Study) -> str:
     """The metric of the first claim, else the headline of the first task."""
-    if study.compare:
-        return study.compare[0].metric
+    if first := next(study.parts, None):
+        return first.metric
     return named(family(study.family).tasks(study.data), study.evaluate)[0].headline
 
 
-def _best(runs: Sequence[Run], ledger: Ledger, metric: str) -> Run:
+def _best(runs: Sequence[Run], ledger: Ledger, figures: tuple[str, ...]) -> Run:
     def worth(run: Run) -> float:
-        found = ledger.record(run).metrics.get(metric)
-        if found is None or math.isnan(found.value):
+        found = ledger.record(run).metrics
+        mean = mean_of({name: one.value for name, one in found.items()}, figures)
+        if math.isnan(mean):
             return -math.inf
-        return found.value if found.larger_is_better else -found.value
+        return mean if found[figures[0]].larger_is_better else -mean
 
     return max(runs, key=worth)

@@ -18,7 +18,6 @@ from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_i
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
-    from orchestration.study.blocks import Search
     from trainers.engine.world import Precision
 
 
@@ -143,13 +142,14 @@ def gather_facts(study: Study) -> Facts:
 def _tasks(study: Study) -> list[Task[Any, Any]]:
     """What the study is measured on, and what its search may choose by."""
     table = family(study.family).tasks(study.data)
-    dev = judged_by(study.search, table) if study.search else ()
+    dev = judged_by(study, table)
     return named(table, (*study.evaluate, *dev))
 
 
-def judged_by(search: Search, table: Tasks) -> tuple[str, ...]:
-    """The development tasks that a search chooses by: those with a metric of its objectives."""
-    sought = {objective.metric for objective in search.objectives}
+def judged_by(study: Study, table: Tasks) -> tuple[str, ...]:
+    """The development tasks that a study's search chooses by: those with a figure of its objectives."""
+    objectives = study.search.objectives if study.search else ()
+    sought = {figure for objective in objectives for figure in study.figures_of(objective.metric)}
     return tuple(name for name, task in table.items() if is_dev(name) and sought & task.metrics.keys())
 
 

@@ -60,7 +60,7 @@ class Reach:
 def reachability(
     plan: Plan, seen: Seen | None = None, withdrawn: Mapping[str | None, int] | None = None
 ) -> tuple[Reach, ...]:
-    """One `Reach` per claim and backbone, at the most seeds the study allows.
+    """One `Reach` per claim, or part of a joint one, and backbone, at the most seeds the study allows.
 
     seen: what the ledger holds. withdrawn: what its verdicts will be corrected with besides, as in `judge`.
     """
@@ -68,14 +68,15 @@ def reachability(
     size = dict(withdrawn or {})
     for claim in judged:
         size[claim.family] = size.get(claim.family, 0) + claim.nulls
-    return tuple(_reach(plan, claim, size[claim.family], seen) for claim in judged)
+    return tuple(_reach(plan, part, size[claim.family], seen) for claim in judged for part in claim.parts)
 
 
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     from evaluators.significance.power import reachable, smallest_effect
     from evaluators.significance.sequential import smallest_anytime_p
 
-    trained = any(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
+    sides = (claim.sides["treatment"], claim.sides["control"])
+    trained = any(plan.study.arms[arm].train for side in sides for arm in side.arms)
     n = len(plan.study.seeds.all) if trained else 0
     found = spread(plan, claim, seen)
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
@@ -97,7 +98,7 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     sharpest = floor if growing else known.sign_flip_floor
     return Reach(
         claim=claim.claim,
-        backbone=str(claim.backbone),
+        backbone=claim.backbone or "",
         seeds=n,
         claims=claims,
         test=test,

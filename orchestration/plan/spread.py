@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evaluators.significance.power import Noise
     from orchestration.plan.plan import Plan
 
+NUMBERS = {2: "two", 3: "three", 4: "four"}
 ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
 
 
@@ -55,7 +56,8 @@ class Spread:
 
 def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     """From finished pairs by the verdict's own formula; before there are some, from what comes nearest."""
-    trained = sum(plan.study.arms[arm].train for arm in (claim.treatment, claim.control))
+    sides = [claim.sides[role] for role in ("treatment", "control")]
+    trained = sum(plan.study.arms[arm].train for side in sides for arm in side.arms)
     found = seen(claim) if seen else None
     with_items = claim.scope == "task" and not plan.study.seeds.reserve
     if found and len(found.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
@@ -68,7 +70,7 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     from evaluators.significance.power import Noise
 
     sd, source = public
-    both = "; two arms, taken as uncorrelated" if trained == 2 else ""
+    both = f"; {NUMBERS[trained]} arms, taken as uncorrelated" if trained > 1 else ""
     item, words = _guess(found.sample if found else None) if with_items else (0.0, ())
     groups = found.sample.groups if item and found and found.sample else 0
     return Spread(

@@ -169,10 +169,12 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def _block_kind(kind: Any, given: Any) -> type | None:
-    """The data class that a field is made of, where nothing else is accepted but null, which is not given."""
+    """The data class that a field is made of, where nothing else is accepted of what was given."""
     members = set(plain_types(kind))
     if given is not None:
         members.discard(type(None))
+    if isinstance(given, dict):
+        members = {one for one in members if dataclasses.is_dataclass(one)}
     alone = members.pop() if len(members) == 1 else None
     return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.figures import FORM, is_each
 from evaluators.tasks.task import is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
+from orchestration.reading.figures import figures_at
 from orchestration.study.blocks import Objective, Search, StopEarly
 from orchestration.study.names import names_accepted
 from search_spaces.space import Dimension, Space, moves, narrowed
@@ -101,17 +103,31 @@ def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search,
 
 def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, search: Search) -> None:
     place = (*PLACE, "objective")
-    table = family.tasks(parts["data"])
-    known = metric_names(task for name, task in table.items() if is_dev(name))
-    tested = {} if parts["evaluate"] is WRONG else metric_names(named(table, parts["evaluate"]))
+    table, groups = family.tasks(parts["data"]), family.groups(parts["data"])
+    of_dev = {name: task for name, task in table.items() if is_dev(name)}
+    of_test = {} if parts["evaluate"] is WRONG else {task.name: task for task in named(table, parts["evaluate"])}
+    known, tested = metric_names(of_dev.values()), metric_names(of_test.values())
     single = isinstance(search.objective, Objective)
     if not search.objectives:
         check.refuse(place, "at least one objective")
     check.different(place, [objective.metric for objective in search.objectives])
     for index, objective in enumerate(search.objectives):
         here = place if single else (*place, index)
-        if not check.name((*here, "metric"), known):
+        if is_each(objective.metric) or is_each(objective.confirmed):
+            check.refuse((*here, "metric"), "one figure, or their mean(…)")
             continue
+        chosen = figures_at(check, (*here, "metric"), objective.metric, of_dev, groups, of_dev)
+        if chosen is None:
+            continue
+        parts["figures"][objective.metric] = chosen
+        known[objective.metric] = known[chosen[0]]
+        if tested and FORM.fullmatch(objective.confirmed):
+            place_of = (*here, "confirm" if objective.confirm else "metric")
+            confirmed = figures_at(check, place_of, objective.confirmed, of_test, groups, {})
+            if confirmed is None:
+                continue
+            parts["figures"][objective.confirmed] = confirmed
+            tested[objective.confirmed] = tested[confirmed[0]]
         if objective.mode != ("max" if known[objective.metric] else "min"):
             better = "larger" if known[objective.metric] else "smaller"
             check.refuse((*here, "mode"), f"{'max' if known[objective.metric] else 'min'}: {better} is better")

@@ -10,12 +10,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from corpora.store.fields import NAME, Name, Text, is_name, words
+from corpora.store.fields import NAME, Name, Text, field_types, is_name, words
 from evaluators.metrics.ranges import range_of
-from evaluators.significance.claims import Claim
-from evaluators.tasks.task import Table, Task, Tasks, is_dev, metric_names, named
+from evaluators.significance.claims import Claim, Joint
+from evaluators.tasks.figures import names_of
+from evaluators.tasks.task import Table, Task, Tasks, is_dev, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
+from orchestration.reading.figures import figures_at
 from orchestration.reading.read_search import check_search
 from orchestration.study.blocks import DEFAULT_SEEDS, Growing, Resources, Seed, Seeds
 from orchestration.study.errors import StudyError
@@ -30,7 +32,8 @@ Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
 SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
 RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
-KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path")] + ["train"]
+KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path", "figures")] + ["train"]
+JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
 
 
 def read_study(path: str | Path) -> Study:
@@ -62,6 +65,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["data"] = check.built(family.data, ("data",)) if family else WRONG
     parts["arms"] = _arms(check, family)
     parts["evaluate"] = _evaluate(check, parts, family)
+    parts["figures"] = {}
     parts["compare"] = _compare(check, parts, family)
     if "search" in content:
         parts["search"] = check_search(check, parts, family)
@@ -238,39 +242,103 @@ def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) ->
     if not isinstance(entries, list):
         check.refuse(place, "a list of comparisons, each `- {claim: H1, treatment: …, control: …, metric: …, …}`")
         return WRONG
-    comparisons = [check.built(Claim, (*place, index)) for index in range(len(entries))]
-    for index, entry in enumerate(entries):
-        if isinstance(entry, dict):
-            _check_comparison(check, (*place, index), entry, parts, family)
-    claims = [entry.get("claim") if isinstance(entry, dict) else None for entry in entries]
-    for index, claim in enumerate(claims):
-        if claim is not None and claim in claims[:index]:
-            check.refuse((*place, index, "claim"), "a name that no other comparison has")
-    return tuple(comparisons)
+    claims = [_claim(check, (*place, index), entry) for index, entry in enumerate(entries)]
+    places: list[Place] = []
+    for index, (entry, claim) in enumerate(zip(entries, claims, strict=True)):
+        places += [(*place, index), *(where for where, _ in _written_parts((*place, index), entry))]
+        for where, part in _written_parts((*place, index), entry):
+            _check_claim(check, where, part, parts, family)
+            _check_at_least(check, where, claim, parts["figures"])
+    _check_different(check, places)
+    return tuple(claims)
 
 
-def _check_comparison(
+def _claim(check: Checker, place: Place, entry: Any) -> Any:
+    """The claim that an entry of `compare` declares, a joint one where it has `all`; or WRONG."""
+    if not isinstance(entry, dict) or "all" not in entry:
+        return check.built(Claim, place)
+    before = len(check.problems)
+    values = {name: check.value(kind, (*place, name)) for name, kind in JOINT.items() if name in entry}
+    for key in entry:
+        if key not in (*JOINT, "all"):
+            check.refuse((*place, key), names_accepted(key, [*JOINT, "all"]))
+    if "claim" not in entry:
+        check.refuse((*place, "claim"), words(JOINT["claim"]))
+    if not isinstance(entry["all"], list):
+        check.refuse((*place, "all"), words(field_types(Joint)["all"]))
+        return WRONG
+    found = [check.built(Claim, (*place, "all", index)) for index in range(len(entry["all"]))]
+    if len(check.problems) > before or WRONG in found:
+        return WRONG
+    return check.made(Joint, {**values, "all": tuple(found)}, [place])
+
+
+def _written_parts(place: Place, entry: Any) -> list[tuple[Place, Mapping[str, Any]]]:
+    """Where the differences of an entry are declared: those of a joint claim one by one."""
+    if not isinstance(entry, dict):
+        return []
+    if "all" not in entry:
+        return [(place, entry)]
+    inner = entry["all"] if isinstance(entry["all"], list) else []
+    return [((*place, "all", index), one) for index, one in enumerate(inner) if isinstance(one, dict)]
+
+
+def _check_different(check: Checker, places: Sequence[Place]) -> None:
+    """Every claim, and every part of one, has a name of its own."""
+    seen: set[str] = set()
+    for place in dict.fromkeys(places):
+        entry = check.document.at(place)
+        name = entry.get("claim") if isinstance(entry, dict) else None
+        if isinstance(name, str):
+            if name in seen:
+                check.refuse((*place, "claim"), "a name that no other comparison has")
+            seen.add(name)
+
+
+def _check_claim(
     check: Checker, place: Place, entry: Mapping[str, Any], parts: Mapping[str, Any], family: Family | None
 ) -> None:
-    """Do the names of a comparison exist? Entries that have other mistakes are looked at too."""
-    arms = parts["arms"]
-    roles = [role for role in ("treatment", "control", "matched_control") if isinstance(entry.get(role), str)]
-    for number, role in enumerate(roles):
-        if arms is not WRONG:
-            check.name((*place, role), arms)
-        earlier = next((other for other in roles[:number] if entry[other] == entry[role]), None)
-        if earlier:
-            check.refuse((*place, role), f"another arm than {earlier}")
-    if isinstance(entry.get("backbone"), str) and parts["backbones"] is not WRONG:
-        check.name((*place, "backbone"), parts["backbones"])
+    """Do the names of a claim exist? Entries that have other mistakes are looked at too."""
+    written = [pair for role in ("treatment", "control", "matched_control") for pair in _written_arms(entry, role)]
+    for number, (where, arm) in enumerate(written):
+        if parts["arms"] is not WRONG:
+            check.name((*place, *where), parts["arms"])
+        earlier = next((other[0] for other, named in written[:number] if named == arm), None)
+        if earlier and len(where) == 1:
+            check.refuse((*place, *where), f"another arm than {earlier}")
+    backbones = [("backbone",), ("treatment", "backbone"), ("control", "backbone")]
+    for path in backbones:
+        inner = entry if len(path) == 1 else entry.get(path[0])
+        if isinstance(inner, dict) and isinstance(inner.get("backbone"), str) and parts["backbones"] is not WRONG:
+            check.name((*place, *path), parts["backbones"])
     if isinstance(entry.get("metric"), str) and family and parts["data"] is not WRONG:
-        _check_metric(check, (*place, "metric"), entry["metric"], parts, family)
-        _check_margins(check, place, entry)
+        figures = _figures(check, (*place, "metric"), entry["metric"], parts, family)
+        if figures is not None:
+            if figures != (entry["metric"],):
+                parts["figures"][entry["metric"]] = figures
+            _check_margins(check, place, entry, figures[0])
 
 
-def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any]) -> None:
+def _written_arms(entry: Mapping[str, Any], role: str) -> list[tuple[tuple[str | int, ...], str]]:
+    """Where a role of a claim names arms, and which."""
+    given = entry.get(role)
+    if isinstance(given, dict):
+        return [((role, key), given[key]) for key in ("arm", "over") if isinstance(given.get(key), str)]
+    if isinstance(given, list):
+        return [((role, index), arm) for index, arm in enumerate(given) if isinstance(arm, str)]
+    return [((role,), given)] if isinstance(given, str) else []
+
+
+def _check_at_least(check: Checker, place: Place, claim: Any, figures: Mapping[str, tuple[str, ...]]) -> None:
+    if not isinstance(claim, Claim) or claim.at_least is None or claim.metric not in figures:
+        return
+    if claim.at_least > (most := len(figures[claim.metric])):
+        check.refuse((*place, "at_least"), f"1 to {most}, as many tasks as {claim.metric} names")
+
+
+def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figure: str) -> None:
     """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large."""
-    limits = range_of(entry["metric"])
+    limits = range_of(figure)
     for key in ("margin", "min_effect"):
         value = entry.get(key)
         if not limits or not isinstance(value, int | float) or isinstance(value, bool):
@@ -280,14 +348,14 @@ def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any]) -> No
             check.refuse((*place, key), f"below {width:g}: {between}, so no difference is larger")
 
 
-def _check_metric(check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family) -> None:
-    table, _ = known_tasks(parts["data"], family)
-    if parts["evaluate"] is WRONG and isinstance(table, Table) and table.looks_up(metric):
-        return  # of a task that is not listed: what is wrong with `evaluate` says more
-    known = metric_names(table.values() if parts["evaluate"] is WRONG else named(table, parts["evaluate"]))
-    if metric not in known:
-        task = next((task.name for task in table.values() if metric in task.metrics), None)
-        check.name(place, known, hint=f"; {metric} comes with `evaluate: {task}`" if task else "")
+def _figures(
+    check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family
+) -> tuple[str, ...] | None:
+    table, groups = known_tasks(parts["data"], family)
+    if parts["evaluate"] is WRONG and isinstance(table, Table) and any(map(table.looks_up, names_of(metric))):
+        return None  # of a task that is not listed: what is wrong with `evaluate` says more
+    measured = table.values() if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
+    return figures_at(check, place, metric, {task.name: task for task in measured}, groups, table)
 
 
 def _check_launch(check: Checker, family: Family, resources: Any) -> None:

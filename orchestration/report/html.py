@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from orchestration.report.plots import Picture
     from orchestration.verdicts.findings import Finding, Findings, ItemDelta
 
-GLYPHS = {"better": "▲", "worse": "▼", "equivalent": "◆", "not worse": "▶", "undecided": "○"}
+GLYPHS = {
+    "better": "▲",
+    "worse": "▼",
+    "equivalent": "◆",
+    "not worse": "▶",
+    "holds": "✓",
+    "fails": "✗",
+    "undecided": "○",
+}
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
 
 

@@ -93,12 +93,15 @@ def _picture(figure: Figure, name: str) -> Picture:
 
 
 def forest(findings: Findings) -> Figure:
-    """Mean paired difference and 95 % interval of every comparison, a panel per metric, a tick per seed."""
+    """Mean paired difference and 95 % interval of every comparison, a panel per metric, a tick per seed.
+
+    A joint claim has no one difference; its parts have.
+    """
     by_metric: dict[str, list[Finding]] = {}
-    for finding in findings.findings:
+    for finding in (one for one in findings.findings if one.verdict.parts is None):
         by_metric.setdefault(finding.verdict.metric, []).append(finding)
     rows = [len(group) for group in by_metric.values()]
-    several = len({finding.verdict.backbone for finding in findings.findings}) > 1
+    several = len(findings.backbones) > 1
     with _style():
         figure = _figure(6.2, 0.3 + sum(0.4 * count + 0.5 for count in rows))
         panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=[count + 0.6 for count in rows])[:, 0]
@@ -128,7 +131,7 @@ def _row_name(finding: Finding, several: bool) -> str:
     verdict = finding.verdict
     arms = f"{_short(verdict.treatment)} − {_short(verdict.control)}"
     name = f"{_short(verdict.claim)}:" + ("  " if len(verdict.claim + arms) <= ROW else "\n") + arms
-    return f"{name}\n{_short(verdict.backbone, ROW)}" if several else name
+    return f"{name}\n{_short(verdict.backbone, ROW)}" if several and verdict.backbone else name
 
 
 def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
@@ -195,7 +198,7 @@ def _slope(axes: Axes, finding: Finding, pair: Mapping[str, float]) -> None:
         (1, pair["treatment"], finding.treatment_runs),
     ):
         (point,) = axes.plot(x, value, MARKS["better" if wins else "worse"], ms=5.5, color=colour)
-        if seed in runs:
+        if seed in runs and " - " not in runs[seed]:  # a gain is of two runs
             point.set_url(f"#run-{runs[seed]}")
 
 

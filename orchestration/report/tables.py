@@ -51,7 +51,7 @@ def anchor(verdict: Verdict) -> str:
 
 def claim_rows(findings: Findings) -> list[ClaimRow]:
     """One row per comparison, in the order they were declared."""
-    several = len({finding.verdict.backbone for finding in findings.findings}) > 1
+    several = len(findings.backbones) > 1
     return [_claim_row(finding, several) for finding in findings.findings]
 
 
@@ -60,7 +60,7 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
     comparison = f"{verdict.treatment} - {verdict.control}"
     return ClaimRow(
         claim=verdict.claim,
-        comparison=f"{comparison} on {verdict.backbone}" if several else comparison,
+        comparison=f"{comparison} on {verdict.backbone}" if several and verdict.backbone else comparison,
         metric=verdict.metric,
         difference=difference(verdict),
         agree=agreement(verdict),
@@ -212,7 +212,7 @@ def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
-    declared = [verdict for verdict in verdicts if not verdict.exploratory]
+    declared = [verdict for verdict in verdicts if not verdict.exploratory and not verdict.part_of]
     groups = {verdict.group: verdict.family_size for verdict in declared}
     tests = tests_of(verdicts)
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]

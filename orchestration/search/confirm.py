@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Declared, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
 from search_spaces.space import settings_at
@@ -43,7 +43,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
             "  accepted: more trials, other dimensions; there is nothing to confirm"
         )
     backbone, arms = searches[0].selection.backbone, {**study.arms, **dict(points.values())}
-    compare = [
+    compare: list[Declared] = [
         Claim(
             claim=f"search {arm}",
             treatment=points[arm][0],
@@ -54,12 +54,13 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         )
         for arm in moved
     ]
-    for claim in study.compare:
-        if claim.backbone in (None, backbone) and not set(moved).isdisjoint(claim.arms.values()):
+    for claim in (one for declared in study.compare for one in declared.each([backbone])):
+        elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
+        if not elsewhere and not set(moved).isdisjoint(claim.arms):
             repeated, stand_ins = _repeated(study, claim, points)
-            compare.append(replace(repeated, backbone=backbone))
+            compare.append(repeated)
             arms |= stand_ins
-    used = {arm for claim in compare for arm in claim.arms.values()}
+    used = {arm for claim in compare for arm in claim.arms}
     return replace(
         study,
         name=f"{study.name}-confirmed",
@@ -93,21 +94,14 @@ def _stand_in(found: Searched) -> StandIn:
     return f"{selection.arm}@{best.number}", settings_at(selection.space, selection.settings, best.point)
 
 
-def _repeated(study: Study, claim: Claim, points: Mapping[str, StandIn]) -> tuple[Claim, dict[str, Any]]:
+def _repeated(study: Study, claim: Declared, points: Mapping[str, StandIn]) -> tuple[Declared, dict[str, Any]]:
     """A comparison between tuned arms, and those arms. `tuned alike`: some of them took the point of another."""
-    searched = next(arm for arm in claim.arms.values() if arm in points)
-    arms, point = list(claim.arms.values()), points[searched]
+    searched = next(arm for arm in claim.arms if arm in points)
+    arms, point = claim.arms, points[searched]
     takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
     alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
-    matched = claim.matched_control
-    repeated = replace(
-        claim,
-        claim=f"{claim.claim} tuned{' alike' if alike else ''}",
-        treatment=takes[claim.treatment][0],
-        control=takes[claim.control][0],
-        matched_control=None if matched is None else takes[matched][0],
-    )
-    return repeated, dict(takes.values())
+    repeated = claim.renamed({arm: name for arm, (name, _) in takes.items()})
+    return replace(repeated, claim=f"{claim.claim} tuned{' alike' if alike else ''}"), dict(takes.values())
 
 
 def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
 from orchestration.lanes.launch import WARM, serve
@@ -41,8 +43,8 @@ def run_search(
         on_event(event)
         match event:
             case RunLooked(run=run, progress=at):
-                score = at.figures.get(selection.objectives[0].metric)
-                if score is not None:
+                score = mean_of(at.figures, selection.study.figures_of(selection.objectives[0].metric))
+                if not math.isnan(score):
                     asking[0].looked(run, lambda number, _: board.looked(run, number, at.step, score))
             case RunFinished(run=run):
                 asking[0].done(run, lambda number, place: board.scored(board.run(number, place), number))

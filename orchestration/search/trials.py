@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.plan.plan import Facts, judged_by, planned_run
 from orchestration.reading.read_search import space_of
@@ -93,7 +94,7 @@ def selections(study: Study, facts: Facts) -> list[Selection]:
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
     search, of = study.search, family(study.family)
-    tasks = judged_by(search, of.tasks(study.data))
+    tasks = judged_by(study, of.tasks(study.data))
     return [
         Selection(
             study=replace(
@@ -227,13 +228,15 @@ def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> 
     """The trial with what a finished run scored; a figure that is no number counts as a failure."""
     metrics, seed = ledger.record(run).metrics, run.seed
     assert seed is not None
-    missing = [objective.metric for objective in selection.objectives if objective.metric not in metrics]
+    found = {name: one.value for name, one in metrics.items()}
+    figures = [selection.study.figures_of(objective.metric) for objective in selection.objectives]
+    missing = [figure for one in figures for figure in one if figure not in metrics]
     if missing:
         raise StudyError(
             f"{selection.study.path}: search.objective.metric = {missing[0]!r}: not of {selection.arm}\n"
             f"  accepted: {', '.join(name for name in metrics if '/diag/' not in name)}"
         )
-    values = tuple(metrics[objective.metric].value for objective in selection.objectives)
+    values = tuple(mean_of(found, one) for one in figures)
     if not all(map(math.isfinite, values)):
         why = ", ".join(f"{o.metric} = {value}" for o, value in zip(selection.objectives, values, strict=True))
         return replace(trial, failed={**trial.failed, seed: why})

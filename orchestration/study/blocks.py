@@ -6,6 +6,7 @@ goes on with what would be accepted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -59,7 +60,7 @@ class Objective:
     @property
     def confirmed(self) -> str:
         """The metric on test data."""
-        return self.confirm or self.metric.removeprefix("dev/")
+        return self.confirm or re.sub(r"(^|[(, ])dev/", r"\1", self.metric)
 
 
 Objectives = Annotated[

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Declared
 from orchestration.study.blocks import Resources, Search, Seeds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study that passed every check, named after its file. arms: the family's settings, `train:` merged in."""
+    """A study that passed every check, named after its file.
+
+    arms: the family's settings, `train:` merged in. figures: what each `mean(…)` and `each(…)` of its claims and
+    its search stands for.
+    """
 
     name: str
     path: Path
@@ -24,12 +28,23 @@ class Study:
     data: Any
     arms: Mapping[str, Any]
     evaluate: tuple[str, ...]
-    compare: tuple[Claim, ...] = ()
+    compare: tuple[Declared, ...] = ()
+    figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     search: Search | None = None
     resources: Resources = field(default_factory=Resources)
 
     @property
-    def claims(self) -> Iterator[Claim]:
-        """What is judged: every declared claim on each backbone that it is made on."""
+    def claims(self) -> Iterator[Declared]:
+        """What is judged: every declared claim on each backbone that it is made on, with all its parts."""
         for claim in self.compare:
-            yield from claim.each(self.backbones)
+            yield from (one.resolved(self.figures) for one in claim.each(self.backbones))
+
+    @property
+    def parts(self) -> Iterator[Claim]:
+        """Every difference that is judged, those of joint claims one by one."""
+        for claim in self.claims:
+            yield from claim.parts
+
+    def figures_of(self, metric: str) -> tuple[str, ...]:
+        """The figures of runs that a metric is the mean of: itself, as a rule."""
+        return self.figures.get(metric, (metric,))

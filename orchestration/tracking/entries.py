@@ -194,8 +194,10 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         "n_seeds": verdict.n_seeds,
     }
     told = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
-            "scope", "as_expected", "exploratory", "family_digest")  # fmt: skip
-    pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=(finding,))))}
+            "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
+    own = f"{verdict.id}/"  # and, of a joint claim, its parts
+    shown = [one for one in findings.findings if f"{one.verdict.id}/".startswith(own)]
+    pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=tuple(shown))))}
     if verdict.per_seed:
         pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
@@ -213,7 +215,7 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         latest={name: float(value) for name, value in summary.items() if known(value)},
         latest_step=verdict.n_seeds,
         evidence={
-            str(int(pair["seed"])): f"{finding.treatment_runs[seed][:8]}-{finding.control_runs[seed][:8]}"
+            str(int(pair["seed"])): f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
             for pair in verdict.per_seed
             for seed in [int(pair["seed"])]
         },
@@ -223,6 +225,11 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
             **({"items.json": (("item", *arms, "gain"), items)} if items else {}),
         },
     )
+
+
+def _short(runs: str) -> str:
+    """The first digits of a run's id, or of both of a gain."""
+    return "-".join(run[:8] for run in runs.split(" - "))
 
 
 def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
 from orchestration.verdicts.evidence import StudyRecords
 
 if TYPE_CHECKING:
-    from evaluators.significance.claims import Claim
+    from evaluators.significance.claims import Declared
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
+UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
 NAMES = ("claim", "seen", "says", "rows", "of")  # written down, and not said by the comparison itself
 
 
@@ -56,14 +58,16 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
     return ledger.declare(study.name, [*own, *beside])
 
 
-def claims_of(evidence: StudyRecords) -> list[tuple[Claim, bool]]:
+def claims_of(evidence: StudyRecords) -> list[tuple[Declared, bool]]:
     """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be
     seen."""
     declaration = declaration_of(evidence)
-    return [(claim, _exploratory(declaration, evidence, claim)) for claim in evidence.study.claims]
+    study = evidence.study
+    judged = [one for claim in study.compare for one in claim.each(study.backbones)]
+    return [(one.resolved(study.figures), _exploratory(declaration, evidence, one)) for one in judged]
 
 
-def _exploratory(declaration: Declaration | None, evidence: StudyRecords, claim: Claim) -> bool:
+def _exploratory(declaration: Declaration | None, evidence: StudyRecords, claim: Declared) -> bool:
     written = _written(declaration, evidence, claim) if declaration else None
     if written is not None:
         return bool(written.get("seen"))
@@ -103,6 +107,8 @@ def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
 
 def _farewell(claim: Mapping[str, Any]) -> str:
     said = [f"{claim.get('treatment')} - {claim.get('control')}", claim.get("metric"), claim.get("expect")]
+    if "all" in claim:
+        said = [f"all of {', '.join(str(part.get('claim')) for part in claim['all'])}"]
     of = [f"of {claim['of']}"] if "of" in claim else []
     named = f"{claim.get('claim')} ({', '.join(map(str, [*said, *of]))})"
     return f"withdrawn: {named} was declared and is claimed no longer; it stays counted"
@@ -139,13 +145,13 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     )
 
 
-def _before(inherited: Declaration | None, evidence: StudyRecords, claim: Claim) -> bool:
+def _before(inherited: Declaration | None, evidence: StudyRecords, claim: Declared) -> bool:
     judged = claim.each(evidence.study.backbones)
     written = [_written(inherited, evidence, one) if inherited else None for one in judged]
     return all(one is not None and not one.get("seen") for one in written)
 
 
-def _written(declaration: Declaration, evidence: StudyRecords, claim: Claim) -> Mapping[str, Any] | None:
+def _written(declaration: Declaration, evidence: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
     """A judged claim as it was written down, by whatever name.
 
     Ledgers of before hold its words alone, without the recipes: the arms' names stand for them there.
@@ -153,7 +159,7 @@ def _written(declaration: Declaration, evidence: StudyRecords, claim: Claim) -> 
     said, words = _digest(evidence, claim), _words(claim.said)
     for one in declaration.claims:
         on = one.get("backbone") or claim.backbone
-        same = one["says"].get(claim.backbone) == said if "says" in one else _words(one) == words
+        same = one["says"].get(claim.backbone or "") == said if "says" in one else _words(one) == words
         if same and on == claim.backbone:
             return one
     return None
@@ -163,35 +169,59 @@ def _words(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claim.items() if name not in (*NAMES, "backbone")}
 
 
-def _says(evidence: StudyRecords, claim: Claim) -> dict[str, str]:
+def _says(evidence: StudyRecords, claim: Declared) -> dict[str, str]:
     """Backbone -> digest of what is claimed there."""
-    return {str(one.backbone): _digest(evidence, one) for one in claim.each(evidence.study.backbones)}
+    return {one.backbone or "": _digest(evidence, one) for one in claim.each(evidence.study.backbones)}
 
 
-def _digest(evidence: StudyRecords, claim: Claim) -> str:
-    """Names what a judged claim says: its words, with recipes for the names of arms."""
-    recipes = {role: _recipe(evidence, arm, str(claim.backbone)) for role, arm in claim.arms.items()}
+def _digest(evidence: StudyRecords, claim: Declared) -> str:
+    """Names what a judged claim says: its words, with recipes for the names of arms, and the figures."""
+    recipes = {}
+    if isinstance(claim, Joint):
+        recipes = {"all": [_digest(evidence, part) for part in claim.all]}
+    else:
+        stated = ("treatment", "control", "matched_control")
+        sides = {role: getattr(claim, role) for role in stated if getattr(claim, role) is not None}
+        recipes = {role: _recipes(evidence, side, claim.backbone) for role, side in sides.items()}
+        figures = evidence.study.figures_of(claim.metric)
+        recipes |= {"figures": list(figures)} if figures != (claim.metric,) else {}
     study = {"family of models": evidence.study.family, "backbone": claim.backbone}
     return hashlib.sha256(canonical({**_words(claim.said), **recipes, **study})).hexdigest()[:16]
 
 
-def _recipe(evidence: StudyRecords, arm: str, backbone: str) -> Any:
+def _recipes(evidence: StudyRecords, side: Any, backbone: str | None) -> Any:
+    """A side of a claim with what its arms are trained by."""
+    if isinstance(side, tuple):
+        return [_recipes(evidence, one, backbone) for one in side]
+    if isinstance(side, ClaimSide):
+        on = side.backbone or backbone
+        recipes = {"arm": _recipe(evidence, side.arm, on), "backbone": side.backbone}
+        return recipes | ({"over": _recipe(evidence, side.over, on)} if side.over else {})
+    return _recipe(evidence, side, backbone)
+
+
+def _recipe(evidence: StudyRecords, arm: str, backbone: str | None) -> Any:
     runs = (run for run in evidence.runs if (run.arm, run.backbone) == (arm, backbone))
     return next((dict(run.defining) for run in runs), arm)
 
 
-def _rows(evidence: StudyRecords, claim: Claim) -> str:
-    """Digest of what the claim's arms are trained and its metric is measured on."""
-    tasks = [task.name for task in evidence.tasks if claim.metric in task.metrics]
-    runs = [run for run in evidence.runs if run.arm in claim.arms.values()]
+def _rows(evidence: StudyRecords, claim: Declared) -> str:
+    """Digest of what the claim's arms are trained and its metrics are measured on."""
+    judged = claim.resolved(evidence.study.figures)
+    figures = {figure for part in judged.parts for figure in evidence.study.figures_of(part.metric)}
+    tasks = [task.name for task in evidence.tasks if not figures.isdisjoint(task.metrics)]
+    runs = [run for run in evidence.runs if run.arm in judged.arms]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]
 
 
-def _seen(evidence: StudyRecords, claim: Claim) -> bool:
-    """Whether some pair of this claim is finished, so that its outcome could be known."""
+def _seen(evidence: StudyRecords, claim: Declared) -> bool:
+    """Whether some pair of this claim, or of a part of it, is finished, so that its outcome could be known."""
+    study = evidence.study
+    judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
     return any(
-        set.intersection(*(set(evidence.finished(arm, str(one.backbone))) for arm in (one.treatment, one.control)))
-        for one in claim.each(evidence.study.backbones)
+        set.intersection(*(set(evidence.finished(arm, on)) for arm, on in sides_of([replace(part, **UNMATCHED)])))
+        for one in judged
+        for part in one.parts
     )

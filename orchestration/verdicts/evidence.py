@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.claims import Claim, ClaimSide
+from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds, align_items, pair
+from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.entry import of_metric
@@ -54,7 +54,10 @@ class StudyRecords:
 
     @cached_property
     def larger_is_better(self) -> Mapping[str, bool]:
-        return metric_names(self.tasks)
+        """Every metric, the means that claims are about among them."""
+        known = metric_names(self.tasks)
+        means = {name: of for name, of in self.study.figures.items() if is_mean(name) and known.keys() >= set(of)}
+        return known | {name: known[of[0]] for name, of in means.items()}
 
     @cached_property
     def tasks(self) -> list[Task[Any, Any]]:
@@ -89,11 +92,12 @@ class StudyRecords:
         are equally far apart has no correlation.
         """
         asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
-        return {seed: self._value(run, metric) if run.id in self.records else None for seed, run in asked.items()}
+        return {seed: self.value(run, metric) if run.id in self.records else None for seed, run in asked.items()}
 
-    def _value(self, run: Run, metric: str) -> float:
-        found = self.records[run.id].metrics.get(metric)
-        return math.nan if found is None else found.value
+    def value(self, run: Run, metric: str) -> float:
+        """A figure of a finished run, or the mean of those that `mean(…)` stands for; nan without one of them."""
+        found = {name: one.value for name, one in self.records[run.id].metrics.items()}
+        return mean_of(found, self.study.figures_of(metric))
 
     def item_rows(self, run_id: str, metric: str) -> pa.Table:
         """The items of one metric of one run."""
@@ -113,59 +117,103 @@ def seen(evidence: StudyRecords) -> Seen:
 
 
 def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
-    """Score and number of independent items of one finished run of the claim's arms."""
-    for arm in (claim.control, claim.treatment):
-        run_id = next(iter(evidence.finished(arm, str(claim.backbone)).values()), None)
+    """Score and number of independent items of one finished run of the claim's sides; not of a mean or a gain."""
+    for side in (claim.sides["control"], claim.sides["treatment"]):
+        run_id = next(iter(evidence.finished(side.arm, str(side.backbone)).values()), None)
         found = None if run_id is None else evidence.records[run_id].metrics.get(claim.metric)
-        if run_id is None or found is None or found.aggregate is None:
+        if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
         groups = pc.count_distinct(evidence.item_rows(run_id, claim.metric)["group_id"]).as_py()
         if groups >= 2:
-            return Sample(arm=arm, score=found.value, groups=groups, aggregate=found.aggregate)
+            return Sample(arm=side.arm, score=found.value, groups=groups, aggregate=found.aggregate)
     return None
 
 
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
-    """The scores of the claim's arms at every seed that the plan asks of all of them, with their items."""
-    scores = [evidence.values(arm, str(claim.backbone), claim.metric) for arm in claim.arms.values()]
-    asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores)]
+    """The scores of the claim's sides at every seed that the plan asks of all of them, with their items."""
+    scores = {role: _scores(evidence, side, claim.metric) for role, side in claim.sides.items()}
+    asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores.values())]
+    figures = evidence.study.figures_of(claim.metric)
     pairs = pair(
-        scores[0],
-        scores[1],
+        scores["treatment"],
+        scores["control"],
         seeds=asked,
         larger_is_better=evidence.larger_is_better[claim.metric],
-        matched_control=scores[2] if len(scores) > 2 else None,
+        matched_control=scores.get("matched_control"),
     )
     if not pairs.seeds:
         return pairs
-    matched = _items(evidence, claim, pairs.seeds, claim.matched_control) if claim.matched_control else None
-    own = _items(evidence, claim, pairs.seeds, claim.control)
-    return replace(pairs, items=own, matched_items=matched)
+    matched = _items(evidence, claim, pairs.seeds, "matched_control") if claim.matched_control else None
+    return replace(
+        pairs,
+        items=_items(evidence, claim, pairs.seeds, "control"),
+        matched_items=matched,
+        tasks=figures if len(figures) > 1 else (),
+    )
 
 
-def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> ItemScores | None:
-    """Item-level scores of both arms at these seeds; None where the metric keeps none."""
-    ids = {arm: evidence.finished(arm, str(claim.backbone)) for arm in (claim.treatment, control)}
-    first = ids[claim.treatment][seeds[0]]
-    aggregate = evidence.records[first].metrics[claim.metric].aggregate
-    rows = evidence.item_rows(first, claim.metric)
+def _scores(evidence: StudyRecords, side: ClaimSide, metric: str) -> dict[int, float | None]:
+    """seed -> figure of a side: of its arm, or what that gains over another at the same seed."""
+    own = evidence.values(side.arm, str(side.backbone), metric)
+    if side.over is None:
+        return own
+    base = evidence.values(side.over, str(side.backbone), metric)
+    return {seed: _less(own[seed], base[seed]) for seed in own if seed in base}
+
+
+def _less(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left - right
+
+
+def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
+    """The items behind the difference of treatment and control at these seeds; None where a figure keeps none.
+
+    A mean over K tasks is a sum over tasks with weights 1/K, a gain less a gain one with weights 1 and -1.
+    """
+    left, right = claim.sides["treatment"], claim.sides[control]
+    if left.over is None or right.over is None:
+        contrasts = [(1.0, (left.arm, str(left.backbone)), (right.arm, str(right.backbone)))]
+    else:
+        contrasts = [
+            (1.0, (left.arm, str(left.backbone)), (left.over, str(left.backbone))),
+            (-1.0, (right.arm, str(right.backbone)), (right.over, str(right.backbone))),
+        ]
+    figures = evidence.study.figures_of(claim.metric)
+    terms: list[tuple[float, ItemScores]] = []
+    for metric in figures:
+        for weight, one, other in contrasts:
+            found = _item_scores(evidence, metric, seeds, one, other)
+            if found is None:
+                return None
+            terms.append((weight / len(figures), found))
+    return terms[0][1] if len(terms) == 1 else ItemSum(tuple(terms))
+
+
+def _item_scores(
+    evidence: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
+) -> ItemScores | None:
+    """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
+    ids = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
+    first = ids[0][seeds[0]]
+    aggregate = evidence.records[first].metrics[metric].aggregate
+    rows = evidence.item_rows(first, metric)
     if aggregate is None or not rows.num_rows:
         return None
     names = rows["item_id"].to_pylist()
     gold = rows["gold"]
 
-    def by_seed(arm: str) -> dict[int, dict[str, float]]:
-        tables = {run: evidence.item_rows(run, claim.metric) for run in set(ids[arm].values())}
+    def by_seed(runs: Mapping[int, str]) -> dict[int, dict[str, float]]:
+        tables = {run: evidence.item_rows(run, metric) for run in {runs[seed] for seed in seeds}}
         as_dict = {
             run: dict(zip(t["item_id"].to_pylist(), t["value"].to_pylist(), strict=True))
             for run, t in tables.items()
         }
-        return {seed: as_dict[ids[arm][seed]] for seed in seeds}
+        return {seed: as_dict[runs[seed]] for seed in seeds}
 
     return align_items(
         seeds,
-        by_seed(claim.treatment),
-        by_seed(control),
+        by_seed(ids[0]),
+        by_seed(ids[1]),
         aggregate=aggregate,
         gold=None if gold.null_count else dict(zip(names, gold.to_pylist(), strict=True)),
         groups=dict(zip(names, rows["group_id"].to_pylist(), strict=True)),

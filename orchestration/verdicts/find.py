@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.significance.verdict import RULE
+from evaluators.tasks.figures import is_mean
 from orchestration.families.registry import as_plain
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.declared import claims_of, declaration_of, nulls_by_group, withdrawn
@@ -31,16 +33,16 @@ SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing."""
     evidence = StudyRecords(study, runs, ledger)
-    pairs = [
-        (claim, replace(paired(evidence, claim), exploratory=is_exploratory))
+    cases = [
+        (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
         for claim, is_exploratory in claims_of(evidence)
     ]
     sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
     gone = withdrawn(evidence)
-    verdicts = judge(pairs, sequential=sequential, withdrawn=nulls_by_group(gone))
+    verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone))
+    told = [row for claim, scores in cases for row in _rows_of(claim, scores)]
     findings = [
-        _finding(evidence, claim, scores, verdict)
-        for (claim, scores), verdict in zip(pairs, verdicts, strict=True)
+        _finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)
     ]
     declaration = declaration_of(evidence)
     return Findings(
@@ -66,45 +68,60 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
 
 
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
-    """(arm, backbone) of every comparison that more seeds may still decide."""
-    open_verdicts = [f.verdict for f in findings.findings if f.verdict.verdict == "undecided"]
-    arms = ((arm, v.backbone) for v in open_verdicts for arm in (v.treatment, v.control, v.matched_control))
-    return {(arm, backbone) for arm, backbone in arms if arm is not None}
+    """(arm, backbone) of every claim that more seeds may still decide; parts of joint claims go with those."""
+    still_open = [f for f in findings.findings if f.verdict.verdict == "undecided" and not f.verdict.part_of]
+    return {place for finding in still_open for place in finding.places}
 
 
-def _finding(evidence: StudyRecords, claim: Claim, pairs: PairedSeeds, verdict: Verdict) -> Finding:
-    gains = item_gains(pairs) if pairs.items is not None else np.empty(0)
+def _rows_of(claim: Declared, scores: Sequence[PairedSeeds]) -> list[tuple[Declared, PairedSeeds | None]]:
+    """What verdicts are about, in the order of `judge`: a joint claim before its parts."""
+    parts = list(zip(claim.parts, scores, strict=True))
+    return [(claim, None), *parts] if isinstance(claim, Joint) else [*parts]
+
+
+def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None, verdict: Verdict) -> Finding:
+    places = tuple(dict.fromkeys(sides_of(claim.parts)))
+    if isinstance(claim, Joint) or pairs is None:
+        return Finding(verdict=verdict, larger_is_better=True, treatment_runs={}, control_runs={}, places=places)
+    items = pairs.items if isinstance(pairs.items, ItemScores) else None
+    gains = np.empty(0) if items is None else item_gains(items, pairs.sign)
     order = np.argsort(-gains, kind="stable")
     shown = order if len(order) <= 2 * SHOWN_ITEMS else np.concatenate([order[:SHOWN_ITEMS], order[-SHOWN_ITEMS:]])
     return Finding(
         verdict=verdict,
         larger_is_better=pairs.larger_is_better,
-        treatment_runs=evidence.finished(claim.treatment, verdict.backbone),
-        control_runs=evidence.finished(claim.control, verdict.backbone),
-        items=tuple(_item_delta(pairs.items, index, gains[index]) for index in shown if pairs.items),
+        treatment_runs=_runs(evidence, claim.sides["treatment"]),
+        control_runs=_runs(evidence, claim.sides["control"]),
+        places=places,
+        items=tuple(_item_delta(items, index, gains[index]) for index in shown if items),
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
     )
 
 
-def item_gains(pairs: PairedSeeds) -> np.ndarray:
+def _runs(evidence: StudyRecords, side: ClaimSide) -> dict[int, str]:
+    """seed -> the run of a side; of a gain, the ids of both runs with a minus between them."""
+    of_arms = [evidence.finished(arm, str(side.backbone)) for arm in side.arms]
+    shared = [seed for seed in of_arms[0] if all(seed in runs for runs in of_arms)]
+    return {seed: " - ".join(runs[seed] for runs in of_arms) for seed in shared}
+
+
+def item_gains(items: ItemScores, sign: int) -> np.ndarray:
     """How much each item moved in the treatment's favour, averaged over seeds. (M,)
 
     Mean of items: the difference itself. Labels 0/1: the score's move towards its label. Correlations: how much
     closer the item's rank came to its rank in gold, as a share of all items.
     """
-    items = pairs.items
-    assert items is not None
     treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
     if items.aggregate in ("spearman", "pearson"):
         from scipy.stats import rankdata
 
         gold = rankdata(items.gold)
         distance = [np.abs(rankdata(scores) - gold) for scores in (control, treatment)]
-        return pairs.sign * (distance[0] - distance[1]) / len(gold)
+        return sign * (distance[0] - distance[1]) / len(gold)
     towards = 1.0 if items.gold is None else 2 * items.gold - 1
-    return pairs.sign * towards * (treatment - control)
+    return sign * towards * (treatment - control)
 
 
 def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
@@ -128,11 +145,12 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
         return replace(row, status="failed", attempt=failure.attempt, problem=problem)
     curve = evidence.ledger.curve(run)
     loss = curve.filter(pc.equal(curve["name"], "loss"))
+    means = {m: v for m in evidence.study.figures if is_mean(m) and math.isfinite(v := evidence.value(run, m))}
     trained, *scored = evidence.ledger.entries_of(run)
     return replace(
         row,
         status="finished",
-        metrics={name: metric.value for name, metric in record.metrics.items()},
+        metrics={name: metric.value for name, metric in record.metrics.items()} | means,
         curve=tuple(zip(loss["step"].to_pylist(), loss["value"].to_pylist(), strict=True)),
         seconds=sum(record.seconds.values()),
         attempt=record.attempt,

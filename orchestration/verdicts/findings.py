@@ -60,8 +60,9 @@ class Finding:
 
     verdict: Verdict
     larger_is_better: bool
-    treatment_runs: Mapping[int, str]  # seed -> run id
+    treatment_runs: Mapping[int, str]  # seed -> run id; of a gain "id - id"; none of a joint claim
     control_runs: Mapping[int, str]
+    places: tuple[tuple[str, str], ...] = ()  # (arm, backbone) of every run that it rests on
     items: tuple[ItemDelta, ...] = ()
     items_better: int = 0
     items_worse: int = 0

@@ -15,8 +15,9 @@ ITEMS_EACH_WAY = 5
 
 
 def of_claim(findings: Findings, study: Study, claim: str) -> Findings:
-    """What was found of one claim, on every backbone. StudyError where the study has none of that name."""
-    chosen = replace(findings, findings=tuple(one for one in findings.findings if one.verdict.claim == claim))
+    """What was found of one claim and its parts, on every backbone. StudyError where there is none so named."""
+    asked = (one for one in findings.findings if claim in (one.verdict.claim, one.verdict.part_of))
+    chosen = replace(findings, findings=tuple(asked))
     if not chosen.findings:
         known = dict.fromkeys(one.claim for one in study.compare)
         raise StudyError(f"{study.path}: no claim {claim}\n  accepted: {', '.join(known) or 'none is declared'}")
@@ -40,8 +41,8 @@ def _chain(findings: Findings, finding: Finding) -> str:
         seed = int(pair["seed"])
         at = "no seed" if verdict.seedless else f"seed {seed}"
         lines.append(f"  {at}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
-        for run in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
-            lines.append(f"    run {run}   {places.get(run or '', '')}/result.json")
+        for runs in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
+            lines += [f"    run {run}   {places.get(run, '')}/result.json" for run in (runs or "").split(" - ")]
     if finding.items:
         lines.append(
             f"items    {finding.items_better} better, {finding.items_worse} worse, {finding.items_equal} equal of "

@@ -186,7 +186,7 @@ SHIPPED = sorted((Path(__file__).resolve().parents[3] / "studies").glob("cale_*.
 def test_the_shipped_studies_claim_what_may_be_claimed(file: Path) -> None:
     """Also with the arms alone that a comparison names, which are all that the confirmation of a search keeps."""
     study = read_study(file)
-    compared = {arm for one in study.compare for arm in (one.treatment, one.control, one.matched_control)}
+    compared = {arm for claim in study.compare for arm in claim.arms}
     check_claims(study, [], None)
     if study.search is not None:
         check_claims(

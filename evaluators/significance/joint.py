@@ -1,0 +1,148 @@
+"""Several claims as one: all of them hold, or at least so many.
+
+Method: the p of a partial conjunction (Benjamini and Heller 2008, Bonferroni's form), valid however the parts
+depend on each other: of n parts at least u hold at
+
+    p = (n - u + 1) p_(u),      p_(1) <= … <= p_(n)
+
+which for u = n is the largest p of a part, the intersection-union test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from evaluators.significance.claims import Claim, Joint
+from evaluators.significance.decision import Word
+from evaluators.significance.evidence import Evidence, Rules
+from evaluators.significance.verdict import Verdict
+
+HOLDS, FAILS = "holds", "fails"
+
+
+def partial_conjunction(p: Sequence[float], least: int) -> float:
+    """p of "at least so many of these null hypotheses are false"; nan where a part that it takes has no p."""
+    ordered = sorted(1.0 if math.isnan(one) else one for one in p)
+    reached = ordered[least - 1]
+    known = sum(not math.isnan(one) for one in p)
+    return math.nan if known < least else min(1.0, (len(p) - least + 1) * reached)
+
+
+def joint_lines(joint: Joint, parts: Sequence[Evidence], selected: bool = False) -> dict[str, float]:
+    """p that enough parts hold, and p that too many are otherwise; none where the runs selected the claim."""
+    if selected:
+        return {HOLDS: math.nan, FAILS: math.nan}
+    n, least = len(parts), joint.least
+    pairs = list(zip(joint.all, parts, strict=True))
+    return {
+        HOLDS: partial_conjunction([p_of(claim, part) for claim, part in pairs], least),
+        FAILS: partial_conjunction([p_against(claim, part) for claim, part in pairs], n - least + 1),
+    }
+
+
+def p_of(claim: Claim, evidence: Evidence) -> float:
+    """p of what the part claims; 1 where the difference points the other way."""
+    lines = evidence.lines
+    if claim.expect in ("equivalent", "not_worse"):
+        return lines["equivalent" if claim.expect == "equivalent" else "not worse"]
+    sign, second = (1 if claim.expect == "better" else -1), evidence.against_matched
+    if second is None:
+        return _towards(lines["difference"], evidence, sign)
+    return _towards(_towards(lines["signal"], second, sign), evidence, sign)  # better than both controls
+
+
+def p_against(claim: Claim, evidence: Evidence) -> float:
+    """p that the part is otherwise: a difference the other way, or one beyond the margin."""
+    lines, estimate, margin = evidence.lines, evidence.estimate, claim.margin
+    if claim.expect == "not_worse":
+        return lines["worse"]
+    if claim.expect != "equivalent":
+        return _towards(lines["difference"], evidence, -1 if claim.expect == "better" else 1)
+    if estimate is None or margin is None or math.isnan(lines["equivalent"]):
+        return math.nan
+    return min(1.0, 2 * min(estimate.p_above(margin), estimate.p_below(-margin)))
+
+
+def _towards(p: float, evidence: Evidence, sign: int) -> float:
+    """A two-sided p, where the difference has this sign; so both directions together cost it once."""
+    return p if math.isnan(p) or evidence.sign == sign else 1.0
+
+
+def record_joint(
+    joint: Joint,
+    parts: Sequence[Verdict],
+    lines: Mapping[str, float],
+    q: Mapping[str, float],
+    rules: Rules,
+    exploratory: bool,
+) -> dict[str, Any]:
+    """Every field of the verdict of a joint claim but its sentence and the digest of its family.
+
+    q: its p values corrected for its group. What only one difference has, such as a mean, is left empty.
+    """
+    holds, fails = (q[line] <= rules.alpha for line in (HOLDS, FAILS))
+    verdict: Word = "holds" if holds else "fails" if fails else "undecided"
+    line = FAILS if verdict == "fails" else HOLDS
+    known = math.isfinite(lines[line])
+    kind = "intersection-union" if joint.least == len(parts) else "partial conjunction"
+    return {
+        **dict.fromkeys(field.name for field in fields(Verdict)),
+        "id": joint.id,
+        "claim": joint.claim,
+        "treatment": _listed(part.treatment for part in parts),
+        "control": _listed(part.control for part in parts),
+        "backbone": joint.backbone or "",
+        "metric": _listed(part.metric for part in parts),
+        "larger_is_better": True,
+        "expect": joint.words,
+        "declared_scope": _listed(part.declared_scope for part in parts),
+        "group": joint.family or "",
+        "exploratory": exploratory,
+        "alpha": rules.alpha,
+        "family_size": rules.nulls,
+        "n_seeds": min(part.n_seeds for part in parts),
+        "per_seed": (),
+        "dropped": tuple(dict.fromkeys(row for part in parts for row in part.dropped)),
+        "k_agree": 0,
+        "test": kind if known else None,
+        "p": lines[line] if known else None,
+        "p_adjusted": q[line] if known else None,
+        "descriptive": {},
+        "each_run": (),
+        "e_values": (),
+        "verdict": verdict,
+        "words": _words(joint, parts, verdict, kept_back=lines[HOLDS] <= rules.alpha),
+        "advice": "",
+        "sentence": "",
+        "scope": _listed(part.scope for part in parts),
+        "as_expected": None if verdict == "undecided" else verdict == "holds",
+        "flags": (),
+        "generator_seed": 0,
+        "parts": len(parts),
+    }
+
+
+def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, *, kept_back: bool) -> str:
+    if verdict != "undecided":
+        return f"{verdict}: {joint.words}"
+    refused = list(dict.fromkeys(part.words.partition(" (part of")[0] for part in parts if part.test is None))
+    if len(parts) - sum(part.test is None for part in parts) < joint.least:
+        return f"undecided: {'; '.join(word.removeprefix('undecided: ') for word in refused)}"
+    lacking = [part.claim for claim, part in zip(joint.all, parts, strict=True) if not _shown(claim, part)]
+    shown = f"{len(parts) - len(lacking)} of {len(parts)} parts shown, {joint.least} asked"
+    if kept_back:
+        return f"undecided: {shown}; the correction over the claims of its group keeps it back"
+    return f"undecided: {shown}" + (f"; open: {', '.join(lacking)}" if lacking else "")
+
+
+def _shown(claim: Claim, part: Verdict) -> bool:
+    """Whether a part, taken alone, says what was claimed."""
+    due = claim.signal is None or ", due to" in part.words
+    return part.verdict == claim.expect.replace("_", " ") and due
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
