@@ -16,9 +16,13 @@ LIBRARIES = ("semray", "torch", "transformers", "deepspeed", "sentence-transform
 
 def methods(findings: Findings) -> str:
     """Plain sentences that hold for this study, to be shortened, not to be believed beyond it."""
-    verdicts = [finding.verdict for finding in findings.findings]
+    verdicts = [finding.verdict for finding in findings.findings if not finding.verdict.part_of]
     declared = [verdict for verdict in verdicts if not verdict.exploratory]
-    judged = _judged(findings, declared) if declared else "No comparison was declared before the runs."
+    judged = (
+        _judged(findings, declared, len(verdicts) - len(declared))
+        if declared
+        else "No comparison was declared before the runs."
+    )
     paragraphs = [_runs(findings), judged, _record(findings)]
     return "\n\n".join(paragraphs)
 
@@ -43,7 +47,7 @@ def _runs(findings: Findings) -> str:
     return said
 
 
-def _judged(findings: Findings, declared: list[Verdict]) -> str:
+def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
     said = f"{_count(len(declared), 'comparison')} {'was' if len(declared) == 1 else 'were'} declared before "
     said += (
         f"the first run (SHA-256 of the declaration: {findings.declared})." if findings.declared else "the runs."
@@ -60,7 +64,6 @@ def _judged(findings: Findings, declared: list[Verdict]) -> str:
         )
     if any(verdict.scope == "task" for verdict in declared):
         said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
-    late = len(findings.findings) - len(declared)
     if late:
         said += f" {_count(late, 'further comparison')} made later {'is' if late == 1 else 'are'} exploratory."
     return said

@@ -14,8 +14,9 @@ NAMED = 5  # claims listed by name
 
 def in_short(findings: Findings) -> str:
     """How many claims came out as declared, which did not, and which are open; "" for a study without claims."""
-    verdicts = [finding.verdict for finding in findings.findings if not finding.verdict.exploratory]
-    late = [finding.verdict.claim for finding in findings.findings if finding.verdict.exploratory]
+    whole = [finding.verdict for finding in findings.findings if not finding.verdict.part_of]
+    verdicts = [verdict for verdict in whole if not verdict.exploratory]
+    late = [verdict.claim for verdict in whole if verdict.exploratory]
     if not findings.findings:
         return ""
     if not verdicts:
@@ -23,10 +24,10 @@ def in_short(findings: Findings) -> str:
     held = [v for v in verdicts if v.as_expected]
     still_open = [v for v in verdicts if not v.as_expected and v.verdict == "undecided"]
     against = [v for v in verdicts if not v.as_expected and v.verdict != "undecided"]
-    several = len({v.backbone for v in verdicts}) > 1
+    several = len(findings.backbones) > 1
 
     def names(chosen: Sequence[Verdict]) -> str:
-        called = [f"{v.claim} on {v.backbone}" if several else v.claim for v in chosen]
+        called = [f"{v.claim} on {v.backbone}" if several and v.backbone else v.claim for v in chosen]
         return ", ".join(called[:NAMED]) + (f" and {len(called) - NAMED} more" if len(called) > NAMED else "")
 
     parts = []

@@ -17,6 +17,8 @@ from orchestration.plan.reach import reachability
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms, plots
 from orchestration.report.html import html
+from orchestration.report.methods import methods
+from orchestration.report.short import in_short
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
 from orchestration.tracking.entries import planned as entries_of
@@ -204,6 +206,8 @@ def test_every_form_shows_them(finished: tuple[Plan, Ledger, Findings]) -> None:
     page = html(findings, plots.every(findings), {})
     assert "holds: all of 2" in page
     assert "(M1 - M1-noHN)" in page
+    assert "7 comparisons were declared" in methods(findings)
+    assert "in short  6 of 7 claims hold" in in_short(findings)
     assert "mean(t2d, d2t)" in page
     assert "P3b" in chain(findings)
     assert [one["claim"] for one in forms.as_json(findings)] == [one.verdict.claim for one in findings.findings]
