@@ -22,7 +22,7 @@ def prune(options: Namespace) -> int:
             "  accepted: `--models best` or `--models none`, or one of these under `resources:`"
         )
     runs = not_kept(planned(study, ledger), ledger, keep)
-    sizes = {run.id: ledger.modelin_bytes(run) for run in runs}
+    sizes = {run.id: ledger.model_size(run) for run in runs}
     if options.yes:
         with ledger.drive(study.name):
             for run in runs:
