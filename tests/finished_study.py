@@ -200,6 +200,7 @@ def _finding(rows: Sequence[RunRow], verdict: Verdict) -> Finding:
         larger_is_better=verdict.larger_is_better,
         treatment_runs=ids[0],
         control_runs=ids[1],
+        places=tuple((arm, BACKBONE) for arm in (verdict.treatment, verdict.control)),
         items=items,
         **counts,
     )

@@ -37,8 +37,8 @@ def model_card(record: Record, findings: Findings | None = None) -> str:
 
 
 def _verdicts(arm: str, backbone: str, findings: Findings) -> list[str]:
-    about = [f.verdict for f in findings.findings if arm in {one for one, _ in f.places}]
-    said = [f"- {v.claim}: {v.sentence}" for v in about if v.backbone == backbone]
+    about = [f.verdict for f in findings.findings if (arm, backbone) in f.places]
+    said = [f"- {v.claim}: {v.sentence}" for v in about]
     return [
         f"## What the study {findings.study} found",
         "",
