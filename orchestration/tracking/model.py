@@ -43,14 +43,10 @@ class TrackedEncoder:
     """What MLflow calls. Texts in, embeddings out."""
 
     def __init__(self, folder: Path) -> None:
-        from sentence_transformers import SentenceTransformer
+        from trainers.encoders.gated_pooling import sentence_transformer
 
-        self.encoder = SentenceTransformer(
-            str(folder),
-            device="cpu",
-            local_files_only=True,
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True},
+        self.encoder = sentence_transformer(
+            folder, device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
         )
 
     def predict(self, texts: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:

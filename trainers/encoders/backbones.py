@@ -28,7 +28,9 @@ WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
 NEAR_AT_MOST = 3  # folders named beside one that is not there
-WITHOUT_FILES, WITH_WEIGHTS = {"Normalize"}, {"Dense", "LayerNorm", "WeightedLayerPooling"}
+GATED_POOLING = "trainers.encoders.gated_pooling.GatedLayerPooling"  # the one module here that is ours
+WITHOUT_FILES = {"Normalize"}
+WITH_WEIGHTS = {"Dense", "LayerNorm", "WeightedLayerPooling", "GatedLayerPooling"}
 DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
@@ -154,7 +156,8 @@ def _own_code(folder: Path) -> str | None:
     A model that transformers knows by itself may name code too: that is passed over.
     """
     listed = [module["type"] for module in _listed_modules(folder)]
-    strange = next((kind for kind in listed if not kind.startswith("sentence_transformers.")), None)
+    known_kinds = ("sentence_transformers.", GATED_POOLING)
+    strange = next((kind for kind in listed if not kind.startswith(known_kinds)), None)
     if strange is not None:
         return f"{strange} in modules.json"
     mapped = [file for file in ("config.json", "tokenizer_config.json") if "auto_map" in _json(folder / file)]

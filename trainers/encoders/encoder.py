@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
-from trainers.encoders.encoder_folder import read_record, write_encoder
+from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.frozen_encoder import quiet
-from trainers.encoders.readouts import Readout
+from trainers.encoders.layer_gate import LayerGate
+from trainers.encoders.readouts import MIXTURES, Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
 from trainers.engine.world import Precision
 from trainers.losses import unit
@@ -42,7 +43,8 @@ class Encoder(nn.Module):
     """Texts to unit vectors. `forward` is for training, `encode` for use; both see the same computation.
 
     readout "mean", "cls" (first token), "max", "sep" (last token) and "sum" read the last layer; "weighted" mixes
-    the token means of the last `layers` layers by softmax(layer_logits), which starts uniform. precision "bf16"
+    the token means of the last `layers` layers by softmax(layer_logits), which starts uniform, "gated" by weights
+    that layer_gate tells from each text, which start uniform too. precision "bf16"
     lets `encode` run its matrix products in bfloat16. `truncated` counts texts that `encode` and `tokenise` had
     to cut.
     """
@@ -60,7 +62,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         depth = backbone.config.num_hidden_layers
-        if readout == "weighted" and not 1 <= layers <= depth:
+        if readout in MIXTURES and not 1 <= layers <= depth:
             raise ValueError(f"layers = {layers}\n  accepted: 1 to {depth}, the layers of this backbone")
         self.backbone = backbone
         self.tokenizer = tokenizer
@@ -71,6 +73,7 @@ class Encoder(nn.Module):
         self.precision: Precision = precision
         self.truncated = 0
         self.layer_logits = nn.Parameter(torch.zeros(layers)) if readout == "weighted" else None
+        self.layer_gate = LayerGate(backbone.config.hidden_size, layers) if readout == "gated" else None
         self.reading: Reading | None = None  # who reads in this encoder's place (`trainers.encoders.together`)
 
     @staticmethod
@@ -85,16 +88,21 @@ class Encoder(nn.Module):
         if encoder.layer_logits is not None and len(weights) == encoder.layers:
             with torch.no_grad():
                 encoder.layer_logits.copy_(torch.tensor([math.log(weight) for weight in weights]))
+        if encoder.layer_gate is not None:
+            read_gate(path, encoder.layer_gate)
         return encoder.eval()
 
     def save(self, path: Path) -> None:
-        """Write a folder that `SentenceTransformer(path)` and `Encoder.load(path)` read, safetensors only."""
+        """Write a folder that `SentenceTransformer(path)` and `Encoder.load(path)` read, safetensors only.
+
+        With a gated readout: `gated_pooling.sentence_transformer(path)`.
+        """
         write_encoder(self, path)
 
     @property
-    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
-        """What it can be scored on: texts."""
-        return {"texts": self.encode}
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
+        """What it can be scored on: texts, as their vectors or layer by layer."""
+        return {"texts": self.encode, "layers": self.read_layers}
 
     @property
     def device(self) -> torch.device:
@@ -128,7 +136,7 @@ class Encoder(nn.Module):
     def pooled(self, tokens: Tokens) -> Tensor:
         """What the readout gives, of any length, in the order of the texts, float32. -> (N, D)."""
         ordered, order = tokens.longest_first()
-        every = self.readout == "weighted"
+        every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
         return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(self.device)]
 
@@ -141,6 +149,42 @@ class Encoder(nn.Module):
                 for mask, layers in self._rectangles(ordered, True)
             ]
             return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
+
+    def mixed_layers(self, tokens: Tokens) -> Tensor:
+        """Token means of the layers that the readout mixes, with gradient, deepest last. -> (K, N, D) float32."""
+        ordered, order = tokens.longest_first()
+        means = [
+            torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-self.layers :]])
+            for mask, layers in self._rectangles(ordered, True)
+        ]
+        return torch.cat(means, dim=1)[:, torch.from_numpy(np.argsort(order)).to(self.device)]
+
+    def mixture(self, last: Tensor) -> Tensor | None:
+        """How much of each layer the readout takes, embeddings first, for token means of the last layer.
+
+        (N, D) -> (N, L + 1), rows of sum 1; None for a readout that is no mixture of token means.
+        """
+        weights = last.new_zeros(len(last), self.backbone.config.num_hidden_layers + 1)
+        if self.layer_logits is not None:
+            weights[:, -self.layers :] = readouts.layer_mixture(self.layer_logits)
+        elif self.layer_gate is not None:
+            weights[:, -self.layers :] = self.layer_gate(last)
+        elif self.readout == "mean":
+            weights[:, -1] = 1.0
+        else:
+            return None
+        return weights
+
+    def read_layers(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Each text as its token means of every layer, not normalised, embeddings first, and what the readout
+        takes of each. N texts -> N × ((L + 1, D) float32, (L + 1,) of sum 1 or None where it mixes no means)."""
+        if not len(texts):
+            return []
+        layers = self.hidden_layers(tokenise(self.tokenizer, texts, self.max_length, self.prefix))  # (L + 1, N, D)
+        with self._evaluating():
+            weights = self.mixture(torch.from_numpy(layers[-1]).to(self.device))
+        rows = [None] * len(texts) if weights is None else weights.cpu().numpy()
+        return list(zip(layers.swapaxes(0, 1), rows, strict=True))
 
     def states(self, tokens: Tokens) -> Tensor:
         """Last-layer states of at least one text, without dropout, ordered as `tokens.ids`. -> (M, D) float32."""
@@ -222,6 +266,9 @@ class Encoder(nn.Module):
         if self.readout == "weighted":
             assert self.layer_logits is not None
             return readouts.weighted([layer.float() for layer in hidden[-self.layers :]], mask, self.layer_logits)
+        if self.readout == "gated":
+            assert self.layer_gate is not None
+            return readouts.gated([layer.float() for layer in hidden[-self.layers :]], mask, self.layer_gate)
         last = hidden[-1].float()
         if self.readout == "cls":
             return readouts.first(last)

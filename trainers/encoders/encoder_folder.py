@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from trainers.encoders.backbones import OWN_FORMAT, prefix_of
+from trainers.encoders.backbones import GATED_POOLING, OWN_FORMAT, prefix_of
+from trainers.encoders.layer_gate import LayerGate
+from trainers.encoders.readouts import MIXTURES
 
 
 class Written(Protocol):
@@ -26,11 +28,14 @@ class Written(Protocol):
     @property
     def layer_logits(self) -> Tensor | None: ...
     @property
+    def layer_gate(self) -> LayerGate | None: ...
+    @property
     def width(self) -> int: ...
     def layer_weights(self) -> list[float]: ...
 
 
 MODULES = "sentence_transformers.models."
+GATE = "1_GatedLayerPooling"
 # A sum points where the mean does, and the folder's vectors are of length 1.
 POOLING = {"mean": "mean", "weighted": "mean", "sum": "mean", "cls": "cls", "max": "max", "sep": "lasttoken"}
 
@@ -40,7 +45,8 @@ def write_encoder(encoder: Written, path: Path) -> None:
 
     A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
     given softmax(logits), whose sum is 1; its layers count from the embeddings (0), so the last K begin at
-    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear.
+    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear. A gated readout becomes
+    our own GatedLayerPooling, which does what Pooling does as well.
     """
     from safetensors.torch import save_file
 
@@ -61,14 +67,25 @@ def write_encoder(encoder: Written, path: Path) -> None:
         mixture = encoder.layer_logits.detach().float().softmax(-1).cpu().contiguous()
         save_file({"layer_weights": mixture}, folder / "model.safetensors")
         modules.append("WeightedLayerPooling")
-    folder = path / f"{len(modules)}_Pooling"
-    _json(folder / "config.json", _pooling(encoder))
-    modules += ["Pooling", "Normalize"]
+    if encoder.layer_gate is not None:
+        folder = path / GATE
+        _json(folder / "config.json", {"embedding_dimension": encoder.width, "layers": encoder.layers})
+        save_file(_plain(encoder.layer_gate), folder / "model.safetensors")
+        modules += ["GatedLayerPooling", "Normalize"]
+    else:
+        folder = path / f"{len(modules)}_Pooling"
+        _json(folder / "config.json", _pooling(encoder))
+        modules += ["Pooling", "Normalize"]
     (path / f"{len(modules) - 1}_Normalize").mkdir(exist_ok=True)
     _json(
         path / "modules.json",
         [
-            {"idx": n, "name": str(n), "path": f"{n}_{name}" if n else "", "type": MODULES + name}
+            {
+                "idx": n,
+                "name": str(n),
+                "path": f"{n}_{name}" if n else "",
+                "type": GATED_POOLING if name == "GatedLayerPooling" else MODULES + name,
+            }
             for n, name in enumerate(modules)
         ],
     )
@@ -91,10 +108,26 @@ def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
     return record, record.pop("layer_weights", [])
 
 
+def read_gate(path: Path, gate: LayerGate) -> None:
+    """Give a gate the weights that a folder holds; it stays as it is where there are none, or of other layers."""
+    from safetensors.torch import load_file
+
+    file = path / GATE / "model.safetensors"
+    held = load_file(file) if file.is_file() else {}
+    if {name: weight.shape for name, weight in held.items()} == {
+        name: weight.shape for name, weight in gate.state_dict().items()
+    }:
+        gate.load_state_dict(held)
+
+
+def _plain(gate: LayerGate) -> dict[str, Tensor]:
+    return {name: weight.detach().float().cpu().contiguous() for name, weight in gate.state_dict().items()}
+
+
 def _write_transformer(encoder: Written, path: Path) -> None:
     config = encoder.backbone.config
     before = config.output_hidden_states
-    config.output_hidden_states = encoder.layer_logits is not None  # what WeightedLayerPooling reads
+    config.output_hidden_states = encoder.readout in MIXTURES  # what is mixed
     try:
         encoder.backbone.save_pretrained(path)
     finally:

@@ -155,13 +155,12 @@ class SentenceEncoder:
 
     @cached_property
     def _model(self) -> Any:
-        from sentence_transformers import SentenceTransformer
+        from trainers.encoders.gated_pooling import sentence_transformer
 
         with quiet():
-            model = SentenceTransformer(
-                str(self.folder),
+            model = sentence_transformer(
+                self.folder,
                 device=self.device,
-                trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, "dtype": "float32"},
             ).eval()
         if self.max_length is not None:

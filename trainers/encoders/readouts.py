@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-Readout = Literal["mean", "cls", "max", "sep", "sum", "weighted"]
+Readout = Literal["mean", "cls", "max", "sep", "sum", "weighted", "gated"]
+MIXTURES = frozenset({"weighted", "gated"})  # readouts of several layers
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -50,6 +51,16 @@ def weighted(layers: Sequence[Tensor], mask: Tensor, logits: Tensor) -> Tensor:
     """
     pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
     return torch.einsum("k,kbd->bd", layer_mixture(logits).to(pooled.dtype), pooled)
+
+
+def gated(layers: Sequence[Tensor], mask: Tensor, gate: Callable[[Tensor], Tensor]) -> Tensor:
+    """Σ_k α_k(x) mean(layer k) with α(x) = gate(mean of the last layer). K × (B, T, D), (B, T) -> (B, D).
+
+    gate: (B, D) -> (B, K), weights of sum 1. The mean that it reads passes its gradient on.
+    Source: Concept, section 4.2 (M2).
+    """
+    pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
+    return torch.einsum("bk,kbd->bd", gate(pooled[-1]).to(pooled.dtype), pooled)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from torch import nn
 LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
 # MPNet keeps one table of relative positions for all layers; it is learnt with the embeddings.
 EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embed_tokens|relative_attention_bias)\.")
-READOUT = "layer_logits"
+# What is learnt beside the backbone: the mixture of layers, fixed or told by a gate, and heads on single layers.
+BESIDE = re.compile(r"(?:^|\.)(layer_logits|layer_gate|layer_heads)(?:\.|$)")
 
 
 def parameter_groups(
@@ -25,14 +26,15 @@ def parameter_groups(
     """Optimizer groups in which every trainable parameter is exactly once.
 
     Layer l of L learns at base · layer_decay^(L - l), embeddings at base · layer_decay^L, what lies above the
-    layers at the base rate, the layer mixture at base · readout_multiplier. Biases, normalisations and the
-    mixture are not decayed. Each group carries params, lr, weight_decay and a name.
+    layers at the base rate, the layer mixture, its gate and heads on layers at base · readout_multiplier. Biases,
+    normalisations and the mixture, whatever has one dimension, are not decayed. Each group carries params, lr,
+    weight_decay and a name.
     """
     members: dict[tuple[str, bool], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             place = _place(name)
-            decayed = parameter.ndim > 1 and place != READOUT
+            decayed = parameter.ndim > 1
             members.setdefault((place, decayed), []).append(parameter)
     return [
         {
@@ -56,8 +58,9 @@ def schedule(step: int, *, steps: int, warmup: int) -> float:
 
 
 def _place(name: str) -> str:
-    if name.endswith(READOUT):
-        return READOUT
+    beside = BESIDE.search(name)
+    if beside:
+        return beside.group(1)
     layer = LAYER.search(name)
     if layer:
         return f"layer {int(layer.group(1)) + 1}"
@@ -65,7 +68,7 @@ def _place(name: str) -> str:
 
 
 def _factor(place: str, depth: int, layer_decay: float, readout_multiplier: float) -> float:
-    if place == READOUT:
+    if BESIDE.match(place):
         return readout_multiplier
     if place == "top":
         return 1.0

@@ -1,0 +1,36 @@
+"""The gate of a gated readout: how much of each layer a text gets, told from the text itself."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+HIDDEN = 128  # ours: the paper says only that the gate is an MLP. With D = 768 and K = 4: 98,948 parameters
+
+
+class LayerGate(nn.Module):
+    """α(x) = softmax(W₂ GELU(W₁ u(x) + b₁) + b₂), where u(x) is the text's token mean in the last layer.
+
+    It starts at zero, so with uniform weights; before training `initialise` draws W₁ and b₁, without which no
+    gradient would reach them. Source: Concept, section 4.2 (M2).
+    """
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.inner = nn.utils.skip_init(nn.Linear, width, HIDDEN)
+        self.outer = nn.utils.skip_init(nn.Linear, HIDDEN, layers)
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the first layer as torch draws a linear one; the second stays zero, so the mixture uniform."""
+        bound = 1 / math.sqrt(self.inner.in_features)
+        with torch.no_grad():
+            for parameter in self.inner.parameters():
+                parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+
+    def forward(self, last: Tensor) -> Tensor:
+        """Weights of the mixed layers for each text, deepest last. (B, D) -> (B, K), rows of sum 1."""
+        return self.outer(nn.functional.gelu(self.inner(last))).float().softmax(dim=-1)
