@@ -9,6 +9,7 @@ from __future__ import annotations
 from search_spaces.space import Dimension, Space
 
 _HARD = {"hard_negatives": (True,)}
+_MIXED = {"readout": ("weighted", "gated")}
 
 SPACE: Space = (
     Dimension(name="learning_rate", low=5e-6, high=1e-4, log=True, source="ours: 2e-5 is usual for this size"),
@@ -27,15 +28,13 @@ SPACE: Space = (
         name="hn_mode", choices=("absolute", "relative", "both"), when=_HARD, source="the paper's is absolute"
     ),
     Dimension(name="batch_size", choices=(16, 32, 64), source="16 in the paper"),
-    Dimension(
-        name="layers", choices=(1, 2, 4, 6), when={"readout": ("weighted",)}, source="Concept, appendix E: 4"
-    ),
+    Dimension(name="layers", choices=(1, 2, 4, 6), when=_MIXED, source="Concept, appendix E: 4"),
     Dimension(
         name="pool_lr_multiplier",
         low=1.0,
         high=1000.0,
         log=True,
-        when={"readout": ("weighted",)},
+        when=_MIXED,
         source="at 1 a mixing weight moves about 0.08 in 8,000 steps: nearly a fixed mixture",
     ),
 )

@@ -90,12 +90,30 @@ def unified_info_nce(
 
     queries (b, D), candidates (B, D), negatives (N, D), owner (N,) the query of each negative, keep (b, B).
     """
+    mine = owner[None, :] == torch.arange(len(queries), device=queries.device)[:, None]  # (b, N)
+    return info_nce_against(queries, candidates, negatives, mine, temperature=temperature, keep=keep, own=own)
+
+
+def info_nce_against(
+    queries: Tensor,
+    candidates: Tensor,
+    negatives: Tensor,
+    keep_negatives: Tensor,
+    *,
+    temperature: float,
+    keep: Tensor | None = None,
+    own: Tensor | None = None,
+) -> Tensor:
+    """`info_nce_directed` with more negatives in the denominator: for each query those that its row keeps.
+
+    queries (b, D), candidates (B, D), negatives (N, D), keep_negatives (b, N) bool, keep (b, B).
+    """
     scores = cosines(queries, candidates) / temperature  # (b, B)
     if keep is not None:
         scores = scores.masked_fill(~keep, -torch.inf)
     hard = cosines(queries, negatives) / temperature  # (b, N)
+    hard = hard.masked_fill(~keep_negatives, -torch.inf)
     rows = torch.arange(len(queries), device=scores.device)
-    hard = hard.masked_fill(owner[None, :] != rows[:, None], -torch.inf)
     return F.cross_entropy(torch.cat([scores, hard], dim=1), rows if own is None else own)
 
 

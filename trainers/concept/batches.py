@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,15 +38,22 @@ class ConceptBatch:
 
     pairs: for each view b left texts, then b right texts. negatives: N texts, owner (N,) the t2d row each belongs
     to. A worker whose rows have none gets one that is nobody's, with N = 0: workers encode equally often. None
-    where no worker has any. negatives_of_all, texts_of_all: counts over all workers.
+    where no worker has any. negatives_of_each, texts_of_all: how many negatives each worker has, how many texts
+    all have together. keep_negatives (b, the negatives of all workers): False where a negative made for another
+    row is word for word the row's own definition.
     """
 
     views: tuple[View, ...]
     pairs: Tokens
     negatives: Tokens | None
     owner: np.ndarray
-    negatives_of_all: int
+    negatives_of_each: tuple[int, ...]
+    keep_negatives: np.ndarray
     texts_of_all: int
+
+    @property
+    def negatives_of_all(self) -> int:
+        return sum(self.negatives_of_each)
 
     def __len__(self) -> int:
         return self.texts_of_all
@@ -62,8 +70,10 @@ def batches(
     share = settings.batch_size // world.size
     mine = slice(world.rank * share, (world.rank + 1) * share)
 
+    take = draw_of_epoch if settings.draw == "each_epoch" else draw
+
     def batch(step: int) -> ConceptBatch:
-        drawn = {name: draw(rows, settings.batch_size, seed, step) for name, rows in views.items()}
+        drawn = {name: take(rows, settings.batch_size, seed, step) for name, rows in views.items()}
         sides = [
             side
             for name, rows in drawn.items()
@@ -75,6 +85,7 @@ def batches(
                 corpus.negatives, drawn["t2d"], settings.negatives_per_definition, seed, step
             )
         local = (owner >= mine.start) & (owner < mine.stop)
+        defined = views["t2d"].right[drawn["t2d"][mine]] if "t2d" in drawn else np.zeros(0, np.int64)
         return ConceptBatch(
             views=tuple(_view(name, views[name], rows, weights[name], mine) for name, rows in drawn.items()),
             pairs=tokenise(corpus.texts.take(np.concatenate(sides))),
@@ -82,7 +93,8 @@ def batches(
             if len(values)
             else None,
             owner=owner[local] - mine.start,
-            negatives_of_all=len(values),
+            negatives_of_each=tuple(np.bincount(owner // share, minlength=world.size).tolist()),
+            keep_negatives=values[None, :] != defined[:, None],
             texts_of_all=2 * settings.batch_size * len(drawn) + len(values),
         )
 
@@ -95,7 +107,8 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
     ValueError when there is none, when one is smaller than the batch, or when workers cannot share the batch.
     """
     weights, size = _weights(settings), settings.batch_size
-    views = {rows.view: rows for rows in (corpus.syn, corpus.t2d) if weights[rows.view] and len(rows)}
+    held = (rows for rows in (corpus.syn, corpus.t2d, corpus.d2d) if rows is not None)
+    views = {rows.view: rows for rows in held if weights[rows.view] and len(rows)}
     if not views:
         given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
         raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
@@ -110,12 +123,27 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
 
 
 def _weights(settings: Settings) -> dict[str, float]:
-    return {"syn": settings.syn_weight, "t2d": settings.t2d_weight}
+    return {"syn": settings.syn_weight, "t2d": settings.t2d_weight, "d2d": settings.d2d_weight}
 
 
 def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
     """Rows of a view for one step, without repetition within it. -> (count,) int64."""
     return numpy_stream(seed, "data", rows.view, step).choice(len(rows), count, replace=False)
+
+
+def draw_of_epoch(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
+    """Rows of a view for one step, none again before the view is through. -> (count,) int64.
+
+    An epoch has as many steps as it has whole batches; the few rows that are left over are others in each epoch.
+    """
+    epoch, place = divmod(step, len(rows) // count)
+    return _epoch(rows.view, len(rows), seed, epoch)[place * count : (place + 1) * count]
+
+
+@lru_cache(maxsize=6)  # two epochs of three views: a step at a boundary needs no order twice
+def _epoch(view: str, size: int, seed: int, epoch: int) -> np.ndarray:
+    """The order of a view's rows in one epoch. -> (size,) int64."""
+    return numpy_stream(seed, "data", view, "epoch", epoch).permutation(size)
 
 
 def draw_negatives(

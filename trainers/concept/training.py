@@ -1,17 +1,20 @@
 """Concept equivalence: one place for every expression of a concept, hard negatives for what is nearly one.
 
 L = Σ_view weight · InfoNCE(view) + hn_coefficient · L_HN
+    + layer_coefficient / K · Σ_k Σ_view weight · InfoNCE(head of layer k, view)      under deep supervision
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainers.concept.settings import MIXTURES
+
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from corpora.store.records import ConceptCorpus
     from trainers.concept.batches import ConceptBatch
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
+
+
+UNIFIED = frozenset({"unified", "unified_all"})  # negatives are in the denominator, and have no term of their own
 
 
 def read(settings: Settings, folder: Path, world: World) -> Encoder:
@@ -43,17 +49,24 @@ def fit(
     Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
     """
     from trainers.concept.batches import batches
+    from trainers.concept.layer_heads import LayerSupervised
     from trainers.engine import loop
     from trainers.engine.optimisation import parameter_groups
+    from trainers.engine.streams import torch_stream
 
     loop.reset_process(seed, world)
     encoder = read(settings, backbone, world)
+    if encoder.layer_gate is not None:
+        encoder.layer_gate.initialise(torch_stream(seed, "init", "layer_gate"))
+    model: nn.Module = encoder
+    if supervises(settings):
+        model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
     curve = loop.fit(
-        encoder,
+        model,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
-            encoder,
+            model,
             depth=encoder.depth,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
@@ -68,33 +81,71 @@ def fit(
     return encoder, curve
 
 
+def supervises(settings: Settings) -> bool:
+    """Whether each mixed layer has a head with a loss of its own."""
+    return settings.readout in MIXTURES and settings.deep_supervision != "none"
+
+
 def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) -> dict[str, Tensor]:
-    """The weighted terms of one step: one per view, and "hard_negatives".
+    """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
     Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives pass
     through the encoder after the pairs, so an arm with and one without them share the pairs' dropout.
     """
     import torch
 
-    from trainers.engine.loop import gathered
-    from trainers.losses import info_nce_directed, unified_info_nce
-
-    sides = encode(batch.pairs).chunk(2 * len(batch.views))  # (b, D) each: left, right per view
-    device = sides[0].device
-    owner = torch.from_numpy(batch.owner).to(device)
+    supervised = supervises(settings)
+    read = encode(batch.pairs, heads=True) if supervised else encode(batch.pairs)[None]  # (1 or 1 + K, 2 V b, D)
+    sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
+    owner = torch.from_numpy(batch.owner).to(read.device)
     # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
     negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
     terms: dict[str, Tensor] = {}
+    if not (supervised and settings.deep_supervision == "instead"):
+        terms |= view_terms(sides, batch, settings, world, negatives)
+    if supervised:
+        layers = [view_terms(layer.chunk(2 * len(batch.views)), batch, settings, world) for layer in read[1:]]
+        own = torch.stack([term for layer in layers for term in layer.values()])
+        terms["layers"] = settings.layer_coefficient * own.sum() / len(layers)
     for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
-        own = torch.from_numpy(view.own).to(device)
+        if settings.hard_negatives and view.name == "t2d" and settings.hn_mode not in UNIFIED:
+            pushed = hard_negatives(left, right, negatives, owner, batch, settings)
+            # Gradients are averaged over workers, and each divides by the count over all of them.
+            terms["hard_negatives"] = settings.hn_coefficient * world.size * pushed
+    return terms
+
+
+def view_terms(
+    sides: Sequence[Tensor],
+    batch: ConceptBatch,
+    settings: Settings,
+    world: World,
+    negatives: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """The weighted contrastive term of each view. sides: (b, D) each, left and right per view.
+
+    negatives (N, D): this worker's, for the modes that put them into the denominator; None for no such mode.
+    """
+    import torch
+
+    from trainers.engine.loop import gathered
+    from trainers.losses import info_nce_against, info_nce_directed, unified_info_nce
+
+    terms: dict[str, Tensor] = {}
+    for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
         nce: dict[str, Any] = {
             "temperature": settings.temperature,
-            "keep": torch.from_numpy(view.keep).to(device),
-            "own": own,
+            "keep": torch.from_numpy(view.keep).to(left.device),
+            "own": torch.from_numpy(view.own).to(left.device),
         }
-        hard = settings.hard_negatives and view.name == "t2d"
-        if hard and settings.hn_mode == "unified":
-            forward = unified_info_nce(left, gathered(right, world), negatives, owner, **nce)
+        hard = negatives if settings.hard_negatives and view.name == "t2d" else None
+        if hard is not None and settings.hn_mode == "unified":
+            owner = torch.from_numpy(batch.owner).to(left.device)
+            forward = unified_info_nce(left, gathered(right, world), hard, owner, **nce)
+        elif hard is not None and settings.hn_mode == "unified_all":
+            kept = torch.from_numpy(batch.keep_negatives).to(left.device)
+            of_all = gathered_negatives(hard, batch.negatives_of_each, world)
+            forward = info_nce_against(left, gathered(right, world), of_all, kept, **nce)
         else:
             forward = info_nce_directed(left, gathered(right, world), **nce)
         both = (
@@ -103,11 +154,21 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
             else forward
         )
         terms[view.name] = view.weight * both
-        if hard and settings.hn_mode != "unified":
-            pushed = hard_negatives(left, right, negatives, owner, batch, settings)
-            # Gradients are averaged over workers, and each divides by the count over all of them.
-            terms["hard_negatives"] = settings.hn_coefficient * world.size * pushed
     return terms
+
+
+def gathered_negatives(negatives: Tensor, of_each: Sequence[int], world: World) -> Tensor:
+    """The negatives of all workers in rank order, with gradients to each, though some have more. -> (sum, D)."""
+    import torch
+
+    from trainers.engine.loop import gathered
+
+    if world.size == 1:
+        return negatives
+    most = max(of_each)
+    padded = torch.cat([negatives, negatives.new_zeros(most - len(negatives), negatives.shape[1])])
+    parts = gathered(padded, world).split(most) if most else [negatives]
+    return torch.cat([part[:count] for part, count in zip(parts, of_each, strict=False)])
 
 
 def hard_negatives(

@@ -13,10 +13,12 @@ from corpora.store.records import ConceptCorpus, Ragged, RuleNegatives
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses
-from trainers.concept.batches import batches, draw_negatives
+from trainers.concept.batches import batches, draw_negatives, draw_of_epoch
+from trainers.concept.layer_heads import LayerSupervised
 from trainers.concept.settings import Settings, defining
 from trainers.concept.training import fit, loss, read
 from trainers.encoders.encoder import Encoder
+from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, World
 
 CORPUS = tiny_corpus()
@@ -106,6 +108,26 @@ def test_pairs_and_negatives_are_those_of_the_corpus(encoder: Encoder):
     assert list(zip(batch.owner.tolist(), negatives, strict=True)) == expected
 
 
+def test_an_epoch_takes_every_row_once_before_any_again(encoder: Encoder):
+    """24 rows in batches of 5: four steps an epoch, four rows left over, others in the next; arms see the same."""
+    first, second = (
+        [draw_of_epoch(CORPUS.t2d, 5, 0, step) for step in steps] for steps in (range(4), range(4, 8))
+    )
+    for epoch in (first, second):
+        assert len(set(np.concatenate(epoch).tolist())) == 20
+    assert set(np.concatenate(first).tolist()) != set(np.concatenate(second).tolist())
+    assert not np.array_equal(first[0], draw_of_epoch(CORPUS.t2d, 5, 1, 0))
+    epochs = replace(SHORT, draw="each_epoch")
+    take = batches(epochs, CORPUS, encoder.tokenise, 0, World())
+    plain = batches(replace(epochs, hard_negatives=False), CORPUS, encoder.tokenise, 0, World())
+    back = [take(step) for step in (7, 0)]
+    assert all(
+        np.array_equal(one.pairs.ids, plain(step).pairs.ids) for one, step in zip(back, (7, 0), strict=True)
+    )
+    assert defining(epochs) != defining(SHORT)
+    assert "draw" not in defining(SHORT)
+
+
 def test_a_limit_draws_so_many_of_each_row_evenly():
     rows = np.arange(24)
     drawn = [draw_negatives(CORPUS.negatives, rows, 2, 0, step) for step in range(200)]
@@ -117,6 +139,91 @@ def test_a_limit_draws_so_many_of_each_row_evenly():
     counts = [sum(text in values[owner == 2] for values, owner in drawn) for text in three]
     assert len(three) == 3
     assert all(100 < count < 165 for count in counts)
+
+
+def test_a_new_setting_that_is_not_used_defines_nothing():
+    """Or every run that is finished would be trained again."""
+    for readout in ("weighted", "gated"):
+        assert set(defining(Settings(readout=readout))) == set(defining(Settings())) | {
+            "layers",
+            "pool_lr_multiplier",
+        }
+    supervised = Settings(readout="weighted", deep_supervision="beside")
+    assert defining(supervised) != defining(replace(supervised, layer_coefficient=0.5))
+    assert defining(replace(supervised, readout="mean")) == defining(Settings())
+
+
+def test_the_layers_of_deep_supervision_by_their_formula(backbone: Path):
+    """λ / K times the sum over layers and views; the other terms are those of the same arm without heads."""
+    settings = replace(
+        SHORT, readout="weighted", deep_supervision="beside", layer_coefficient=0.5, temperature=0.5
+    )
+    encoder = read(settings, backbone, World())
+    model = LayerSupervised(encoder, torch_stream(0, "init", "layer_heads")).eval()
+    batch = batches(settings, CORPUS, encoder.tokenise, 0, World())(1)
+    terms = loss(model, batch, settings, World())
+    plain = loss(encoder, batch, replace(settings, deep_supervision="none"), World())
+    assert list(terms) == ["syn", "t2d", "layers", "hard_negatives"]
+    for name, term in plain.items():
+        assert terms[name].item() == pytest.approx(term.item(), abs=1e-5)
+    means = torch.from_numpy(encoder.hidden_layers(batch.pairs)[-2:])  # (K, N, D)
+    by_hand = 0.0
+    for head, layer in zip(model.layer_heads, means, strict=True):
+        rows = torch.nn.functional.normalize(layer @ head.weight.T + head.bias, dim=-1).chunk(4)
+        for view, left, right in zip(batch.views, rows[::2], rows[1::2], strict=True):
+            by_hand += losses.info_nce(left, right, temperature=0.5, keep=torch.from_numpy(view.keep)).item()
+    assert terms["layers"].item() == pytest.approx(0.5 / 2 * by_hand, abs=1e-5)
+    alone = loss(model, batch, replace(settings, deep_supervision="instead"), World())
+    assert list(alone) == ["layers", "hard_negatives"]
+    assert alone["layers"].item() == pytest.approx(terms["layers"].item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("supervision", ["beside", "instead"])
+def test_heads_are_trained_and_not_kept(backbone: Path, tmp_path: Path, supervision: str):
+    settings = replace(
+        SHORT, readout="weighted", steps=12, batch_size=8, pool_lr_multiplier=10, deep_supervision=supervision
+    )
+    encoder, curve = fit(settings, backbone, CORPUS, 0, World())
+    again, _ = fit(settings, backbone, CORPUS, 0, World())
+    assert np.array_equal(encoder.encode(TEXTS), again.encode(TEXTS))
+    assert curve[-1].terms["layers"] < curve[0].terms["layers"]
+    assert encoder.layer_weights() != pytest.approx([0.5, 0.5], abs=1e-4)
+    encoder.save(tmp_path)
+    assert not any("head" in name for name in encoder.state_dict())
+    assert np.allclose(Encoder.load(tmp_path).encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+
+
+def test_a_gate_begins_uniform_and_learns(backbone: Path):
+    settings = replace(SHORT, readout="gated", steps=20, batch_size=8, pool_lr_multiplier=3)
+    frozen = read(replace(settings, train=False), backbone, World())
+    uniform = read(replace(settings, readout="weighted", train=False), backbone, World())
+    assert np.allclose(frozen.encode(TEXTS), uniform.encode(TEXTS), atol=1e-6)
+    trained, curve = fit(settings, backbone, CORPUS, 0, World())
+    _, weighted = fit(replace(settings, readout="weighted", steps=1), backbone, CORPUS, 0, World())
+    assert curve[0].terms == pytest.approx(weighted[0].terms, abs=1e-5)
+    taken = np.stack([weights for _, weights in trained.read_layers(TEXTS) if weights is not None])
+    assert np.ptp(taken[:, -1]) > 1e-6
+    assert np.abs(taken[:, -1] - 0.5).max() > 1e-3
+    _, other = fit(replace(settings, steps=2), backbone, CORPUS, 1, World())
+    assert other[1].loss != curve[1].loss
+
+
+def test_negatives_of_all_rows_stand_in_every_denominator(encoder: Encoder):
+    """By numpy. A negative that is the row's own definition in other clothes is left out of that row alone."""
+    settings = replace(SHORT, hn_mode="unified_all", temperature=0.5, batch_size=24, symmetric=False)
+    batch = batches(settings, CORPUS, encoder.tokenise, 0, World())(0)
+    encoder.eval()
+    terms = loss(encoder, batch, settings, World())
+    assert set(terms) == {"syn", "t2d"}
+    assert batch.negatives is not None
+    sides, wrong = encoder(batch.pairs).detach().numpy(), encoder(batch.negatives).detach().numpy()
+    left, right = np.split(sides, 4)[2:]
+    keep = batch.views[1].keep
+    assert (~batch.keep_negatives).any()
+    near = np.where(keep, np.exp(left @ right.T / 0.5), 0).sum(1)
+    far = np.where(batch.keep_negatives, np.exp(left @ wrong.T / 0.5), 0).sum(1)
+    expected = (np.log(near + far) - (left * right).sum(1) / 0.5).mean()
+    assert terms["t2d"].item() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["absolute", "relative", "both", "unscaled", "unified"])
@@ -245,11 +352,16 @@ def test_a_worker_without_negatives_has_the_terms_of_the_others(encoder: Encoder
 def _share(rank: int, size: int, folder: Path) -> None:
     settings = replace(SHORT, steps=3, hn_mode="both")
     _, rare = fit(settings, folder / "still", _rare(), 0, World(rank=rank, size=size))
+    everyone = replace(
+        settings, hn_mode="unified_all", readout="gated", deep_supervision="beside", pool_lr_multiplier=10
+    )
+    _, shared = fit(everyone, folder / "still", _rare(), 0, World(rank=rank, size=size))
     encoder, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
     torch.save(
         {
             "weights": encoder.state_dict(),
             "terms": [p.terms for p in (*curve, *rare)],
+            "shared": [p.terms for p in shared],
             "vectors": encoder.encode(TEXTS).tolist(),
         },
         folder / f"{size}-{rank}.pt",
@@ -312,6 +424,8 @@ def test_two_workers_equal_one(tmp_path: Path):
     for worker in two:
         assert [set(terms) for terms in worker["terms"]] == [{"syn", "t2d", "hard_negatives"}] * 6
         for ours, theirs in zip(worker["terms"], one["terms"], strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-5)
+        for ours, theirs in zip(worker["shared"], one["shared"], strict=True):
             assert ours == pytest.approx(theirs, abs=1e-5)
         assert np.allclose(worker["vectors"], one["vectors"], atol=1e-4)
     assert all(torch.equal(two[0]["weights"][name], two[1]["weights"][name]) for name in one["weights"])
