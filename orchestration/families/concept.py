@@ -8,22 +8,52 @@ from typing import TYPE_CHECKING
 
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
-from evaluators.tasks.concept import tasks
+from evaluators.tasks.concept import LAYERS, tasks
+from orchestration.families.contract import ArmSeen
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.concept import SPACE
-from trainers.concept.settings import Settings, defining
+from trainers.concept.settings import MIXTURES, Settings, defining
 
 if TYPE_CHECKING:
     from corpora.store.records import ConceptCorpus
     from orchestration.study.study import Study
 
 
+MOVED = 0.03  # how far a mixture's weights must be from uniform before they say anything about mixing
+
+
+def caveats(sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+    """A trained mixture that stayed uniform, against an arm that mixes nothing, is no test of learning to mix.
+
+    At the base rate a logit can move by about .08 in 8,000 steps: nothing found is then true by construction.
+    """
+    if len({side.settings.readout in MIXTURES for side in sides}) < 2:
+        return ()
+    said = []
+    for side in sides:
+        if side.settings.train and side.settings.readout in MIXTURES:
+            shift = side.means.get("readout/shift")
+            if shift is None:
+                said.append(f"whether {side.name} moved its layer weights is unknown: `evaluate: readout` tells")
+            elif shift <= MOVED:
+                said.append(
+                    f"untested: the layer weights of {side.name} stayed within {MOVED} of uniform ({shift:.3f})"
+                )
+    return tuple(said)
+
+
 def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """A weighted readout mixes no more layers than each backbone has."""
+    """A readout mixes no more layers than each backbone has, and has a loss of its own to learn by."""
     from trainers.encoders.backbones import depth_of
 
     for name, arm in study.arms.items():
-        for folder in backbones if arm.readout == "weighted" else ():
+        pushed = arm.hard_negatives and arm.hn_mode not in ("unified", "unified_all")
+        if arm.readout in MIXTURES and arm.deep_supervision == "instead" and not pushed:
+            raise ValueError(
+                f"arms.{name}.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed"
+                " away by a term of their own: without either nothing trains the readout"
+            )
+        for folder in backbones if arm.readout in MIXTURES else ():
             depth = depth_of(folder)
             if arm.layers > depth:
                 raise ValueError(
@@ -50,6 +80,8 @@ FAMILY = EncoderFamily(
     load=load,
     trainer="trainers.concept.training",
     own_tasks=tasks,
+    reads=lambda settings: ("texts", LAYERS),
+    caveats=caveats,
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),
     space=SPACE,

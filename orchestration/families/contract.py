@@ -8,6 +8,7 @@ every family passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
     from search_spaces.space import Space
     from trainers.engine.world import Progress, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSeen:
+    """An arm of a claim as its family sees it: what it is called, its settings, and the mean of each metric over
+    its finished runs."""
+
+    name: str
+    settings: Any
+    means: Mapping[str, float]
 
 
 class Settings(Protocol):
@@ -120,6 +131,11 @@ class Family(Protocol):
 
     def defining(self, settings: Any) -> dict[str, Any]:
         """The settings that can change the model, as plain JSON types."""
+        ...
+
+    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+        """What a reader must know of a claim between these arms beside its verdict, as the runs have shown it:
+        such as that what the arms are to differ in did not come about."""
         ...
 
     def learns(self, settings: Any) -> bool:

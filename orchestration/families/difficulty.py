@@ -14,6 +14,7 @@ from corpora.difficulty.pairs import PairData, load_task
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
+from orchestration.families.contract import ArmSeen
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -53,6 +54,9 @@ class DifficultyFamily:
 
     def defining(self, settings: Settings) -> dict[str, Any]:
         return defining(settings)
+
+    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+        return ()
 
     def learns(self, settings: Settings) -> bool:
         """Untrained arms too: how a sentence is encoded, and the judge, stand in the data block."""

@@ -18,7 +18,7 @@ from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import Corpus, FamilyEncoder, Trainer
+from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Trainer
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from search_spaces.space import Space
     from trainers.engine.world import World
 
-WIDTH = 8  # of made-up vectors: whatever they are, the same figures come out
+WIDTH, LAYERS = 8, 3  # of made-up vectors and encoders: whatever they are, the same figures come out
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 FirstCheck = Callable[["Study"], None]
 
@@ -55,6 +55,7 @@ class EncoderFamily:
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
+    caveats: Callable[[Sequence[ArmSeen]], tuple[str, ...]] = lambda sides: ()
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -187,7 +188,10 @@ def _check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequenc
     def made_up(texts: Sequence[Any]) -> np.ndarray:
         return draws.standard_normal((len(texts), WIDTH), np.float32)
 
-    readers = {task.reads: made_up for task in tasks}
+    def made_up_layers(texts: Sequence[Any]) -> list[Any]:
+        return [(draws.standard_normal((LAYERS, WIDTH)), np.full(LAYERS, 1 / LAYERS)) for _ in texts]
+
+    readers = {task.reads: made_up_layers if task.reads == "layers" else made_up for task in tasks}
     claimable = metric_names(tasks)
     found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
     for claim in study.parts:

@@ -112,6 +112,7 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
     return [
         {
             **finding.verdict.to_dict(),
+            "caveats": list(finding.caveats),
             "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
             "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
             "across_tasks": together.get(

@@ -66,7 +66,7 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
         agree=agreement(verdict),
         verdict=verdict.words + (f" ({answers(verdict)})" if answers(verdict) else ""),
         kind=verdict.verdict,
-        remarks=remarks(verdict),
+        remarks=(*remarks(verdict), *finding.caveats),
     )
 
 

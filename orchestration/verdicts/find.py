@@ -17,7 +17,8 @@ from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.significance.verdict import RULE
 from evaluators.tasks.figures import is_mean
-from orchestration.families.registry import as_plain
+from orchestration.families.contract import ArmSeen
+from orchestration.families.registry import as_plain, family
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.declared import claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, paired
@@ -97,7 +98,22 @@ def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None,
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
+        caveats=family(evidence.study.family).caveats(_arms_seen(evidence, places)),
     )
+
+
+def _arms_seen(evidence: StudyRecords, places: Sequence[tuple[str, str]]) -> list[ArmSeen]:
+    """The arms of a claim that have finished runs, with what these runs measured."""
+    arms = []
+    for name, backbone in places:
+        found: dict[str, list[float]] = {}
+        for run in dict.fromkeys(evidence.finished(name, backbone).values()):
+            for metric, measured in evidence.records[run].metrics.items():
+                found.setdefault(metric, []).append(measured.value)
+        means = {metric: float(np.mean(values)) for metric, values in found.items()}
+        if means:
+            arms.append(ArmSeen(name=name, settings=evidence.study.arms[name], means=means))
+    return arms
 
 
 def _runs(evidence: StudyRecords, side: ClaimSide) -> dict[int, str]:

@@ -55,7 +55,7 @@ class Finding:
     """One comparison: the verdict, the runs behind every delta, and the items that moved most.
 
     items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
-    where the metric keeps none.
+    where the metric keeps none. caveats: what the family says of the claim beside its verdict.
     """
 
     verdict: Verdict
@@ -67,6 +67,7 @@ class Finding:
     items_better: int = 0
     items_worse: int = 0
     items_equal: int = 0
+    caveats: tuple[str, ...] = ()
 
     @property
     def items_total(self) -> int:

@@ -1,0 +1,126 @@
+"""A study of the concept family from its file to its report, on a WordNet of tiny files: layers, mixtures, caveats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestration.families.concept import caveats, check_layers
+from orchestration.families.contract import ArmSeen
+from orchestration.lanes.lane import execute
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
+from orchestration.report import forms
+from orchestration.study.run import Job, Trained
+from orchestration.study.study import Study
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
+from orchestration.verdicts.findings import Findings
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+from trainers.concept.settings import Settings
+from trainers.engine.world import World
+
+STUDY = """\
+question: Does a mixture of layers find more than the last?
+family: concept
+backbones: [PLACE/tiny]
+seeds: 2
+data: {wordnet: PLACE/wordnet, n_hh: 20, n_id: 20, n_dev: 10}
+train: {steps: 3, batch_size: 4, warmup: 1, max_length: 32, layers: 2, hard_negatives: true, learning_rate: 1.0e-6}
+arms:
+  B0-WM: {readout: weighted, train: false}
+  B1: {}
+  B2: {readout: cls}
+  M1: {readout: weighted}
+  M2: {readout: gated, pool_lr_multiplier: 1.0e+6}
+  M3: {readout: weighted, deep_supervision: beside}
+evaluate: [t2d, layers, readout, hh/stress, hh/pair_auc]
+compare:
+  - {claim: H2-M1, treatment: M1, control: B1, metric: t2d/mrr, expect: equivalent, margin: 0.1}
+  - {claim: H2-M2, treatment: M2, control: B1, metric: t2d/mrr, expect: equivalent, margin: 0.1}
+  - {claim: sharper, treatment: B1, control: B2, metric: layers/last_gain, expect: better}
+"""
+
+
+def study_of(place: Path, old: str = "", new: str = "") -> Study:
+    assert STUDY.count(old) == 1 or not old
+    (place / "small.yaml").write_text(STUDY.replace(old, new).replace("PLACE", str(place)))
+    return read_study(place / "small.yaml")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    tiny_backbone(folder / "tiny")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def findings(place: Path) -> Findings:
+    """Every run of the study, executed here one after another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(place / "cache"))
+        study, ledger = study_of(place), Ledger(place / "ledger")
+        runs = plan(study, gather_facts(study)).runs
+        prepare(study)
+        declare(study, runs, ledger)
+        for run in runs:
+            attempt = ledger.lease(run.id)
+            for result in execute(Job(runs=(run,)), World()):
+                kept = replace(result, save_model=None) if isinstance(result, Trained) else result
+                ledger.stage(kept, attempt)
+                ledger.commit(result.entry, attempt)
+        return find(study, runs, ledger)
+
+
+def test_every_arm_is_read_layer_by_layer(findings: Findings) -> None:
+    tiny = findings.backbones[0]
+    for arm in findings.arms:
+        for row in findings.of(arm, tiny):
+            assert row.status == "finished", row.problem
+            assert {f"layers/{layer}/mrr" for layer in range(4)} <= set(row.metrics)
+            assert "hh/stress/negate/auc" in row.metrics
+            assert ("readout/shift" in row.metrics) == (arm != "B2")  # the first token is no mixture of means
+    frozen = findings.of("B0-WM", tiny)[0].metrics
+    assert frozen["readout/alpha_2"] == frozen["readout/alpha_3"] == 0.5
+    assert frozen["readout/divergence_max"] <= frozen["readout/bound_sharp"] + 1e-6
+    assert findings.of("B1", tiny)[0].metrics["readout/divergence"] == 0
+
+
+def test_a_mixture_that_stayed_uniform_is_no_test_and_the_report_says_so(findings: Findings) -> None:
+    said = {finding.verdict.claim: finding.caveats for finding in findings.findings}
+    assert said["H2-M1"] == ("untested: the layer weights of M1 stayed within 0.03 of uniform (0.000)",)
+    assert said["H2-M2"] == ()  # its rate is a million times as high
+    assert said["sharper"] == ()
+    for form in (forms.table(findings), forms.markdown(findings)):
+        assert "stayed within 0.03 of uniform" in form
+    assert [claim["caveats"] for claim in forms.as_json(findings)] == [list(said[claim]) for claim in said]
+
+
+def test_caveats_speak_of_trained_mixtures_against_others_alone() -> None:
+    mean, mixed = Settings(), Settings(readout="gated")
+
+    def sides(*pairs: tuple[Settings, dict[str, float]]) -> tuple[str, ...]:
+        return caveats([ArmSeen(name=f"A{n}", settings=arm, means=means) for n, (arm, means) in enumerate(pairs)])
+
+    assert "A1 stayed within" in sides((mean, {}), (mixed, {"readout/shift": 0.03}))[0]
+    assert sides((mean, {}), (mixed, {"readout/shift": 0.031})) == ()
+    assert "`evaluate: readout` tells" in sides((mean, {}), (mixed, {}))[0]
+    assert sides((mixed, {}), (mixed, {"readout/shift": 0.0})) == ()
+    assert sides((mean, {}), (replace(mixed, train=False), {"readout/shift": 0.0})) == ()
+    assert sides((mean, {}), (mean, {})) == ()
+
+
+def test_layers_that_a_readout_cannot_mix_or_learn_are_refused(place: Path) -> None:
+    deep = study_of(place, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
+    with pytest.raises(ValueError, match=r"arms\.M2\.layers = 4\n  accepted: up to 3"):
+        check_layers(deep, [place / "tiny"], None)
+    alone = study_of(place, "deep_supervision: beside", "deep_supervision: instead, hn_mode: unified")
+    with pytest.raises(ValueError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside"):
+        check_layers(alone, [place / "tiny"], None)
