@@ -22,14 +22,14 @@ KINDS_OF = {  # rules that make more than one kind of negative
 }
 
 
-def metric_names() -> tuple[str, ...]:
-    """Everything `stress_scores` can yield."""
-    places = [f"stress/{rule}" for rule in RULES]
-    places += [f"stress/{rule}/{kind}" for rule, kinds in KINDS_OF.items() for kind in kinds]
+def metric_names(task: str = "stress") -> tuple[str, ...]:
+    """Everything `stress_scores` can yield for a task of this name."""
+    places = [f"{task}/{rule}" for rule in RULES]
+    places += [f"{task}/{rule}/{kind}" for rule, kinds in KINDS_OF.items() for kind in kinds]
     return tuple(f"{place}/{figure}" for place in places for figure in ("auc", "acc"))
 
 
-def stress_scores(split: EvalSplit, right: np.ndarray, wrong: np.ndarray) -> list[Score]:
+def stress_scores(split: EvalSplit, right: np.ndarray, wrong: np.ndarray, task: str = "stress") -> list[Score]:
     """AUC and pairwise accuracy of each rule, and of each kind where a rule makes several.
 
     right, wrong (N,): cosine of the term of `split.stress[i]` with its definition and with its negative.
@@ -38,7 +38,7 @@ def stress_scores(split: EvalSplit, right: np.ndarray, wrong: np.ndarray) -> lis
     rows, groups = split.stress, _groups(split)
     return [
         score
-        for place, chosen in _selections(rows)
+        for place, chosen in _selections(task, rows)
         if len(chosen)
         for score in _pair_of_scores(place, [rows[i] for i in chosen], groups, right[chosen], wrong[chosen])
     ]
@@ -64,12 +64,12 @@ def pair_auc(metric: str, split: EvalSplit, right: np.ndarray, wrong: np.ndarray
     )
 
 
-def _selections(rows: Sequence[StressRow]) -> Iterator[tuple[str, np.ndarray]]:
+def _selections(task: str, rows: Sequence[StressRow]) -> Iterator[tuple[str, np.ndarray]]:
     rules, kinds = np.array([row.rule for row in rows]), np.array([row.kind for row in rows])
     for rule in RULES:
-        yield f"stress/{rule}", np.flatnonzero(rules == rule)
+        yield f"{task}/{rule}", np.flatnonzero(rules == rule)
         for kind in KINDS_OF.get(rule, ()):
-            yield f"stress/{rule}/{kind}", np.flatnonzero((rules == rule) & (kinds == kind))
+            yield f"{task}/{rule}/{kind}", np.flatnonzero((rules == rule) & (kinds == kind))
 
 
 def _pair_of_scores(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -11,33 +12,39 @@ from corpora.concept.corpus import fingerprint, load
 from corpora.concept.data import ConceptData
 from corpora.store.cache import key_of
 from corpora.store.records import EvalSplit, reverse_gold
-from evaluators.metrics import geometry, retrieval, stress
+from evaluators.metrics import geometry, layers, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks import noun_phrases
 from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SplitTask = Task[EvalSplit, str]
+LAYERS = "layers"  # what the tasks on single layers read: each text's token means of every layer, and the mixture
 # Which field of `data:` cuts a split short, for its rankings and for its stress rows.
 RANKED = {"id": ("test_concepts",), "dev": (), "hh": ()}
 STRESSED = {"id": ("test_concepts", "stress_concepts"), "dev": ("stress_concepts",), "hh": ("stress_concepts",)}
 
 
-def tasks(data: ConceptData) -> dict[str, SplitTask]:
-    """The family's tasks on the held-out concepts of this corpus; dev/... is what a search may choose by."""
+def tasks(data: ConceptData) -> dict[str, Task[Any, str]]:
+    """The family's tasks on the held-out concepts of this corpus, and on noun phrases; dev/... is what a search
+    may choose by."""
     corpus, training = cache(lambda: load(data)), cache(lambda: fingerprint(data))
 
     def held_out(split: str, fields: Sequence[str]) -> Benchmark[EvalSplit]:
         sizes = {field: getattr(data, field) for field in fields}
+        if data.test_surfaces != "normalised":
+            sizes["test_surfaces"] = data.test_surfaces
         return Benchmark(
             fingerprint=lambda: key_of({"corpus": training(), "split": split, **sizes}),
             load=lambda: corpus().splits[split],
         )
 
-    return tasks_on(
+    held = tasks_on(
         ranked={split: held_out(split, fields) for split, fields in RANKED.items()},
         stressed={split: held_out(split, fields) for split, fields in STRESSED.items()},
     )
+    return {**held, **noun_phrases.tasks(data.wordnet)}
 
 
 def tasks_on(
@@ -52,9 +59,14 @@ def tasks_on(
         _t2d("dev/t2d", ranked["dev"]),
         _d2t("dev/d2t", ranked["dev"]),
         _pair_auc("pair_auc", stressed["id"]),
+        _pair_auc("hh/pair_auc", stressed["hh"]),
         _pair_auc("dev/pair_auc", stressed["dev"]),
-        _stress(stressed["id"]),
+        _stress("stress", stressed["id"]),
+        _stress("hh/stress", stressed["hh"]),
+        _stress("dev/stress", stressed["dev"]),
         _geometry(ranked["id"]),
+        _profile(ranked["id"]),
+        _readout(ranked["id"]),
     )
     return {task.name: task for task in every}
 
@@ -108,14 +120,14 @@ def _pair_auc(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     )
 
 
-def _stress(benchmark: Benchmark[EvalSplit]) -> SplitTask:
+def _stress(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     return SplitTask(
-        name="stress",
-        metrics=dict.fromkeys(stress.metric_names(), True),
-        headline="stress/negate/auc",
+        name=name,
+        metrics=dict.fromkeys(stress.metric_names(name), True),
+        headline=f"{name}/negate/auc",
         benchmark=benchmark,
         texts=_stress_texts,
-        score=lambda part, encode: stress.stress_scores(part, *_stress_cosines(part, encode)),
+        score=lambda part, encode: stress.stress_scores(part, *_stress_cosines(part, encode), name),
         source="Concept, appendix G",
     )
 
@@ -130,6 +142,55 @@ def _geometry(benchmark: Benchmark[EvalSplit]) -> SplitTask:
         score=lambda part, encode: geometry.geometry_scores(encode(_ranked_texts(part))),
         source="Concept, appendix H",
     )
+
+
+def _profile(benchmark: Benchmark[EvalSplit]) -> SplitTask:
+    """Which layer holds the concept? The ranking of t2d and the shape of the space, layer by layer."""
+
+    def score(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
+        owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
+        terms, definitions = _means(read(part.terms)), _means(read(part.definitions))
+        texts = _means(read(_ranked_texts(part)))
+        return layers.profile_scores(terms, definitions, texts, part.gold, part.terms, owners)
+
+    return SplitTask(
+        name="layers",
+        metrics=layers.PROFILE,
+        headline="layers/last_gain",
+        benchmark=benchmark,
+        texts=_ranked_texts,
+        score=score,
+        source="Concept, figure 3",
+        reads=LAYERS,
+    )
+
+
+def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
+    """How much does the readout take of each layer, and how far from the last layer does that put a text?
+
+    A readout that mixes no token means, such as the first token, has no figure.
+    """
+
+    def score(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
+        readings = read(_ranked_texts(part))
+        taken = [weights for _, weights in readings if weights is not None]
+        return layers.readout_scores(_means(readings), np.stack(taken)) if taken else []
+
+    return SplitTask(
+        name="readout",
+        metrics=layers.READOUT,
+        headline="readout/shift",
+        benchmark=benchmark,
+        texts=_ranked_texts,
+        score=score,
+        source="Concept, section 4.2, and the theorem on readout invariance",
+        reads=LAYERS,
+    )
+
+
+def _means(readings: Sequence[layers.Reading]) -> np.ndarray:
+    """(N, L + 1, D)."""
+    return np.stack([means for means, _ in readings])
 
 
 def _stress_cosines(part: EvalSplit, encode: Encode) -> tuple[np.ndarray, np.ndarray]:

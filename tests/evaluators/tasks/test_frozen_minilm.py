@@ -75,3 +75,57 @@ def test_head_holdout(corpus, encode):
     assert len(corpus.splits["hh"].terms) == 3892
     found = figures(["hh/t2d", "hh/d2t"], encode)
     assert {metric: found[metric] for metric in HEAD_HOLDOUT} == pytest.approx(HEAD_HOLDOUT, abs=0.0015)
+
+
+PHRASES = {  # the separate implementation left out other words as too broad, so a tenth of its texts are others
+    "np/strict/recall@1": 0.603,
+    "np/strict/recall@10": 0.963,
+    "np/strict/mrr": 0.721,
+    "np/strict/intersective/recall@1": 0.620,
+    "np/strict/subsective/recall@1": 0.618,
+    "np/strict/relational/recall@1": 0.911,
+    "np/strict/modal/recall@1": 0.422,
+    "np/strict/privative/recall@1": 0.480,
+    "np/joint/recall@1": 0.292,
+    "np/joint/recall@10": 0.562,
+    "np/joint/mrr": 0.382,
+    "distortion/intersective/mean": 0.511,
+    "distortion/subsective/mean": 0.514,
+    "distortion/relational/mean": 0.516,
+    "distortion/modal/mean": 0.530,
+    "distortion/privative/mean": 0.528,
+    "distortion/intersective/by_modifier": 0.592,
+    "distortion/subsective/by_modifier": 0.563,
+    "distortion/relational/by_modifier": 0.531,
+    "distortion/modal/by_modifier": 0.529,
+    "distortion/privative/by_modifier": 0.597,
+}
+
+
+@pytest.mark.long
+def test_noun_phrases(encode):
+    found = figures(["np", "distortion"], encode)
+    assert {metric: found[metric] for metric in PHRASES} == pytest.approx(PHRASES, abs=0.045)
+
+
+LAYERS = {  # of all in-domain concepts, layers 0 to 6
+    "mrr": [0.162, 0.134, 0.119, 0.138, 0.160, 0.202, 0.388],
+    "anisotropy": [0.264, 0.515, 0.527, 0.499, 0.504, 0.524, 0.109],
+}
+
+
+@pytest.mark.long
+def test_layer_by_layer():
+    """And the mixture of four: what it puts between a text and its last layer, and the bounds on that."""
+    from evaluators.tasks.task import evaluate
+    from trainers.encoders.encoder import Encoder
+
+    encoder = Encoder.load(encoder_package.get_model_path(), readout="weighted", layers=4)
+    table = tasks(ConceptData())
+    measured = evaluate([table["layers"], table["readout"]], encoder.readers)
+    found = {score.metric: score.value for _, scores in measured for score in scores}
+    for figure, expected in LAYERS.items():
+        assert [found[f"layers/{layer}/{figure}"] for layer in range(7)] == pytest.approx(expected, abs=0.002)
+    assert found["readout/divergence"] == pytest.approx(4.88, abs=0.05)
+    assert found["readout/bound_l1"] == pytest.approx(1.5 * found["readout/eta"])
+    assert found["readout/divergence_max"] <= found["readout/bound_sharp"] <= 0.75 * found["readout/eta"] + 1e-6

@@ -17,6 +17,8 @@ from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordne
 from tests.measuring import given, scores_of
 
 TASKS = tasks(ConceptData())  # on WordNet; here they are measured on made-up rows
+ELSEWHERE = ("layers", "readout", "np", "distortion")  # read layer by layer, or rows of their own
+OF_TEXTS = [name for name in TASKS if name not in ELSEWHERE]
 NOTHING = np.zeros(0, np.int32)
 EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))
 
@@ -69,7 +71,7 @@ def triples(texts):
 
 
 def test_every_score_is_declared_and_made_of_its_items(corpus):
-    scores = scores_of(table(corpus), list(TASKS), triples)
+    scores = scores_of(table(corpus), OF_TEXTS, triples)
     names = metric_names(TASKS.values())
     assert len({score.metric for score in scores}) == len(scores)
     for score in scores:
@@ -82,6 +84,18 @@ def test_every_score_is_declared_and_made_of_its_items(corpus):
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_headlines_are_among_the_metrics(task):
     assert task.headline in task.metrics
+
+
+def test_every_split_has_its_stress_tests(corpus):
+    held = replace(corpus.splits["id"], stress=corpus.splits["id"].stress[:2])
+    parts = {"id": given(held), "dev": given(corpus.splits["dev"]), "hh": given(corpus.splits["hh"])}
+    sizes = {
+        name: len(score.values)
+        for name in ("stress", "hh/stress", "dev/stress")
+        for score in scores_of(tasks_on(parts, parts), [name], triples)
+        if score.metric == f"{name}/negate/acc"
+    }
+    assert sizes == {"stress": 2, "hh/stress": 3, "dev/stress": 3}
 
 
 def test_items_are_named_by_what_they_are(corpus):
@@ -121,8 +135,8 @@ def test_every_text_is_encoded_once(corpus):
 
 
 def test_the_company_of_other_tasks_changes_nothing(corpus):
-    together = {score.metric: score.value for score in scores_of(table(corpus), list(TASKS), triples)}
-    for name in TASKS:
+    together = {score.metric: score.value for score in scores_of(table(corpus), OF_TEXTS, triples)}
+    for name in OF_TEXTS:
         for score in scores_of(table(corpus), [name], triples):
             assert together[score.metric] == score.value
 
@@ -172,4 +186,5 @@ def test_sizes_of_what_is_tested_change_those_tasks_alone(tmp_path):
     fewer = replace(data, stress_concepts=1)
     assert fingerprint(data) == fingerprint(fewer)
     names = {name for name, task in tasks(data).items() if task.fingerprint != tasks(fewer)[name].fingerprint}
-    assert names == {"stress", "pair_auc", "dev/pair_auc"}
+    stressed = {"stress", "pair_auc"}
+    assert names == {f"{split}{task}" for split in ("", "hh/", "dev/") for task in stressed}

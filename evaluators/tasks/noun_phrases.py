@@ -1,0 +1,123 @@
+"""Noun phrases and their paraphrases: which are found, and how well each kind of modifier composes.
+
+Items are pairs and what is resampled is the head: the phrases are made of templates, so pairs of one head are no
+independent evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from corpora.concept.noun_phrases import FAMILIES, REGIMES, PhrasePair, fingerprint, load
+from evaluators.metrics import retrieval
+from evaluators.metrics.composition import distortion
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Benchmark, Task
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+PhraseTask = Task[tuple[PhrasePair, ...], str]
+PARTS = [
+    *(f"np/{regime}" for regime in REGIMES),
+    *(f"np/{regime}/{family}" for regime in REGIMES for family in FAMILIES),
+]
+JOINT = "np/joint"
+
+
+def tasks(wordnet: str | None) -> dict[str, PhraseTask]:
+    """Finding paraphrases, and the distortion of composition, on pairs made of the WordNet at this place."""
+    benchmark = Benchmark(fingerprint=lambda: fingerprint(wordnet), load=lambda: load(wordnet))
+    return {task.name: task for task in (paraphrases(benchmark), distortions(benchmark))}
+
+
+def paraphrases(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
+    """Which paraphrase belongs to this phrase?
+
+    Each regime has a pool of its own, and any paraphrase of the phrase's meaning is right: templates say the same
+    of every modifier of a class. np/joint is as the paper has it: one pool, and only the listed paraphrase
+    counts. A phrase has a strict and a near paraphrase there, and the strict one stands above the near one.
+    """
+    return PhraseTask(
+        name="np",
+        metrics=dict.fromkeys((name for part in (*PARTS, JOINT) for name in retrieval.metric_names(part)), True),
+        headline="np/strict/recall@10",
+        benchmark=benchmark,
+        texts=lambda pairs: [text for pair in pairs for text in (pair.query, pair.paraphrase)],
+        score=lambda pairs, encode: [*_by_regime(pairs, encode), *_joint(pairs, encode)],
+        source="Concept, section 5.5 and table 5; the pairs are ours",
+    )
+
+
+def _by_regime(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
+    for regime in REGIMES:
+        asked = [pair for pair in pairs if pair.regime == regime]
+        pool = list(dict.fromkeys(pair.paraphrase for pair in asked))
+        place = {text: number for number, text in enumerate(pool)}
+        saying: dict[str, set[int]] = {}
+        for pair in asked:
+            saying.setdefault(pair.meaning, set()).add(place[pair.paraphrase])
+        gold = [sorted(saying[pair.meaning]) for pair in asked]
+        ranks = retrieval.cosine_ranks(encode([pair.query for pair in asked]), encode(pool), gold)
+        families = np.array([pair.family for pair in asked])
+        for name in (f"np/{regime}", *(f"np/{regime}/{family}" for family in FAMILIES)):
+            family = name.split("/")[2:]
+            chosen = np.flatnonzero(families == family[0]) if family else np.arange(len(asked))
+            if len(chosen):
+                listed = [asked[row] for row in chosen]
+                queries, heads = [pair.query for pair in listed], [pair.head for pair in listed]
+                yield from retrieval.ranking_scores(name, ranks[chosen], queries, heads)
+
+
+def _joint(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
+    pool = list(dict.fromkeys(pair.paraphrase for pair in pairs))
+    place = {text: number for number, text in enumerate(pool)}
+    gold = [[place[pair.paraphrase]] for pair in pairs]
+    ranks = retrieval.cosine_ranks(encode([pair.query for pair in pairs]), encode(pool), gold)
+    names = [f"{pair.query} ({pair.regime})" for pair in pairs]
+    yield from retrieval.ranking_scores(JOINT, ranks, names, [pair.head for pair in pairs])
+
+
+def distortions(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
+    """How far are phrases from what one operator makes of modifier and head? For each family, on its strict
+    pairs."""
+    return PhraseTask(
+        name="distortion",
+        metrics={f"distortion/{family}/mean": False for family in FAMILIES},
+        headline="distortion/intersective/mean",
+        benchmark=benchmark,
+        texts=lambda pairs: [
+            text for pair in _strict(pairs) for text in (pair.modifier, pair.head, pair.query, pair.paraphrase)
+        ],
+        score=_distortions,
+        source="Concept, theorem D.1",
+    )
+
+
+def _distortions(pairs: Sequence[PhrasePair], encode: Encode) -> list[Score]:
+    scores = []
+    for family in FAMILIES:
+        listed = [pair for pair in _strict(pairs) if pair.family == family]
+        if not listed:
+            continue
+        heads = [pair.head for pair in listed]
+        modifiers = [pair.modifier for pair in listed]
+        phrases = [pair.query for pair in listed]
+        said = [pair.paraphrase for pair in listed]
+        found, residual = distortion(
+            encode(modifiers), encode(heads), encode(phrases), encode(said), heads, modifiers
+        )
+        scores.append(
+            score_of_items(f"distortion/{family}/mean", "mean", phrases, heads, residual, larger_is_better=False)
+        )
+        scores += [
+            Score(metric=f"distortion/{family}/{name}", value=float(value), larger_is_better=name == "r2")
+            for name, value in found.items()
+            if name != "mean"
+        ]
+    return scores
+
+
+def _strict(pairs: Sequence[PhrasePair]) -> list[PhrasePair]:
+    return [pair for pair in pairs if pair.regime == "strict"]
