@@ -1,4 +1,7 @@
-"""Builds the concept corpus: WordNet -> masked definitions -> splits -> training rows, negatives, stress tests."""
+"""Builds the concept corpus: WordNet -> masked definitions -> splits -> training rows, negatives, stress tests.
+
+Other dictionaries add rows to train on, or take the place of WordNet's; what is tested is always of WordNet.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.concept import dictionaries
+from corpora.concept.dictionaries import CrossRow
 from corpora.concept.masking import masker
 from corpora.concept.negatives import HardNegatives, NegativeSettings, SynsetFacts, pool_of
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
-from corpora.sources.texts import norm, normdef, word_count
+from corpora.sources.texts import norm, normdef, shown, word_count
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.records import KINDS, RULES, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow
 
@@ -38,7 +43,13 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     mask = masker(lexicon, derivations=data.mask_derivations, mask_token=data.mask_token)
     masked = {synset.id: mask(synset, synset.lemmas) for synset in lexicon.synsets.values()}
     splits = split_of(
-        lexicon.synsets, masked, seed=data.split_seed, n_hh=data.n_hh, n_id=data.n_id, n_dev=data.n_dev
+        lexicon.synsets,
+        masked,
+        seed=data.split_seed,
+        n_hh=data.n_hh,
+        n_id=data.n_id,
+        n_dev=data.n_dev,
+        dev_apart=data.dev_apart,
     )
 
     def row_text(synset: Synset, lemma: str) -> str:
@@ -47,17 +58,30 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
     facts = SynsetFacts(lexicon)
     settings = _negative_settings(data)
+    replacements: Mapping[str, str] = masked
+    others = dictionaries.senses(data, lexicon) if set(data.lexicons) - {"wordnet"} else []
+    crossed: list[CrossRow] = []
+    if others:
+        more, defined, kept = dictionaries.rows_of(others, splits)
+        if data.crosses:
+            crossed = dictionaries.cross_rows(lexicon, kept, splits, row_text, monosemous=data.d2d_monosemous)
+        own = data.split == "in-domain"  # else what is tested is of another source than what is trained on
+        synonyms, definitions = [*synonyms, *more] if own else more, [*definitions, *defined] if own else defined
+        facts.know(kept)
+        replacements = {**masked, **{sense.concept: sense.definition for sense in kept}}
     text, name = Numbers(), Numbers()
     ids_of = _surface_ids(lexicon.synsets, name)
     syn = _columns("syn", synonyms, text, (_synonym_ids(row, ids_of, name) for row in synonyms))
     t2d = _columns("t2d", definitions, text, (_definition_ids(row, ids_of, name) for row in definitions))
-    negatives = _training_negatives(definitions, masked, splits, facts, settings, text)
+    d2d = _columns("d2d", crossed, text, (_cross_ids(row, ids_of, name) for row in crossed)) if crossed else None
+    negatives = _training_negatives(definitions, replacements, splits, facts, settings, text)
     evaluated = {"dev": splits.dev, "id": splits.id[: data.test_concepts], "hh": splits.hh}
+    spelt = shown if data.test_surfaces == "as-written" else norm
     held = {
-        which: eval_split(which, concepts, lexicon.synsets, masked, facts, settings, data.stress_concepts)
+        which: eval_split(which, concepts, lexicon.synsets, masked, facts, settings, data.stress_concepts, spelt)
         for which, concepts in evaluated.items()
     }
-    return BuiltCorpus(list(text.of), syn, t2d, negatives, held)
+    return BuiltCorpus(list(text.of), syn, t2d, negatives, held, d2d)
 
 
 def training_rows(
@@ -81,34 +105,38 @@ def eval_split(
     facts: SynsetFacts,
     settings: NegativeSettings,
     stress_concepts: int | None,
+    spelt: Callable[[str], str] = norm,
 ) -> EvalSplit:
     """Held-out concepts as terms, candidate definitions, gold by text, and stress rows.
 
+    spelt: how a term is written; terms of one surface are one, as the first of them is written.
     A concept whose masked definition keeps fewer than two words has no row. Replacements in the stress rows
     come from this split's own definitions.
     """
     told = [concept for concept in concepts if word_count(masked[concept]) >= KEPT_WORDS]
     term, definition = Numbers(), Numbers()
+    written: dict[str, str] = {}
     gold: dict[int, list[int]] = defaultdict(list)
     carriers: dict[int, list[str]] = defaultdict(list)
     for concept in told:
         place = definition(masked[concept])
         carriers[place].append(concept)
-        for surface in dict.fromkeys(norm(lemma) for lemma in synsets[concept].lemmas):
-            listed = gold[term(surface)]
+        for lemma in synsets[concept].lemmas:
+            listed = gold[term(norm(lemma))]
+            written.setdefault(norm(lemma), spelt(lemma))
             if place not in listed:
                 listed.append(place)
     rows = ((concept, lemma) for concept in told for lemma in synsets[concept].lemmas)
     negatives = HardNegatives(facts, pool_of(rows, masked, facts), settings)
     stressed = (
-        StressRow(concept, norm(first), masked[concept], negative.rule, negative.kind, negative.text)
+        StressRow(concept, written[norm(first)], masked[concept], negative.rule, negative.kind, negative.text)
         for concept in told[:stress_concepts]
         for first in synsets[concept].lemmas[:1]
         for negative in negatives.of(concept, first, masked[concept])
     )
     return EvalSplit(
         name=name,
-        terms=tuple(term.of),
+        terms=tuple(written.values()),
         definitions=tuple(definition.of),
         gold=tuple(tuple(gold[number]) for number in range(len(gold))),
         concept_of_definition=tuple(tuple(carriers[number]) for number in range(len(carriers))),
@@ -146,11 +174,16 @@ def _definition_ids(row: DefinitionRow, ids_of: Callable[[str], frozenset[int]],
     return sorted(ids_of(row.term) | {name(row.concept), name(f"d:{normdef(row.definition)}")})
 
 
+def _cross_ids(row: CrossRow, ids_of: Callable[[str], frozenset[int]], name: Numbers) -> list[int]:
+    wordings = (name(f"d:{normdef(side)}") for side in (row.left, row.right))
+    return sorted(ids_of(row.term) | {*map(name, row.concepts), *wordings})
+
+
 def _columns(
-    view: str, rows: Sequence[SynonymRow | DefinitionRow], text: Numbers, ids: Iterator[list[int]]
+    view: str, rows: Sequence[SynonymRow | DefinitionRow | CrossRow], text: Numbers, ids: Iterator[list[int]]
 ) -> PairRows:
-    left = np.fromiter((text(row[1]) for row in rows), np.int32, count=len(rows))
-    right = np.fromiter((text(row[2]) for row in rows), np.int32, count=len(rows))
+    left = np.fromiter((text(row[-2]) for row in rows), np.int32, count=len(rows))
+    right = np.fromiter((text(row[-1]) for row in rows), np.int32, count=len(rows))
     return PairRows(view, left, right, Ragged.of(ids))
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from corpora.concept.build import build_concept
-from corpora.concept.data import EVALUATED, ConceptData
+from corpora.concept.data import ADDED, EVALUATED, PLACES, ConceptData
 from corpora.concept.tables import read_corpus, write_corpus
+from corpora.sources import gcide, wiktextract
 from corpora.sources.wordnet import read
 from corpora.sources.wordnet_files import locate
-from corpora.store.cache import entry, key_of
+from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.records import ConceptCorpus
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
@@ -49,8 +50,17 @@ def load(data: ConceptData) -> ConceptCorpus:
 
 
 def _settings(data: ConceptData) -> dict[str, Any]:
-    return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "wordnet"}
+    """What the rows depend on. Without a second source there are no pairs across sources to choose among."""
+    given = {field.name: getattr(data, field.name) for field in fields(data) if field.name not in PLACES}
+    if not data.crosses:
+        given["d2d_monosemous"] = ADDED["d2d_monosemous"]
+    return {name: value for name, value in given.items() if name not in ADDED or value != ADDED[name]}
 
 
 def _named(settings: Mapping[str, Any], data: ConceptData) -> str:
-    return key_of({"builder": BUILDER, "sources": locate(data.wordnet).digests(), "settings": settings})
+    sources: dict[str, Any] = dict(locate(data.wordnet).digests())
+    if "gcide" in data.lexicons:
+        sources["gcide"] = digest_of(gcide.locate(data.gcide))
+    if "wiktextract" in data.lexicons:
+        sources["wiktextract"] = digest_of(wiktextract.locate(data.wiktextract))
+    return key_of({"builder": BUILDER, "sources": sources, "settings": settings})

@@ -10,30 +10,44 @@ from annotated_types import Ge
 from corpora.store.errors import CorpusError
 from corpora.store.fields import check_fields, words
 
-Lexicon = Literal["wordnet"]
+Lexicon = Literal["wordnet", "gcide", "wiktextract"]
 Size = Annotated[int, Ge(0)]
-EVALUATED = ("test_concepts", "stress_concepts")  # fields that choose test rows alone
+EVALUATED = ("test_concepts", "stress_concepts", "test_surfaces")  # fields that choose test rows alone
+# Fields that came later: at what they were before, a corpus keeps its name.
+ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised"}
+PLACES = ("wordnet", "gcide", "wiktextract")  # where sources lie; what counts is what they hold
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptData:
     """The `data:` block of a concept study. CorpusError names a field whose value is not accepted.
 
-    wordnet: folder or zip of WordNet 3.0; None looks where it is usually kept. n_hh, n_id, n_dev: concepts held
-    out as head-holdout, in-domain test and dev. test_concepts, stress_concepts: evaluate on the first so many
-    concepts of the in-domain test, stress-test the first so many of each split; None for all.
-    mask_scope: take every lemma of the synset out of a training definition, or only the row's own term (pools
-    always use the synset). mask_token: put this in place of a deleted term. mask_derivations: also mask
-    derivationally related words. The last four belong to the hard negatives (corpora.concept.negatives).
+    lexicons: what is trained on. With a dictionary beside WordNet its senses are rows too, and definitions of one
+    term in both are pairs (view d2d); d2d_monosemous: only where the term has one sense in each, so that they mean
+    the same. wordnet: folder or zip of WordNet 3.0, gcide: the folder or file of GCIDE; None looks where they are
+    usually kept. wiktextract: an extract of Wiktionary. split: "in-domain" tests held-out concepts of WordNet;
+    "source-holdout" tests the same ones after training on other dictionaries alone. n_hh, n_id, n_dev: concepts
+    held out as head-holdout, in-domain test and dev. test_concepts, stress_concepts: evaluate on the first so
+    many concepts of the in-domain test, stress-test the first so many of each split; None for all. dev_apart: no
+    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms in lower case
+    without hyphens, or as WordNet and so the training rows have them. mask_scope:
+    take every lemma of the synset out of a training definition, or only the row's own term (pools always use the
+    synset). mask_token: put this in place of a deleted term. mask_derivations: also mask derivationally related
+    words. The last four belong to the hard negatives (corpora.concept.negatives).
     """
 
     lexicons: tuple[Lexicon, ...] = ("wordnet",)
     wordnet: str | None = None
-    split: Literal["in-domain"] = "in-domain"
+    gcide: str | None = None
+    wiktextract: str | None = None
+    d2d_monosemous: bool = False
+    split: Literal["in-domain", "source-holdout"] = "in-domain"
     split_seed: int = 0
     n_hh: Size = 2000
     n_id: Size = 2000
     n_dev: Size = 1000
+    dev_apart: bool = False
+    test_surfaces: Literal["normalised", "as-written"] = "normalised"
     test_concepts: Size | None = None
     stress_concepts: Size | None = None
     mask_scope: Literal["synset", "term"] = "synset"
@@ -53,3 +67,13 @@ class ConceptData:
             )
         if not self.lexicons:
             raise CorpusError(f"data.lexicons = []\n  accepted: {words(Lexicon)}")
+        if ("wordnet" in self.lexicons) != (self.split == "in-domain"):
+            within = self.split == "in-domain"
+            accepted = "wordnet, alone or with others" if within else "gcide, wiktextract, but not wordnet"
+            given = f"data.lexicons = {list(self.lexicons)!r} and data.split = {self.split!r}"
+            raise CorpusError(f"{given}\n  accepted: {accepted}, with this split")
+
+    @property
+    def crosses(self) -> bool:
+        """Whether there are definitions of one term from two sources."""
+        return len(self.lexicons) > 1 and "wordnet" in self.lexicons

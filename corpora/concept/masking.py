@@ -104,6 +104,19 @@ def masker(
     return masked
 
 
+def word_masker(lexicon: Wordnet, *, mask_token: str | None = None) -> Callable[[str, Iterable[str], str], str]:
+    """A function (definition, words, part of speech) -> the definition with every form of these words masked."""
+    irregular = irregular_of(lexicon)
+
+    def masked(definition: str, words: Iterable[str], pos: str) -> str:
+        words = tuple(words)
+        if not _may_hold(definition, words, pos, irregular):
+            return definition
+        return erase(definition, pattern_of(words, pos, irregular), mask_token)
+
+    return masked
+
+
 def _related(synset: Synset, terms: tuple[str, ...], lexicon: Wordnet) -> list[tuple[str, tuple[str, ...]]]:
     """(pos, words) at the other end of each derivational pointer of the terms."""
     pointers = (pointer for pointer in synset.derived if synset.lemmas[pointer.word] in terms)

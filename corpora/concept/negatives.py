@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from corpora.concept.antonyms import Antonyms, replace_word
 from corpora.concept.negation import Negation
+from corpora.sources.dictionary import DictionarySense
 from corpora.sources.english import PREFIXES
 from corpora.sources.texts import WORD, keyed, norm
 from corpora.sources.wordnet import Wordnet
@@ -93,6 +94,10 @@ class SynsetFacts:
         self.surfaces = {
             identifier: frozenset(map(norm, synset.lemmas)) for identifier, synset in lexicon.synsets.items()
         }
+
+    def know(self, senses: Iterable[DictionarySense]) -> None:
+        """Take senses of other dictionaries in: each is a concept with one surface."""
+        self.surfaces |= {sense.concept: frozenset([norm(sense.term)]) for sense in senses}
 
 
 @dataclass(frozen=True)
@@ -173,8 +178,11 @@ class HardNegatives:
         return made
 
     def type_swap(self, concept: str, term: str, definition: str) -> Negative | None:
-        """Another type uniformly, then a definition of it (or its word for the genus). Nouns only."""
-        if concept[-1] != "n":
+        """Another type uniformly, then a definition of it (or its word for the genus).
+
+        Nouns of WordNet only: of a noun of another dictionary nobody says what is of another type.
+        """
+        if concept[-1] != "n" or concept not in self.facts.lexicon.synsets:
             return None
         own = self.facts.types.get(concept)
         others = [index for index in range(len(TYPES)) if index != own]

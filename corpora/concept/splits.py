@@ -44,12 +44,20 @@ class Splits:
 
 
 def split_of(
-    synsets: Mapping[str, Synset], masked: Mapping[str, str], *, seed: int, n_hh: int, n_id: int, n_dev: int
+    synsets: Mapping[str, Synset],
+    masked: Mapping[str, str],
+    *,
+    seed: int,
+    n_hh: int,
+    n_id: int,
+    n_dev: int,
+    dev_apart: bool = False,
 ) -> Splits:
     """The most frequent synsets as head-holdout, then a keyed draw for the in-domain test and for dev.
 
     masked: synset id -> definition without its terms. Ties in frequency go by id; the seed moves the in-domain
-    test and dev, never the head-holdout.
+    test and dev, never the head-holdout. dev_apart: no dev concept has a surface or a wording of a tested one;
+    else the two are different concepts, of which some share a word.
     """
     wordy = (synset for synset in synsets.values() if word_count(synset.definition) >= HH_WORDS)
     hh = [synset.id for synset in sorted(wordy, key=lambda synset: (-synset.frequency, synset.id))[:n_hh]]
@@ -59,20 +67,37 @@ def split_of(
         for synset in synsets.values()
         if taken.isdisjoint(map(norm, synset.lemmas)) and word_count(masked[synset.id]) >= KEPT_WORDS
     )
-    drawn = sorted(free, key=lambda identifier: (keyed(seed, "split", identifier), identifier))[: n_id + n_dev]
-    held_out = hh + drawn
+    drawn = sorted(free, key=lambda identifier: (keyed(seed, "split", identifier), identifier))
+    tested, rest = drawn[:n_id], drawn[n_id:]
+    if dev_apart:
+        seen, said = surfaces_of(tested, synsets), wordings_of(hh + tested, synsets, masked)
+        rest = [
+            identifier
+            for identifier in rest
+            if surfaces_of((identifier,), synsets).isdisjoint(seen)
+            and wordings_of((identifier,), synsets, masked).isdisjoint(said)
+        ]
+    dev = rest[:n_dev]
+    held_out = [*hh, *tested, *dev]
     return Splits(
         hh=tuple(hh),
-        id=tuple(drawn[:n_id]),
-        dev=tuple(drawn[n_id:]),
+        id=tuple(tested),
+        dev=tuple(dev),
         surfaces=surfaces_of(held_out, synsets),
-        wordings=frozenset(
-            normdef(text)
-            for identifier in held_out
-            for text in (masked[identifier], synsets[identifier].definition)
-        ),
+        wordings=wordings_of(held_out, synsets, masked),
     )
 
 
 def surfaces_of(identifiers: Sequence[str], synsets: Mapping[str, Synset]) -> frozenset[str]:
     return frozenset(norm(lemma) for identifier in identifiers for lemma in synsets[identifier].lemmas)
+
+
+def wordings_of(
+    identifiers: Sequence[str], synsets: Mapping[str, Synset], masked: Mapping[str, str]
+) -> frozenset[str]:
+    """The bare wording of these definitions, with and without their terms."""
+    return frozenset(
+        normdef(text)
+        for identifier in identifiers
+        for text in (masked[identifier], synsets[identifier].definition)
+    )

@@ -18,19 +18,21 @@ SPLITS = ("dev", "id", "hh")
 
 @dataclass(frozen=True)
 class BuiltCorpus:
-    """What the builder hands over: texts in first-use order and rows that index them."""
+    """What the builder hands over: texts in first-use order and rows that index them; no d2d with one source."""
 
     texts: list[str]
     syn: PairRows
     t2d: PairRows
     negatives: RuleNegatives
     splits: dict[str, EvalSplit]
+    d2d: PairRows | None = None
 
 
 def write_corpus(folder: Path, built: BuiltCorpus) -> None:
-    """texts.arrow, syn.arrow, t2d.arrow, negatives.arrow and <split>.json under `folder`."""
+    """texts.arrow, syn.arrow, t2d.arrow, d2d.arrow where there is any, negatives.arrow and <split>.json under
+    `folder`."""
     write_columns(folder / "texts.arrow", {"text": pa.array(built.texts, pa.large_string())})
-    for rows in (built.syn, built.t2d):
+    for rows in (built.syn, built.t2d, *([] if built.d2d is None else [built.d2d])):
         columns = {"left": pa.array(rows.left), "right": pa.array(rows.right), "ids": _lists(rows.concept_ids)}
         write_columns(folder / f"{rows.view}.arrow", columns)
     lists = {"text": built.negatives.texts}
@@ -47,6 +49,7 @@ def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> C
         texts=Texts(mapped_columns(folder / "texts.arrow")["text"]),
         syn=_pairs(folder, "syn"),
         t2d=_pairs(folder, "t2d"),
+        d2d=_pairs(folder, "d2d") if (folder / "d2d.arrow").is_file() else None,
         negatives=RuleNegatives(
             _ragged(negatives["text"]), *(_ragged(negatives[name]).values for name in ("rule", "kind"))
         ),

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.concept.build import build_concept
+from corpora.concept.build import build_concept, eval_split
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
+from corpora.concept.negatives import NegativeSettings, SynsetFacts
 from corpora.concept.tables import BuiltCorpus, write_corpus
-from corpora.sources.texts import norm
+from corpora.sources.texts import norm, shown
 from corpora.sources.wordnet import Wordnet, read
 from corpora.sources.wordnet_files import WordnetFiles
 from corpora.store.errors import CorpusError
@@ -205,10 +206,43 @@ def test_second_load_reads_the_cache(small_data: ConceptData, own_cache: Path) -
     assert json.loads((folder / "manifest.json").read_text()) == first.digests
 
 
+def test_tested_terms_can_be_written_as_training_has_them(
+    small_data: ConceptData, small: Wordnet, small_corpus: BuiltCorpus
+) -> None:
+    """Their order, their gold and the rest stay; item_5 is "item 5" in both, WordNet's May would keep its capital."""
+    written = build_concept(replace(small_data, test_surfaces="as-written"), small)
+    for name, split in written.splits.items():
+        plain = small_corpus.splits[name]
+        assert tuple(map(norm, split.terms)) == plain.terms
+        assert (split.gold, split.definitions) == (plain.gold, plain.definitions)
+    capital = {
+        identifier: replace(synset, lemmas=("Half-Moon_Bay",)) for identifier, synset in small.synsets.items()
+    }
+    spelt = [
+        eval_split(
+            "id",
+            [next(iter(capital))],
+            capital,
+            dict.fromkeys(capital, "a bay"),
+            SynsetFacts(small),
+            NegativeSettings(),
+            None,
+            how,
+        )
+        for how in (norm, shown)
+    ]
+    assert [split.terms for split in spelt] == [("half moon bay",), ("Half-Moon Bay",)]
+    assert [{row.term for row in split.stress} for split in spelt] == [{"half moon bay"}, {"Half-Moon Bay"}]
+    assert fingerprint(replace(small_data, test_surfaces="as-written")) == fingerprint(small_data)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lexicons": ("wordnet", "gcide")}, r"data\.lexicons = .*gcide.*\n  accepted: a list of wordnet"),
+        (
+            {"lexicons": ("wordnet", "foldoc")},
+            r"data\.lexicons = .*foldoc.*\n  accepted: a list of wordnet, gcide",
+        ),
         ({"lexicons": ()}, r"data\.lexicons = "),
         ({"split": "source"}, r"data\.split = 'source'\n  accepted: in-domain"),
         ({"type_mode": "swap"}, r"data\.type_mode = 'swap'\n  accepted: replace, edit"),

@@ -11,7 +11,7 @@ import pytest
 from corpora.concept.build import training_rows
 from corpora.concept.data import ConceptData
 from corpora.concept.masking import irregular_of, masker, pattern_of
-from corpora.concept.splits import Splits, split_of
+from corpora.concept.splits import Splits, split_of, surfaces_of, wordings_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import definition_rows, synonym_rows
 from corpora.sources.texts import norm, normdef, word_count
@@ -117,6 +117,22 @@ def test_no_definition_matches_its_own_mask(case: Case) -> None:
 def test_definitions_keep_two_words(case: Case) -> None:
     pools = [text for split in case.corpus.splits.values() for text in split.definitions]
     assert all(word_count(text) >= 2 for text in [*pools, *case.text(case.corpus.t2d.right)])
+
+
+def test_dev_can_be_kept_apart_from_the_test(case: Case) -> None:
+    """By surface and by wording; on the small lexicon, where every other noun has a second sense, it is not else."""
+    data = case.data
+    sizes = {"n_hh": data.n_hh, "n_id": data.n_id, "n_dev": data.n_dev}
+    apart = split_of(case.lexicon.synsets, case.masked, seed=0, dev_apart=True, **sizes)
+    assert (apart.hh, apart.id, len(apart.dev)) == (case.splits.hh, case.splits.id, data.n_dev)
+
+    def shared(splits: Splits) -> tuple[bool, bool]:
+        dev, tested = (surfaces_of(part, case.lexicon.synsets) for part in (splits.dev, splits.id))
+        said, known = (wordings_of(part, case.lexicon.synsets, case.masked) for part in (splits.dev, splits.id))
+        return not dev.isdisjoint(tested), not said.isdisjoint(known)
+
+    assert shared(apart) == (False, False)
+    assert shared(case.splits)[0]
 
 
 def test_another_seed_moves_the_test_but_not_the_head_holdout(case: Case) -> None:

@@ -1,0 +1,41 @@
+"""A sense of a dictionary that is no WordNet: a word, one definition, and other forms of the word."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LEAST_WORDS, MOST_WORDS = 3, 60
+_POINTER = re.compile(r"(?:See|Same as|Cf\.|Compare)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class DictionarySense:
+    """One definition of one word. concept names it among all senses of all sources and ends with its part of
+    speech, "-n", "-v", "-a" or "-r". forms: other spellings of the word that give it away. synonyms: of this
+    sense."""
+
+    concept: str
+    term: str
+    definition: str
+    forms: tuple[str, ...] = ()
+    synonyms: tuple[str, ...] = ()
+
+    @property
+    def pos(self) -> str:
+        return self.concept[-1]
+
+
+def says_enough(definition: str) -> bool:
+    """Whether a definition can stand for its word: 3 to 60 words, legible, no mere pointer to another entry.
+
+    A question mark is how GCIDE's typists marked letters they could not read; template text is what Wiktionary's
+    extraction could not expand.
+    """
+    return (
+        LEAST_WORDS <= len(definition.split()) <= MOST_WORDS
+        and definition[:1].isalpha()
+        and "?" not in definition
+        and ":Template:" not in definition
+        and not _POINTER.match(definition)
+    )

@@ -1,0 +1,129 @@
+"""Wiktionary as the wiktextract project publishes it: one JSON object a line, gzip or plain, read as a stream.
+
+    skipped = Counter()
+    for sense in read(locate("raw-wiktextract-data.jsonl.gz"), skipped): print(sense.term, sense.definition)
+
+The extract holds all languages and is far larger than memory: nothing is kept but the line at hand.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from corpora.sources.dictionary import DictionarySense, says_enough
+from corpora.sources.texts import norm
+from corpora.store.errors import CorpusError
+
+VARIABLE = "SEMRAY_WIKTEXTRACT"
+POS = {"noun": "n", "name": "n", "verb": "v", "adj": "a", "adv": "r"}
+NOT_A_SENSE = frozenset({"form-of", "alt-of", "misspelling"})  # of another word's entry, or of none
+NOT_A_FORM = frozenset(
+    {"table-tags", "inflection-template", "class", "romanization"}
+)  # of a table, not of the word
+LONGEST_SYNONYM = 5  # words
+
+
+def locate(path: str | None = None) -> Path:
+    """The extract at `path`, else at $SEMRAY_WIKTEXTRACT. CorpusError names the places and what mends it."""
+    named, origin = (path, "data.wiktextract") if path else (os.environ.get(VARIABLE), f"${VARIABLE}")
+    mending = "an extract of English Wiktionary as JSON lines (.jsonl or .jsonl.gz), from the wiktextract project"
+    if not named:
+        raise CorpusError(f"corpora: data.wiktextract is not set, nor ${VARIABLE}\n  accepted: {mending}")
+    place = Path(named).expanduser()
+    if not place.is_file():
+        raise CorpusError(f"corpora: {origin} = {named!r} is no file\n  accepted: {mending}")
+    return place
+
+
+def read(place: Path, skipped: Counter[str] | None = None) -> Iterator[DictionarySense]:
+    """Every English sense with a definition of its own, in the order of the file.
+
+    skipped: counts by reason what is left out. CorpusError when the file is cut; a line that is no JSON object is
+    counted and passed over.
+    """
+    reasons: Counter[str] = Counter() if skipped is None else skipped
+    try:
+        with _opened(place) as lines:
+            for line in lines:
+                if (entry := _entry(line, reasons)) is not None:
+                    yield from _senses(entry, reasons)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise CorpusError(f"corpora: the extract at {place} cannot be read: {error}") from error
+
+
+def _opened(place: Path) -> TextIO:
+    return gzip.open(place, "rt", encoding="utf-8") if place.suffix == ".gz" else place.open(encoding="utf-8")
+
+
+def _entry(line: str, skipped: Counter[str]) -> Mapping[str, Any] | None:
+    """The entry of a line; None for what is no entry of an English noun, verb, adjective or adverb."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        entry = None
+    if not isinstance(entry, dict):
+        skipped["broken line"] += 1
+    elif "pos" not in entry:
+        skipped["redirect"] += 1
+    elif entry.get("lang_code") != "en":
+        skipped["other language"] += 1
+    elif entry["pos"] not in POS or not isinstance(entry.get("word"), str):
+        skipped["other part of speech"] += 1
+    elif not entry.get("senses"):
+        skipped["no senses"] += 1
+    else:
+        return entry
+    return None
+
+
+def _senses(entry: Mapping[str, Any], skipped: Counter[str]) -> Iterator[DictionarySense]:
+    word, pos = entry["word"], POS[entry["pos"]]
+    forms = tuple(
+        dict.fromkeys(
+            form["form"]
+            for form in entry.get("forms", ())
+            if len(form.get("form", "")) > 1 and NOT_A_FORM.isdisjoint(form.get("tags", ()))
+        )
+    )
+    for index, sense in enumerate(entry["senses"]):
+        # A gloss within another is listed after it: the last says what is defined.
+        gloss = sense.get("glosses", [""])[-1] if sense.get("glosses") else ""
+        if sense.get("form_of") or sense.get("alt_of") or not NOT_A_SENSE.isdisjoint(sense.get("tags", ())):
+            skipped["form of another word"] += 1
+        elif not says_enough(gloss):
+            skipped["no usable gloss"] += 1
+        else:
+            yield DictionarySense(
+                f"wkt:{word}:{entry.get('etymology_number', 0)}:{index}-{pos}",
+                word,
+                gloss.rstrip(". "),
+                forms,
+                _synonyms(word, _listed(entry, sense)),
+            )
+
+
+def _listed(entry: Mapping[str, Any], sense: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """What is listed with the sense, and of the entry's own list what belongs to it: all where the entry has one
+    sense, else what names its gloss."""
+    own = [*sense.get("synonyms", ())]
+    alone = len(entry["senses"]) == 1
+    own += [one for one in entry.get("synonyms", ()) if alone or one.get("sense") in sense.get("glosses", ())]
+    return own
+
+
+def _synonyms(word: str, listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Words of at most five words, none the word itself, each surface once."""
+    found: dict[str, str] = {}
+    for one in listed:
+        synonym = one.get("word", "")
+        surface = norm(synonym)
+        if surface and surface != norm(word) and len(surface.split()) <= LONGEST_SYNONYM:
+            found.setdefault(surface, synonym)
+    return tuple(found.values())

@@ -1,0 +1,189 @@
+"""A second dictionary: which of its senses are trained on, what pairs them with WordNet's, and that nothing leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora.concept.build import build_concept
+from corpora.concept.corpus import fingerprint, load
+from corpora.concept.data import ConceptData
+from corpora.concept.dictionaries import capped, senses
+from corpora.concept.tables import BuiltCorpus
+from corpora.sources import gcide
+from corpora.sources.texts import norm, normdef
+from corpora.sources.wordnet import Wordnet
+from corpora.store.errors import CorpusError
+from corpora.store.records import RULES, EvalSplit
+from tests.corpora.sources.test_gcide import dictionary
+
+KNOWN = "a amber anvil that holds cold things number 0"  # word for word of the small WordNet
+
+
+def _page(lexicon: Wordnet) -> str:
+    """An entry for every other noun: of two senses, one of which names the noun, and one that was WordNet's."""
+    heads = sorted({lemma for synset in lexicon.synsets.values() if synset.pos == "n" for lemma in synset.lemmas})
+    entries = [
+        f"{head.capitalize()} \\{head}\\, n.\n   1. a thing called {head} in the books of men {number}.\n"
+        f"      [1913 Webster]\n\n   2. an old word for goods number {number}; as, the {head} of a house.\n"
+        for number, head in enumerate(heads)
+        if number % 2 == 0
+    ]
+    return "\n".join([
+        *entries,
+        f"Fresh \\fresh\\, n.\n   1. {KNOWN}.\n\n   2. a thing that no other book has in it.\n",
+        "Stolen \\stolen\\, n.\n   a sense that stands in another dictionary.\n   [WordNet 1.5]\n",
+        "Kind \\kind\\\n   a word without a part of speech to it.\n",
+    ])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(small_data: ConceptData, small: Wordnet, tmp_path_factory: pytest.TempPathFactory) -> ConceptData:
+    folder = tmp_path_factory.mktemp("gcide")
+    dictionary(folder, _page(small))
+    return replace(small_data, lexicons=("wordnet", "gcide"), gcide=str(folder))
+
+
+@pytest.fixture(scope="module")
+def alone(both: ConceptData) -> ConceptData:
+    return replace(both, lexicons=("gcide",), split="source-holdout")
+
+
+@pytest.fixture(scope="module")
+def built(both: ConceptData, small: Wordnet) -> BuiltCorpus:
+    return build_concept(both, small)
+
+
+def _rows(corpus: BuiltCorpus, view: str) -> Iterator[tuple[str, str]]:
+    pairs = getattr(corpus, view)
+    return ((corpus.texts[left], corpus.texts[right]) for left, right in zip(pairs.left, pairs.right, strict=True))
+
+
+def test_senses_are_masked_and_nothing_is_taken_that_wordnet_says(both: ConceptData, small: Wordnet) -> None:
+    found = {(sense.term, sense.definition) for sense in senses(both, small)}
+    assert ("fresh", "a thing that no other book has in it") in found
+    assert not any(term in ("stolen", "kind") for term, _ in found)
+    assert KNOWN not in {definition for _, definition in found}
+    assert any(definition.startswith("a thing called in the books") for _, definition in found)
+    assert not any("; as," in definition for _, definition in found)
+
+
+def test_wordnets_own_rows_stay_and_others_are_added(built: BuiltCorpus, small_corpus: BuiltCorpus) -> None:
+    assert list(_rows(built, "syn")) == list(_rows(small_corpus, "syn"))
+    own, together = list(_rows(small_corpus, "t2d")), list(_rows(built, "t2d"))
+    assert together[: len(own)] == own
+    assert len(together) > len(own)
+    assert built.splits == small_corpus.splits
+    assert len(built.negatives) == len(together)
+
+
+def _surfaces(splits: dict[str, EvalSplit]) -> set[str]:
+    return {term for split in splits.values() for term in split.terms}
+
+
+def _wordings(splits: dict[str, EvalSplit]) -> set[str]:
+    return {normdef(text) for split in splits.values() for text in split.definitions}
+
+
+def test_nothing_held_out_is_trained_on_whatever_the_source(
+    both: ConceptData, built: BuiltCorpus, small: Wordnet
+) -> None:
+    """And the check has teeth: the dictionary does define held-out words."""
+    surfaces, wordings = _surfaces(built.splits), _wordings(built.splits)
+    assert {norm(sense.term) for sense in senses(both, small)} & surfaces
+    sides = {norm(side) for pair in _rows(built, "syn") for side in pair}
+    sides |= {norm(term) for term, _ in _rows(built, "t2d")}
+    assert not sides & surfaces
+    defined = {normdef(text) for _, text in _rows(built, "t2d")}
+    defined |= {normdef(text) for pair in _rows(built, "d2d") for text in pair}
+    assert not defined & wordings
+    by_definition = dict(pair[::-1] for pair in _rows(built, "t2d"))
+    assert (
+        not {norm(by_definition[side]) for pair in _rows(built, "d2d") for side in pair if side in by_definition}
+        & surfaces
+    )
+    negatives = {normdef(built.texts[index]) for index in built.negatives.texts.values}
+    assert not negatives & wordings
+
+
+def test_d2d_pairs_definitions_of_one_term_across_sources(
+    both: ConceptData, built: BuiltCorpus, small: Wordnet
+) -> None:
+    rows = list(_rows(built, "d2d"))
+    assert rows
+    assert len(set(rows)) >= len(rows) / 4
+    mine = {text for _, text in _rows(build_concept(replace(both, lexicons=("wordnet",)), small), "t2d")}
+    theirs = {sense.definition for sense in senses(both, small)}
+    assert all(left in mine and right in theirs for left, right in rows)
+    assert built.d2d is not None
+    assert all(
+        len(built.d2d.concept_ids[row]) >= 4 for row in range(len(built.d2d))
+    )  # term, two concepts, wordings
+    single = build_concept(replace(both, d2d_monosemous=True), small).d2d
+    assert single is None or len(single) < len(rows)
+
+
+def test_the_wrong_type_is_told_of_wordnets_nouns_alone(built: BuiltCorpus, small_corpus: BuiltCorpus) -> None:
+    first = built.negatives.texts.offsets[len(small_corpus.t2d)]
+    rules = {RULES[rule] for rule in built.negatives.rule[first:]}
+    assert {"negate", "pos_random"} <= rules
+    assert "type_swap" not in rules
+
+
+def test_source_holdout_trains_on_one_and_tests_on_the_other(
+    alone: ConceptData, small: Wordnet, small_corpus: BuiltCorpus
+) -> None:
+    corpus = build_concept(alone, small)
+    assert corpus.splits == small_corpus.splits
+    assert corpus.d2d is None
+    assert len(corpus.syn) == 0  # GCIDE's lists of synonyms belong to no sense
+    theirs = {sense.definition for sense in senses(alone, small)}
+    assert {text for _, text in _rows(corpus, "t2d")} <= theirs
+    assert not {norm(term) for term, _ in _rows(corpus, "t2d")} & _surfaces(corpus.splits)
+
+
+def test_what_is_loaded_and_what_it_is_called(both: ConceptData, small_data: ConceptData, own_cache: Path) -> None:
+    """A second source is part of the name, where it lies is not; without one its settings are no part of it."""
+    corpus = load(both)
+    assert corpus.d2d is not None
+    assert corpus.d2d.view == "d2d"
+    assert corpus.fingerprint == fingerprint(both) != fingerprint(small_data)
+    assert fingerprint(replace(small_data, gcide="/nowhere", d2d_monosemous=True)) == fingerprint(small_data)
+    assert fingerprint(replace(both, d2d_monosemous=True)) != fingerprint(both)
+    assert load(small_data).d2d is None
+
+
+@pytest.mark.parametrize(
+    ("lexicons", "split"), [(("gcide",), "in-domain"), (("wordnet", "gcide"), "source-holdout"), ((), "in-domain")]
+)
+def test_lexicons_that_do_not_go_with_a_split_are_refused(lexicons: tuple[str, ...], split: str) -> None:
+    with pytest.raises(CorpusError, match=r"data\.lexicons = .*\n  accepted: "):
+        ConceptData(lexicons=lexicons, split=split)
+
+
+@given(st.integers(0, 20), st.integers(0, 20))
+def test_at_most_six_definitions_of_a_term(ours: int, theirs: int) -> None:
+    first, second = capped(ours, theirs)
+    assert first <= ours
+    assert second <= theirs
+    if ours and theirs:
+        assert first + second == min(6, ours + theirs) or (first, second) == (ours, theirs)
+        assert first >= min(ours, 3)
+        assert second >= min(theirs, 3)
+
+
+def test_counts_on_the_real_files(real: Wordnet) -> None:
+    """Debian's dict-gcide 0.48.5+nmu2. Counted elsewhere, sub-senses apart: 142,338 senses of 89,503 words."""
+    try:
+        place = gcide.locate()
+    except CorpusError as error:
+        pytest.skip(f"needs GCIDE: {error}")
+    found = list(gcide.senses(place))
+    words = {(norm(sense.term), sense.pos) for sense in found}
+    assert 0.9 * 142_338 < len(found) < 142_338
+    assert 0.97 * 89_503 < len(words) < 89_503
