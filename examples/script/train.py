@@ -61,7 +61,7 @@ def main() -> None:
     cut = int(len(pairs) * args.held_out)
     test, train = pairs[:cut], pairs[cut:]
 
-    model = SentenceTransformer(args.model)
+    model = SentenceTransformer(args.model, trust_remote_code=False)
     columns = zip(*train, strict=True)
     rows = Dataset.from_dict(dict(zip(("sentence1", "sentence2", "score"), map(list, columns), strict=True)))
     arguments = SentenceTransformerTrainingArguments(
