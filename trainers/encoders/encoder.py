@@ -212,7 +212,8 @@ class Encoder(nn.Module):
         ends = np.flatnonzero(np.diff(np.cumsum(ordered.lengths) // PORTION)) + 1
         for part in np.split(np.arange(len(ordered)), ends):
             with self._evaluating():
-                yield order[part], self.pooled(ordered.take(part)).cpu().numpy()
+                rows = self.pooled(ordered.take(part)).float()  # autocast mixes layers in bf16
+                yield order[part], rows.cpu().numpy()
 
     def layer_weights(self) -> list[float]:
         """The mixture of a weighted readout, deepest layer last; empty for the others."""

@@ -303,3 +303,12 @@ def test_bf16_encodes_nearly_the_same(backbone: Path):
     exact = encoder.encode(TEXTS)
     encoder.precision = "bf16"
     assert ((encoder.encode(TEXTS) * exact).sum(1) > 0.999).all()
+
+
+@pytest.mark.parametrize("readout", ["mean", "weighted"])
+def test_bf16_gives_float32_rows_for_every_readout(backbone: Path, readout: str):
+    """What mixes layers does so under autocast; the rows that are scored are float32 all the same."""
+    whole = Encoder.load(backbone, readout=readout, layers=2).encode(TEXTS)
+    half = Encoder.load(backbone, readout=readout, layers=2, precision="bf16").encode(TEXTS)
+    assert (half.dtype, half.shape) == (np.float32, whole.shape)
+    assert np.allclose(half, whole, atol=0.05)
