@@ -13,7 +13,7 @@ from corpora.store.errors import CorpusError
 from orchestration.lanes.lane import Problem, problem
 from orchestration.study.errors import StudyError
 from trainers.concept.settings import Settings
-from trainers.encoders.backbones import resolve_backbone
+from trainers.encoders.backbones import BackboneError, resolve_backbone
 
 
 def raised(error: Exception) -> None:
@@ -44,7 +44,11 @@ def test_a_backbone_that_is_not_there_is_final(tmp_path: Path) -> None:
     found = met(lambda: resolve_backbone(str(tmp_path / "nothing")))
     assert found.final
     assert found.message.startswith("BackboneError: ")
-    assert "\n" in found.message
+    assert "no such folder" in found.message
+
+
+def test_an_error_for_people_keeps_its_lines() -> None:
+    assert met(lambda: raised(BackboneError("not found\n  accepted: a folder"))).message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
