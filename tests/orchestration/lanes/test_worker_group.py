@@ -262,7 +262,7 @@ def test_a_driver_whose_study_was_taken_over(ledger: Ledger, tmp_path: Path) -> 
     begun: list[Event] = []
     with pytest.raises(StudyError, match="study study was taken over by process 7 on elsewhere"):
         go(ledger, [make_run(tmp_path / "meet")], fitting, begun.append)
-    assert begun == []
+    assert not any(isinstance(event, RunStarted) for event in begun)
 
 
 @pytest.mark.parametrize(
