@@ -20,7 +20,6 @@ from sentence_transformers import (
     losses,
 )
 from transformers import TrainerCallback, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 
 LOSSES = {"cosent": losses.CoSENTLoss, "cosine": losses.CosineSimilarityLoss, "angle": losses.AnglELoss}
 
@@ -87,10 +86,11 @@ def main() -> None:
         callbacks=[PrintSteps()],
     )
     checkpoints = args.out / "checkpoints"
-    last = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None
+    whole = [file.parent for file in checkpoints.glob("checkpoint-*/trainer_state.json")]  # it is written last
+    last = max(whole, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
     if last:
         print(f"going on from {last}", flush=True)
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
     model.save(str(args.out / "model"))
 
     left = model.encode([a for a, _, _ in test], convert_to_tensor=True)
