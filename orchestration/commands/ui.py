@@ -27,14 +27,16 @@ def ui(options: Namespace) -> int:
         return DONE
     page = experiment_page(uri, study.name, base="")
     with doing("starting MLflow's server"), server(uri, options.port or _free_port()) as address:
+        asked = _asked_to_end()  # before it is said that it may be asked
         print(f"{address}{page}", flush=True)
         say(f"{shown_path(uri.removeprefix('sqlite:///'))} on this machine alone; Ctrl-C ends the server")
-        _wait()
+        while not asked.wait(1.0):
+            pass
     return DONE
 
 
-def _wait() -> None:
-    """Until Ctrl-C or a request to end, which are how this command is meant to end."""
+def _asked_to_end() -> threading.Event:
+    """Set by Ctrl-C or a request to end, which are how this command is meant to end."""
     asked = threading.Event()
 
     def ask(number: int, frame: Any) -> None:
@@ -42,8 +44,7 @@ def _wait() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask)
-    while not asked.wait(1.0):
-        pass
+    return asked
 
 
 def _free_port() -> int:
