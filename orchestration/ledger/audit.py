@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
 
-from orchestration.ledger import budgets, claims, drivers, points
+from orchestration.ledger import budgets, claims, drivers, failures, points
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
 
 
 def damaged_notes(storage: Storage) -> dict[str, str]:
-    """Place -> what is wrong there and what mends it, of declarations, drivers' locks, budgets and searches.
+    """Place -> what is wrong there and what mends it, of declarations, failures, locks, budgets, searches.
 
     Leases are left out: an unreadable one is nobody's, and its run is done again.
     """
@@ -35,6 +35,8 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     """What there is to look at, each with what reads it."""
     for name in _own(storage, ".declared"):
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
+    for run_id in failures.ids(storage):
+        yield f".failures/{run_id}.json", partial(failures.read, storage, run_id)
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):

@@ -21,18 +21,15 @@ An entry's folder that exists is complete. Nothing is ever unpickled.
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ledger import budgets, claims, points, repeats
+from orchestration.ledger import attempts, budgets, claims, failures, points, repeats
 from orchestration.ledger.audit import damaged_notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
@@ -48,10 +45,11 @@ from orchestration.ledger.entry import (
     read_training,
     write_entry,
 )
-from orchestration.ledger.notes import NUMBER, LedgerError, read_note, whole
+from orchestration.ledger.failures import Failure
+from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import PART, LocalStorage, kept, open_storage, reached
-from orchestration.study.run import Result, Run
+from orchestration.study.run import RUN_ID, Result, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,28 +58,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record", "Spent"]
 
-RUN_ID = re.compile(r"[0-9a-f]{16}")
 UNSEALED = "unsealed"
 MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
 ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
 STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failure:
-    """The last attempt of a run that failed.
-
-    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again;
-    then further lines of `error` say what is accepted.
-    """
-
-    id: str
-    run: Run
-    attempt: int
-    error: str
-    log: str
-    at: str
-    final: bool = False
 
 
 class Ledger:
@@ -213,14 +193,7 @@ class Ledger:
 
     def damaged_notes(self) -> dict[str, str]:
         """Of the files beside the entries, those that are damaged: place -> what is wrong and what mends it."""
-        found = damaged_notes(self._storage)
-        for name in self._storage.children(".failures"):
-            if name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")):
-                try:
-                    self.failure(name.removesuffix(".json"))
-                except LedgerError as error:
-                    found[f".failures/{name}"] = str(error)
-        return found
+        return damaged_notes(self._storage)
 
     def model(self, run: Run) -> Path | None:
         """The folder here of the model that a run trained, None without one. KeyError for a run not trained.
@@ -274,46 +247,28 @@ class Ledger:
     def lease(self, run_id: str) -> int:
         """The next attempt number of a run; from now on no older attempt can be committed.
 
-        It need not survive a power cut: no older attempt does either. Raises StudyError as `still_driving` does.
+        Raises StudyError as `still_driving` does.
         """
         self.still_driving()
-        owner = json.dumps(self.driver.to_dict() if self.driver else None).encode()
-        while True:
-            attempt = self.newest(run_id) + 1
-            try:
-                with kept(self.url):
-                    self._storage.create(f".attempts/{run_id}/{attempt}", owner, durable=False)
-            except FileExistsError:
-                continue
-            return attempt
+        with kept(self.url):
+            return attempts.lease(self._storage, run_id, self.driver)
 
     def newest(self, run_id: str) -> int:
         """The number of the latest attempt that was leased; 0 before the first."""
-        names = self._storage.children(f".attempts/{run_id}")
-        return max((int(name) for name in names if NUMBER.fullmatch(name)), default=0)
+        return attempts.newest(self._storage, run_id)
 
     def held_elsewhere(self, run_id: str) -> bool:
         """Whether another living driver is at work on this run: wait for it rather than doing it twice."""
         newest = self.newest(run_id)
-        owner = self._owner(run_id, newest)
+        owner = attempts.owner(self._storage, run_id, newest)
         if owner is None or owner == self.driver or not is_driving(self._storage, owner):
             return False
         failure = self.failure(run_id)
         return failure is None or failure.attempt < newest
 
     def scratch(self, run_id: str, attempt: int) -> Path | None:
-        """An attempt's checkpoints folder, with what the attempt before it left. None unless the ledger is local.
-
-        The folder is renamed from attempt to attempt, so that a paused older one cannot write into it.
-        """
-        if not isinstance(self._storage, LocalStorage):
-            return None
-        place = self._storage.root / ".scratch" / f"{run_id}.{attempt}"
-        earlier = (place.with_name(f"{run_id}.{number}") for number in range(attempt - 1, 0, -1))
-        if (latest := next((path for path in earlier if path.is_dir()), None)) is not None:
-            latest.rename(place)
-        place.mkdir(parents=True, exist_ok=True)
-        return place
+        """An attempt's checkpoints, with what the one before it left. None unless the ledger is local."""
+        return attempts.scratch(self._storage, run_id, attempt)
 
     def stage(self, result: Result, attempt: int) -> None:
         """Write an attempt's whole result, for the driver to commit. Called where the run executed."""
@@ -357,6 +312,13 @@ class Ledger:
             self._storage.remove(f".staging/{name}")
         return adopted
 
+    def forget(self, run_id: str) -> None:
+        """Nothing of a run stays but its entries and its attempt numbers; this driver's lease of it ends."""
+        attempts.end(self._storage, run_id, self.driver)
+        failures.remove(self._storage, run_id)
+        self._storage.remove(f".train/{run_id}")
+        attempts.clear(self._storage, run_id)
+
     def size(self) -> int:
         """Bytes of all that lies in the ledger."""
         return self._storage.size("")
@@ -383,33 +345,17 @@ class Ledger:
 
     def fail(self, run: Run, attempt: int, error: str, traceback: str, *, final: bool = False) -> Failure:
         """Record that an attempt failed. The record goes when the run is finished."""
-        place = f".failures/{run.id}"
-        body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": _now(), "final": final}
         with kept(self.url):
-            self._storage.write(f"{place}.log", traceback.encode())
-            self._storage.write(f"{place}.json", json.dumps(body, indent=1).encode())
-        return self._read_failure(run.id, body)
+            return failures.write(self._storage, run, attempt, error, traceback, final=final)
 
     def failure(self, run_id: str) -> Failure | None:
         """How a run's last attempt failed; None when it did not, or the run was finished since."""
-        place, remedy = (
-            f".failures/{run_id}.json",
-            f"no such file, and run {run_id} counts as not tried: delete it",
-        )
-        try:
-            body = read_note(self._storage, place, remedy)
-        except FileNotFoundError:
-            return None
-        with whole(self._storage, place, remedy):
-            return self._read_failure(run_id, body)
+        return failures.read(self._storage, run_id)
 
     def failed(self) -> dict[str, Failure]:
         """Runs whose last attempt failed, by id."""
-        names = (
-            name.removesuffix(".json") for name in self._storage.children(".failures") if name.endswith(".json")
-        )
-        found = (self.failure(name) for name in names if RUN_ID.fullmatch(name))
-        return {failure.id: failure for failure in found if failure is not None and not self.holds(failure.run)}
+        found = failures.every(self._storage)
+        return {failure.id: failure for failure in found if not self.holds(failure.run)}
 
     # What was claimed
 
@@ -485,44 +431,10 @@ class Ledger:
             self._models = tempfile.TemporaryDirectory(prefix="semray-models-")
         return Path(self._models.name)
 
-    def _owner(self, run_id: str, attempt: int) -> Driver | None:
-        """In whose name an attempt was leased; None in nobody's, or when its run was finished since."""
-        try:
-            fields = json.loads(self._storage.read(f".attempts/{run_id}/{attempt}"))
-            return None if fields is None else Driver.from_dict(fields)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # a power cut may leave it empty
-            return None
-
     def _in_use(self, name: str) -> bool:
         entry, attempt = _parts(name)
-        owner = self._owner(run_of(entry), attempt)
+        owner = attempts.owner(self._storage, run_of(entry), attempt)
         return owner is not None and is_driving(self._storage, owner)
-
-    def _read_failure(self, run_id: str, body: Mapping[str, Any]) -> Failure:
-        return Failure(
-            id=run_id,
-            run=Run.from_dict(body["run"]),
-            attempt=int(body["attempt"]),
-            error=str(body["error"]),
-            log=f"{self.url}/.failures/{run_id}.log",
-            at=str(body["at"]),
-            final=bool(body["final"]),
-        )
-
-    def forget(self, run_id: str) -> None:
-        """Nothing of a run stays but its entries and its attempt numbers; this driver's lease of it ends.
-
-        Else a study that lacks the run later, since a person set it aside, would wait for one that is long done.
-        """
-        newest = self.newest(run_id)
-        if self.driver is not None and self._owner(run_id, newest) == self.driver:
-            self._storage.write(f".attempts/{run_id}/{newest}", b"null", durable=False)
-        self._storage.remove(f".failures/{run_id}.json")
-        self._storage.remove(f".failures/{run_id}.log")
-        self._storage.remove(f".train/{run_id}")
-        if isinstance(self._storage, LocalStorage):
-            for left in (self._storage.root / ".scratch").glob(f"{run_id}.*"):
-                shutil.rmtree(left, ignore_errors=True)
 
 
 def _with_model(seal: Mapping[str, str]) -> bool:
@@ -543,7 +455,3 @@ def _parts(name: str) -> tuple[str, int]:
     found = STAGED.fullmatch(name)
     assert found is not None
     return found[1], int(found[3])
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

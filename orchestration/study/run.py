@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evaluators.metrics.scores import Score
     from trainers.engine.world import Precision, Progress, World
 
+RUN_ID = re.compile(r"[0-9a-f]{16}")
 SCHEMA = 2  # raised whenever the same settings would give another model
 NO_BACKBONE = "none"  # in a study that starts from none: nothing of that name is looked for
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training

@@ -1,0 +1,87 @@
+"""How runs failed that were not done since.
+
+.failures/<run id>.json     the last attempt that failed; <run id>.log its traceback
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from orchestration.ledger.notes import read_note, whole
+from orchestration.ledger.storage import Storage
+from orchestration.study.run import RUN_ID, Run
+
+FOLDER = ".failures"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The last attempt of a run that failed.
+
+    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again;
+    then further lines of `error` say what is accepted.
+    """
+
+    id: str
+    run: Run
+    attempt: int
+    error: str
+    log: str
+    at: str
+    final: bool = False
+
+
+def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, *, final: bool) -> Failure:
+    """Record that an attempt failed; an earlier one's record is replaced."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": at, "final": final}
+    storage.write(f"{FOLDER}/{run.id}.log", traceback.encode())
+    storage.write(f"{FOLDER}/{run.id}.json", json.dumps(body, indent=1).encode())
+    return _failure(storage, run.id, body)
+
+
+def read(storage: Storage, run_id: str) -> Failure | None:
+    """How a run's last attempt failed; None without a record. LedgerError for a damaged one."""
+    place = f"{FOLDER}/{run_id}.json"
+    remedy = f"no such file, and run {run_id} counts as not tried: delete it"
+    try:
+        body = read_note(storage, place, remedy)
+    except FileNotFoundError:
+        return None
+    with whole(storage, place, remedy):
+        return _failure(storage, run_id, body)
+
+
+def ids(storage: Storage) -> list[str]:
+    """The runs that a record names."""
+    names = [name.removesuffix(".json") for name in storage.children(FOLDER) if name.endswith(".json")]
+    return [name for name in names if RUN_ID.fullmatch(name)]
+
+
+def every(storage: Storage) -> Iterator[Failure]:
+    """All that are recorded. LedgerError as `read`."""
+    for run_id in ids(storage):
+        if (failure := read(storage, run_id)) is not None:  # another driver may have done it since
+            yield failure
+
+
+def remove(storage: Storage, run_id: str) -> None:
+    """The run is done."""
+    storage.remove(f"{FOLDER}/{run_id}.json")
+    storage.remove(f"{FOLDER}/{run_id}.log")
+
+
+def _failure(storage: Storage, run_id: str, body: Mapping[str, Any]) -> Failure:
+    return Failure(
+        id=run_id,
+        run=Run.from_dict(body["run"]),
+        attempt=int(body["attempt"]),
+        error=str(body["error"]),
+        log=f"{storage.url}/{FOLDER}/{run_id}.log",
+        at=str(body["at"]),
+        final=bool(body["final"]),
+    )
