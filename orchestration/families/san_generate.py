@@ -15,7 +15,6 @@ from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
     from orchestration.families.san_generation import Order
-    from trainers.engine.world import Precision
 
 SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
@@ -61,7 +60,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--precision",
         choices=("fp32", "bf16"),
         default=None,
-        help="of a masked language model; part of the set's name (default: bf16 on a GPU, else fp32)",
+        help="of a masked language model; part of the set's name (default: bf16 where the device is fast at it)",
     )
 
 
@@ -107,6 +106,7 @@ def _order(options: Namespace) -> Order:
     from corpora.san.data import SanData
     from corpora.san.mask_predict import SetRecipe
     from orchestration.families.san_generation import Order
+    from trainers.engine.precision import best_precision
 
     given = vars(options)
     try:
@@ -122,7 +122,7 @@ def _order(options: Namespace) -> Order:
         raise StudyError(f"{flag} {given.get(field, '')}\n  accepted: {accepted}") from error
     folder = Path(options.out).expanduser().resolve()
     device = "cuda" if options.gpus else "cpu"
-    precision: Precision = options.precision or ("bf16" if options.gpus else "fp32")
+    precision = options.precision or best_precision(device)
     return Order(
         data=data, recipe=recipe, generator=options.generator, folder=folder, device=device, precision=precision
     )

@@ -65,6 +65,9 @@ class Dropped(Exception):
 
 def execute(job: Job, world: World) -> Iterator[Result]:
     """The one run body: a job's family trains and scores its runs. Worker groups and tests share it."""
+    from trainers.engine.precision import require
+
+    require(world.precision, world.device)
     yield from family(job.runs[0].family).execute(job, world)
 
 

@@ -134,7 +134,8 @@ def gather_facts(study: Study) -> Facts:
     ]
     if problems:
         raise StudyError("\n".join(problems))
-    facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best_precision(), former=former)
+    best = best_precision("cuda" if study.resources.gpus_per_run else "cpu")
+    facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best, former=former)
     raised = {task.name: task.fingerprint_of(task.version - 1) for task in asked if task.version > 1}
     return replace(facts, former="", before=replace(facts, tasks=tasks | raised)) if raised else facts
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
 from trainers.engine import precision
-from trainers.engine.precision import best_precision
+from trainers.engine.precision import best_precision, require
+from trainers.errors import TrainerError
 
 FLAGS = """processor\t: 0
 vendor_id\t: GenuineIntel
@@ -44,3 +46,15 @@ def test_an_arm_processor_lists_no_flags(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd bf16\n")
     monkeypatch.setattr(precision, "CPU_FACTS", tmp_path / "cpuinfo")
     assert best_precision() == "fp32"
+
+
+@pytest.mark.parametrize(("seen", "refused"), [(True, False), (False, True)])
+def test_a_gpu_is_planned_in_bf16_and_looked_at_where_the_run_is(
+    seen: bool, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: seen)
+    assert best_precision("cuda") == "bf16"
+    require("fp32", "cuda:0")
+    require("bf16", "cpu")  # a CPU that is asked for it emulates it, as was asked
+    with pytest.raises(TrainerError, match="cuda:0 does not multiply") if refused else nullcontext():
+        require("bf16", "cuda:0")
