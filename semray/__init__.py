@@ -4,6 +4,8 @@
     findings = semray.run(study, "ledger")
     semray.report(findings, "ledger", "reports/quickstart")
 
+And scores that were made elsewhere, as a data frame or a file: `semray.judge(frame, compare=[...])`.
+
 `semray.extending` is what a package that brings families or tasks needs, and `semray.testing` the tests that its
 families pass.
 """

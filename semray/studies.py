@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
@@ -30,8 +33,50 @@ def run(study: Study, ledger: str | Path = "ledger") -> Findings:
     return findings
 
 
-def judge(study: Study, ledger: str | Path = "ledger") -> Findings:
-    """The verdicts by what the ledger holds now; nothing is trained."""
+@overload
+def judge(study: Study, ledger: str | Path = "ledger") -> Findings: ...
+@overload
+def judge(
+    study: DataFrame | str | Path,
+    *,
+    compare: Sequence[Mapping[str, Any]],
+    read: Mapping[str, str] | None = None,
+    folder: str | Path | None = None,
+) -> Findings: ...
+def judge(
+    study: Any,
+    ledger: str | Path = "ledger",
+    *,
+    compare: Sequence[Mapping[str, Any]] = (),
+    read: Mapping[str, str] | None = None,
+    folder: str | Path | None = None,
+) -> Findings:
+    """The verdicts of a study by what the ledger holds now, or those on scores from elsewhere; nothing is trained.
+
+    Scores are a table with the columns of `semray judge`, as a data frame or a file. compare: claims as in a
+    study, such as [{"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}]. read:
+    metric -> how its rows become a figure. folder: where the study and the ledger of it go (default: judged/...).
+    In a notebook the findings show themselves as their report. Raises StudyError.
+    """
+    from semray.shown import shown
+
+    if compare:
+        return shown(_judged(study, compare, read or {}, folder))
+    return shown(_of_study(study, ledger))
+
+
+def _judged(scores: Any, compare: Any, read: Mapping[str, str], folder: str | Path | None) -> Findings:
+    from orchestration.commands.judge import judged
+
+    if isinstance(scores, str | Path):
+        return judged(Path(scores), list(compare), read, folder).findings
+    place = Path(folder or "judged/frame")
+    place.mkdir(parents=True, exist_ok=True)
+    scores.to_parquet(place / "scores.parquet", index=False)
+    return judged(place / "scores.parquet", list(compare), read, place).findings
+
+
+def _of_study(study: Study, ledger: str | Path) -> Findings:
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.held import as_scored
     from orchestration.verdicts.find import find

@@ -15,8 +15,9 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from corpora.store.errors import CorpusError
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
 ROWS, BYTES = 2_000_000, 1 << 30
+CheckNames = Callable[[Sequence[str]], None]
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -41,22 +43,29 @@ class MetricRows:
 
 def read_scores(path: Path) -> dict[str, MetricRows]:
     """The rows of every metric, in the order of the file. CorpusError names file, row, column and value."""
-    if path.stat().st_size > BYTES:
-        raise _wrong(path, f"is larger than {BYTES >> 30} GiB", "scores, one row for each item")
     columns: dict[str, MetricRows] = {}
-    for number, row in enumerate(_rows(path), 1):
-        if number > ROWS:
-            raise _wrong(path, f"has more than {ROWS:,} rows", "fewer items or metrics")
-        _add(path, number, row, columns)
+    for number, row in enumerate(rows_of(path, NEEDED, OPTIONAL), 1):
+        add(path, number, row, columns)
     for metric, column in columns.items():
-        _check(path, metric, column)
+        check(path, metric, column)
     return columns
 
 
-def _add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
+def rows_of(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table of scores, by its suffix. CorpusError for other columns, and for what cannot be read."""
+    if path.stat().st_size > BYTES:
+        raise wrong(path, f"is larger than {BYTES >> 30} GiB", "scores, one row for each item")
+    for number, row in enumerate(_rows(path, partial(_check_names, path, needed, optional)), 1):
+        if number > ROWS:
+            raise wrong(path, f"has more than {ROWS:,} rows", "fewer items or metrics")
+        yield row
+
+
+def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
+    """Put a row where its metric's others are. CorpusError names what is wrong with it."""
+
     def text(name: str) -> str:
-        value = row.get(name)
-        return "" if value is None or value != value else str(value).strip()
+        return text_of(row, name)
 
     def figure(name: str) -> float:
         try:
@@ -64,11 +73,11 @@ def _add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Met
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise _wrong(path, f"row {number}: {name} = {text(name)!r}", "a finite number")
+            raise wrong(path, f"row {number}: {name} = {text(name)!r}", "a finite number")
         return value
 
     if not text("metric"):
-        raise _wrong(path, f"row {number}: metric is empty", "the name of a metric in every row")
+        raise wrong(path, f"row {number}: metric is empty", "the name of a metric in every row")
     metric = "/".join(filter(None, (text("task"), text("metric"))))
     column = columns.setdefault(metric, MetricRows())
     column.scores.append(figure("score"))
@@ -79,73 +88,84 @@ def _add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Met
         column.gold.append(figure("gold"))
     if told := text("larger_is_better").lower():
         if told not in TRUTHS:
-            raise _wrong(path, f"row {number}: larger_is_better = {told!r}", "true or false")
+            raise wrong(path, f"row {number}: larger_is_better = {told!r}", "true or false")
         column.larger_is_better.add(TRUTHS[told])
 
 
-def _check(path: Path, metric: str, column: MetricRows) -> None:
+def text_of(row: Mapping[str, Any], name: str) -> str:
+    """What stands in a column, as text; "" for nothing and for a number that is none."""
+    value = row.get(name)
+    return "" if value is None or value != value else str(value).strip()
+
+
+def check(path: Path, metric: str, column: MetricRows) -> None:
+    """CorpusError unless the rows of a metric go together."""
     count = len(column.scores)
     if not column.items and count > 1:
-        raise _wrong(path, f"{metric}: {count} rows and no items", "a name in `item` for each, or one row alone")
+        raise wrong(path, f"{metric}: {count} rows and no items", "a name in `item` for each, or one row alone")
     if column.items and len(column.items) < count:
-        raise _wrong(path, f"{metric}: an item in some rows and not in others", "a name in `item` for each")
+        raise wrong(path, f"{metric}: an item in some rows and not in others", "a name in `item` for each")
     if len(set(column.items)) < len(column.items):
         twice, _ = Counter(column.items).most_common(1)[0]
-        raise _wrong(path, f"{metric}: the item {twice!r} stands there twice", "each item once for a metric")
+        raise wrong(path, f"{metric}: the item {twice!r} stands there twice", "each item once for a metric")
     if column.gold and len(column.gold) < count:
-        raise _wrong(
+        raise wrong(
             path, f"{metric}: gold in some rows and not in others", "gold in all rows of a metric, or none"
         )
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     try:
-        if path.suffix == ".json":
-            yield from _json_rows(path)
+        if path.suffix in (".json", ".jsonl"):
+            yield from _json_rows(path, check_names)
         else:
-            yield from _table_rows(path)
+            yield from _table_rows(path, check_names)
     except (ValueError, OSError, csv.Error) as error:
-        raise _wrong(path, f"cannot be read ({str(error).splitlines()[0]})", "a table of scores") from None
+        raise wrong(path, f"cannot be read ({str(error).splitlines()[0]})", "a table of scores") from None
 
 
-def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    content = json.loads(path.read_bytes())
+def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
+    if path.suffix == ".jsonl":
+        content: Any = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    else:
+        content = json.loads(path.read_bytes())
     if isinstance(content, dict):
         content = [{"metric": metric, "score": score} for metric, score in content.items()]
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise _wrong(path, "is neither a list of objects nor {metric: score}", "one of both")
+        raise wrong(path, "is neither a list of objects nor {metric: score}", "one of both")
     for row in content:
-        _check_names(path, list(row))
+        check_names(list(row))
         yield row
 
 
-def _table_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     import pyarrow.parquet as pq
 
     if path.suffix == ".csv":
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            _check_names(path, reader.fieldnames or [])
+            check_names(reader.fieldnames or [])
             for row in reader:
                 if None in row or None in row.values():
-                    raise _wrong(
+                    raise wrong(
                         path, f"line {reader.line_num} has another number of columns", "as many as its head"
                     )
                 yield row
         return
     file = pq.ParquetFile(path)
-    _check_names(path, file.schema_arrow.names)
+    check_names(file.schema_arrow.names)
     for batch in file.iter_batches():
         yield from batch.to_pylist()
 
 
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    lacking = [name for name in NEEDED if name not in names]
-    strange = [name for name in names if name not in NEEDED + OPTIONAL]
+def _check_names(path: Path, needed: Sequence[str], optional: Sequence[str], names: Sequence[str]) -> None:
+    lacking = [name for name in needed if name not in names]
+    strange = [name for name in names if name not in (*needed, *optional)]
     if lacking or strange:
         told = f"lacks the column {lacking[0]}" if lacking else f"has a column {strange[0]!r}"
-        raise _wrong(path, told, f"{', '.join(NEEDED)}, and any of {', '.join(OPTIONAL)}")
+        raise wrong(path, told, f"{', '.join(needed)}, and any of {', '.join(optional)}")
 
 
-def _wrong(path: Path, told: str, accepted: str) -> CorpusError:
+def wrong(path: Path, told: str, accepted: str) -> CorpusError:
+    """What is the matter with a table, for a person."""
     return CorpusError(f"{path}: {told}\n  accepted: {accepted}")

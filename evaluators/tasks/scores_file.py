@@ -17,12 +17,16 @@ from evaluators.metrics.scores import Aggregate, Score
 from evaluators.tasks.task import Benchmark, Task, Tasks
 
 NAME = "scores"
+PREFIX = f"{NAME}/"
 AVERAGED = {"higher": True, "lower": False}  # every other reading is an aggregate against gold, and more is better
 
 
-def tasks(metrics: Mapping[str, str]) -> Tasks:
-    """The one task, with these metrics. metrics: name in the file -> how its rows become a figure."""
-    larger = {f"{NAME}/{metric}": AVERAGED.get(reading, True) for metric, reading in metrics.items()}
+def tasks(metrics: Mapping[str, str], prefix: str = PREFIX) -> Tasks:
+    """The one task, with these metrics. metrics: name in the file -> how its rows become a figure.
+
+    prefix: of what a study calls them.
+    """
+    larger = {f"{prefix}{metric}": AVERAGED.get(reading, True) for metric, reading in metrics.items()}
     declared = sorted(metrics.items())
     return {
         NAME: Task(
@@ -43,18 +47,27 @@ def _score(metrics: Mapping[str, str], place_of: Callable[[Sequence[str]], Seque
     if not metrics:
         return []
     path = place_of([next(iter(metrics))])[0]
-    found = read_scores(path)
+    return figures(path, metrics, read_scores(path))
+
+
+def figures(
+    path: Path, metrics: Mapping[str, str], found: Mapping[str, MetricRows], prefix: str = PREFIX
+) -> list[Score]:
+    """These metrics of the rows of a file. CorpusError where it lacks one, or says other things of it."""
     lacking = [metric for metric in metrics if metric not in found]
     if lacking:
         raise CorpusError(
             f"{path}: has no rows of {', '.join(lacking)}, which data.metrics declares"
             f"\n  accepted: what it holds: {', '.join(found) or 'nothing'}"
         )
-    return [_figure(partial(_wrong, path, metric), metric, how, found[metric]) for metric, how in metrics.items()]
+    return [
+        _figure(partial(_wrong, path, metric), f"{prefix}{metric}", how, found[metric])
+        for metric, how in metrics.items()
+    ]
 
 
-def _figure(wrong: Callable[[str, str], CorpusError], metric: str, reading: str, rows: MetricRows) -> Score:
-    name, larger = f"{NAME}/{metric}", AVERAGED.get(reading, True)
+def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, rows: MetricRows) -> Score:
+    larger = AVERAGED.get(reading, True)
     if rows.larger_is_better - {larger}:
         raise wrong(f"larger_is_better = {not larger}", f"{larger}, as data.metrics declares it: {reading}")
     limits = range_of(name)

@@ -31,6 +31,7 @@ HOMES = {  # the file of each word, in the order of a day's work
     "why": "show",
     "gate": "gate",
     "check-claim": "check_claim",
+    "judge": "judge",
     "ui": "ui",
     "export": "entries",
     "verify": "show",
@@ -44,7 +45,7 @@ DAY = {  # what a word is for, as --help groups them
     "begin": ("init", "doctor"),
     "before a run": ("plan", "headroom"),
     "run": ("run", "status", "reproducible", "search", "confirm"),
-    "read what came of it": ("report", "why", "gate", "check-claim", "ui"),
+    "read what came of it": ("report", "why", "gate", "check-claim", "judge", "ui"),
     "hand it on": ("export", "verify"),
     "look after the ledger": ("ls", "prune", "audit", "set-aside", "sync"),
 }
@@ -85,7 +86,7 @@ def _at_least_one(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Every word of the command line with its options."""
-    from orchestration.commands import own
+    from orchestration.commands import judge_options, own
     from orchestration.families.registry import COMMANDS
 
     words = argparse.ArgumentParser(
@@ -206,6 +207,8 @@ def parser() -> argparse.ArgumentParser:
     repeat.add_argument("--seed", type=int, default=None, help="one of the study's seeds (default: its first)")
     add("headroom", "show what a study could gain, before training anything")
     _add_verify(commands, told)
+    told["judge"] = judge_options.SUMMARY
+    judge_options.add_to(commands.add_parser("judge", description=judge_options.SUMMARY))
     for word in COMMANDS:
         told[word] = own.command(word).SUMMARY
         own.add_arguments(commands.add_parser(word, description=told[word]), word)

@@ -90,16 +90,11 @@ def status(options: Namespace) -> int:
 
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
-    from orchestration.report.forms import write
     from orchestration.report.methods import methods
-    from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
-    from orchestration.verdicts.passport import write_passport
-    from orchestration.verdicts.signature import sign
 
-    if options.sign and not options.passport:
-        raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
+    check_signing(options)
     if options.others:
         return _beside(options)
     study, ledger = study_of(options), ledger_of(options)
@@ -111,9 +106,36 @@ def report(options: Namespace) -> int:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
     show(options, told_of_versions(findings, before))
+    write_report(options, plan, ledger, findings, report_folder(options, study, ledger), before)
+    return DONE
+
+
+def check_signing(options: Namespace) -> None:
+    """StudyError for a signature of nothing, before anything takes its time."""
+    if options.sign and not options.passport:
+        raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
+
+
+def write_report(
+    options: Namespace,
+    plan: Plan,
+    ledger: Ledger,
+    findings: Findings,
+    folder: Path,
+    before: tuple[str, ...] = (),
+) -> None:
+    """The files of a report, and its passport and the signature of that where they are asked for.
+
+    before: the tasks whose scores are of an earlier version.
+    """
+    from orchestration.report.forms import write
+    from orchestration.verdicts.distributions import with_distributions
+    from orchestration.verdicts.passport import write_passport
+    from orchestration.verdicts.signature import sign
+
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        page = write(told_of_versions(findings, before), report_folder(options, study, ledger))
+        page = write(told_of_versions(findings, before), folder)
     say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)
@@ -121,7 +143,6 @@ def report(options: Namespace) -> int:
         say(f"passport  {passport}", f"publish   sha256 {digest}")
         if options.sign:
             say(f"signature {sign(passport, Path(options.sign))}")
-    return DONE
 
 
 def _beside(options: Namespace) -> int:

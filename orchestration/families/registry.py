@@ -25,12 +25,14 @@ FAMILIES = {
     "difficulty": "orchestration.families.difficulty",
     "frozen": "orchestration.families.frozen",
     "san": "orchestration.families.san",
+    "scored_elsewhere": "orchestration.families.scored_elsewhere",
 }
 
 COMMANDS = {"san-generate": "orchestration.families.san_generate"}  # of one family alone; `contract.OwnCommand`
 
 
 GROUP = "semray.families"
+ELSEWHERE = "scored_elsewhere"  # whose runs were made and scored by others
 
 
 def names() -> tuple[str, ...]:

@@ -52,6 +52,23 @@ def test_a_finished_study_from_python(tmp_path: Path, capsys: pytest.CaptureFixt
         semray.load_study(tmp_path / "none.yaml")
 
 
+def test_a_data_frame_of_scores(tmp_path: Path) -> None:
+    """Eight seeds, each better by far: all of 2^8 sign flips but one are less extreme, so p = 2/256."""
+    pandas = pytest.importorskip("pandas")
+    rows = [(arm, seed, "acc", (seed + 50 * (arm == "B")) / 100) for arm in "AB" for seed in range(8)]
+    frame = pandas.DataFrame(rows, columns=["arm", "seed", "metric", "score"])
+    claim = {"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}
+    found = semray.judge(frame, compare=[claim], read={"acc": "higher"}, folder=tmp_path)
+    (finding,) = found.findings
+    assert finding.verdict.verdict == "better"
+    assert finding.verdict.exploratory
+    page = found._repr_html_()
+    assert page.startswith("<iframe")
+    assert "H1" in page
+    with pytest.raises(StudyError, match="accepted: A, B"):
+        semray.judge(frame, compare=[{**claim, "treatment": "C"}], folder=tmp_path)
+
+
 def test_the_import_loads_nothing_heavy() -> None:
     code = (
         "import semray, sys; print([name for name in ('torch', 'ray', 'mlflow', 'yaml') if name in sys.modules])"

@@ -1,0 +1,84 @@
+"""The table of scores that were made elsewhere: CSV, parquet, JSON or JSONL.
+
+arm, seed, metric, score       columns that must be there; seed empty for an arm that no seed moves
+backbone                       where arms were trained on several; each is then judged alone
+item, task, group, gold, larger_is_better     as in the file that a command leaves (corpora.command.scores)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from corpora.command.data import NAME
+from corpora.command.scores import OPTIONAL, MetricRows, add, check, rows_of, text_of, wrong
+from corpora.store.errors import CorpusError
+
+SUFFIXES = (".csv", ".parquet", ".json", ".jsonl")
+NEEDED = ("arm", "seed", "metric", "score")
+
+
+class TableRun(NamedTuple):
+    """Of which run a row tells. backbone: "" in a table that names none; seed: None for an arm without."""
+
+    arm: str
+    backbone: str
+    seed: int | None
+
+
+Table = Mapping[TableRun, Mapping[str, MetricRows]]  # run -> metric -> its rows
+
+
+def read_table(path: Path) -> Table:
+    """The scores of every run. CorpusError names file, row, column and value."""
+    if path.suffix not in SUFFIXES or not path.is_file():
+        raise CorpusError(f"{path}: no table of scores\n  accepted: a file that ends in {', '.join(SUFFIXES)}")
+    runs: dict[TableRun, dict[str, MetricRows]] = {}
+    for number, row in enumerate(rows_of(path, NEEDED, ("backbone", *OPTIONAL)), 1):
+        add(path, number, row, runs.setdefault(_run_of(path, number, row), {}))
+    if not runs:
+        raise wrong(path, "holds no row", "one for each arm, seed and metric, at least")
+    for run, columns in runs.items():
+        for metric, column in columns.items():
+            if not NAME.fullmatch(metric):
+                raise wrong(path, f"metric = {metric!r}", "letters, digits and @_.+-, or several joined by /")
+            check(path, f"{run.arm}, seed {run.seed}: {metric}", column)
+    if mixed := {run.arm for run in runs if run.seed is None} & {run.arm for run in runs if run.seed is not None}:
+        raise wrong(
+            path, f"{min(mixed)} has rows with a seed and rows without", "a seed in all rows of an arm, or none"
+        )
+    if len({bool(run.backbone) for run in runs}) > 1:
+        raise wrong(path, "a backbone in some rows and not in others", "one in all rows, or none")
+    return runs
+
+
+def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
+    arm, told = text_of(row, "arm"), text_of(row, "seed").removesuffix(".0")
+    if not arm:
+        raise wrong(path, f"row {number}: arm is empty", "the name of an arm in every row")
+    if told and not (told.isascii() and told.isdecimal()):
+        raise wrong(path, f"row {number}: seed = {told!r}", "a whole number, or nothing")
+    return TableRun(arm, text_of(row, "backbone"), int(told) if told else None)
+
+
+def readings(path: Path, table: Table, told: Mapping[str, str]) -> dict[str, str]:
+    """How every metric is read (`corpora.command.data.Reading`): as told, else its mean, more being better.
+
+    CorpusError for a metric with gold that nothing is told of, and for one that is told of and not there.
+    """
+    found: dict[str, str] = {}
+    for columns in table.values():
+        for metric, column in columns.items():
+            if metric in found:
+                continue
+            if metric not in told and column.gold:
+                raise wrong(
+                    path,
+                    f"{metric} has gold, and nothing says how score and gold become a figure",
+                    f"--read {metric}=spearman, or pearson, auc, balanced_accuracy, f1, higher, lower",
+                )
+            found[metric] = told.get(metric, "lower" if column.larger_is_better == {False} else "higher")
+    if strange := [metric for metric in told if metric not in found]:
+        raise wrong(path, f"--read {strange[0]}: has no row of that metric", ", ".join(found))
+    return found

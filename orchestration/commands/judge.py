@@ -1,0 +1,195 @@
+"""`semray judge TABLE`: verdicts on scores that were made elsewhere, by the rule that judges semray's own.
+
+The table becomes a study with a ledger of its own, so that report, passport and `verify` are the same. Its claims
+were made after the scores could be seen, and are marked so, unless a digest of them from before is shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from corpora.command.data import Reading
+from corpora.elsewhere.table import Table, TableRun, read_table, readings
+from corpora.store.errors import CorpusError
+from evaluators.tasks.scores_file import NAME
+from orchestration.commands.show import check_signing, show, write_report
+from orchestration.commands.terminal import DONE, say, shown_path
+from orchestration.commands.waiting import JUDGING, doing
+from orchestration.families.registry import ELSEWHERE, family
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts, Plan, plan
+from orchestration.reading.document import read
+from orchestration.reading.limits import content_of
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.names import slug
+from orchestration.study.run import NO_BACKBONE, Job, canonical
+from orchestration.study.study import Study
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
+from orchestration.verdicts.findings import Findings
+from trainers.engine.world import World
+
+ON_THE_LINE = ("treatment", "control", "metric", "expect", "margin", "min_effect")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What came of a table, and where the study and the ledger are that it was made into."""
+
+    findings: Findings
+    plan: Plan
+    ledger: Ledger
+    folder: Path
+
+
+def judge(options: Namespace) -> int:
+    """Judge the claims of a command line or of a file; write the report, and a passport where asked for."""
+    check_signing(options)
+    told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
+    with doing(JUDGING):
+        done = judged(Path(options.table), claims, told, options.out, declared)
+    show(options, done.findings)
+    write_report(options, done.plan, done.ledger, done.findings, done.folder)
+    say(f"study   {shown_path(done.plan.study.path)}")
+    return DONE
+
+
+def judged(
+    table_file: Path,
+    claims: Sequence[Mapping[str, Any]],
+    told: Mapping[str, str],
+    folder: str | Path | None = None,
+    declared: str = "",
+) -> Judged:
+    """The verdicts of these claims on a table. told: metric -> how it is read, beyond what the table says.
+
+    folder: where study and ledger go. declared: the digest of the claims that was shown from before.
+    """
+    try:
+        table = read_table(table_file)
+        metrics = readings(table_file, table, told)
+    except CorpusError as error:
+        raise StudyError(str(error)) from None
+    name = slug(table_file.stem)
+    folder = Path(folder or f"judged/{name}")
+    study = _as_study(folder / f"{name}.yaml", table_file, table, metrics, claims, declared)
+    asked = hashlib.sha256(canonical([claims, dict(metrics), declared]) + table_file.read_bytes()).hexdigest()
+    ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one
+    facts = _facts(study)
+    if declared:
+        declare(study, plan(study, facts).runs, ledger)
+    done = _carried_out(study, facts, table, ledger)
+    declare(study, done.runs, ledger)  # of claims not declared before, pairs are there already: they were seen
+    return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
+
+
+def _told(entries: Sequence[str]) -> dict[str, str]:
+    """`--read METRIC=READING`, each held to what there is."""
+    found = {}
+    for entry in entries:
+        metric, _, reading = entry.rpartition("=")
+        if not metric or reading not in get_args(Reading):
+            raise StudyError(f"--read {entry}\n  accepted: METRIC=READING, with {', '.join(get_args(Reading))}")
+        found[metric] = reading
+    return found
+
+
+def _claims(options: Namespace) -> list[Mapping[str, Any]]:
+    """What is claimed: the file's list, or the one claim of the command line."""
+    one = {name: getattr(options, name) for name in ON_THE_LINE if getattr(options, name) is not None}
+    if options.claims and one:
+        raise StudyError("--claims: a file, and claims on the command line\n  accepted: one of both")
+    if options.claims:
+        claims = read(Path(options.claims)).content.get("compare")
+        if not isinstance(claims, list) or not claims:
+            raise StudyError(f"{options.claims}: no list of claims\n  accepted: `compare:` as in a study")
+        return claims
+    if lacking := [name for name in ("treatment", "control", "metric") if name not in one]:
+        raise StudyError(
+            f"--{lacking[0]} is missing\n"
+            "  accepted: --treatment ARM --control ARM --metric METRIC, or --claims FILE"
+        )
+    return [{"claim": "H1", "expect": "better", **one}]
+
+
+def _shown_before(options: Namespace) -> str:
+    """The digest that was shown, once it is that of the claims."""
+    if options.declared is None:
+        return ""
+    if not options.claims:
+        raise StudyError("--declared: the digest of a file of claims\n  accepted: together with --claims FILE")
+    read(Path(options.claims))  # says in words what may be wrong with the file
+    digest = hashlib.sha256(content_of(Path(options.claims))).hexdigest()
+    if options.declared.lower() != digest:
+        raise StudyError(
+            f"--declared {options.declared}: other claims than those in {options.claims}\n"
+            f"  accepted: {digest}, the SHA-256 of that file, if that is what was published; or none"
+        )
+    return digest
+
+
+def _as_study(
+    path: Path,
+    table_file: Path,
+    table: Table,
+    metrics: Mapping[str, str],
+    claims: Sequence[Mapping[str, Any]],
+    declared: str,
+) -> Study:
+    """The study that the table answers, as a file of its own, checked like any other."""
+    unseeded = {run.arm for run in table if run.seed is None}
+    backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
+    data: dict[str, Any] = {"table": str(table_file), "metrics": dict(metrics)}
+    content: dict[str, Any] = {
+        "question": f"What do the scores in {table_file.name} show?",
+        "family": ELSEWHERE,
+        **({"backbones": backbones} if backbones else {}),
+        "seeds": sorted({run.seed for run in table if run.seed is not None}) or [0],
+        "data": {**data, "declared": declared} if declared else data,
+        "arms": {
+            arm: {"arm": arm, **({"train": False} if arm in unseeded else {})}
+            for arm in dict.fromkeys(run.arm for run in table)
+        },
+        "evaluate": [NAME],
+        "compare": list(claims),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
+    return read_study(path)
+
+
+def _facts(study: Study) -> Facts:
+    """What the runs rest on: the table alone. A backbone is a name there, and nothing is looked for."""
+    of = family(study.family)
+    digests = {task: of.tasks(study.data)[task].fingerprint for task in study.evaluate}
+    backbones = {name: "" if name == NO_BACKBONE else name for name in study.backbones}
+    return Facts(backbones=backbones, corpus=of.fingerprint(study.data), tasks=digests, precision="fp32")
+
+
+def _carried_out(study: Study, facts: Facts, table: Table, ledger: Ledger) -> Plan:
+    """The study's runs, in the ledger as far as the table has them. No lane, and no Ray, is needed."""
+    of = family(study.family)
+    with ledger.drive(study.name):
+        for run in plan(study, facts, ledger.entries()).left:
+            backbone = "" if run.backbone == NO_BACKBONE else run.backbone
+            if TableRun(run.arm, backbone, run.seed) not in table:
+                continue
+            attempt = ledger.lease(run.id)
+            try:
+                results = list(of.execute(Job(runs=(run,)), World()))
+            except CorpusError as error:
+                raise StudyError(str(error)) from None
+            for result in results:
+                if not ledger.has(result.entry):
+                    ledger.stage(result, attempt)
+                    ledger.commit(result.entry, attempt)
+            ledger.forget(run.id)
+    return plan(study, facts, ledger.entries())

@@ -1,0 +1,40 @@
+"""The flags of `semray judge`, apart from what it does: they are built whenever any command is called."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import get_args
+
+from corpora.command.data import Reading
+
+SUMMARY = "verdicts on scores that were made elsewhere: a table of arm, seed, metric, item and score"
+EXPECT = ("better", "worse", "equivalent", "not_worse")
+
+
+def add_to(judge: ArgumentParser) -> None:
+    judge.add_argument("table", metavar="TABLE", help="a .csv, .parquet, .json or .jsonl file")
+    judge.add_argument("--treatment", metavar="ARM", default=None, help="the arm that is claimed to be so")
+    judge.add_argument("--control", metavar="ARM", default=None, help="the arm that it is held against")
+    judge.add_argument("--metric", metavar="METRIC", default=None, help="as the table calls it")
+    judge.add_argument("--expect", choices=EXPECT, default=None, help="what is claimed (default: better)")
+    judge.add_argument("--margin", type=float, default=None, help="with equivalent and not_worse")
+    judge.add_argument("--min-effect", type=float, default=None, help="the smallest difference worth reporting")
+    judge.add_argument("--claims", metavar="FILE", default=None, help="a YAML file with `compare:` as in a study")
+    judge.add_argument(
+        "--declared",
+        metavar="DIGEST",
+        default=None,
+        help="the SHA-256 of the --claims file, as it was published before the scores were seen",
+    )
+    judge.add_argument(
+        "--read",
+        metavar="METRIC=READING",
+        action="append",
+        default=[],
+        help=f"how a metric's rows become a figure: {', '.join(get_args(Reading))}",
+    )
+    judge.add_argument("--out", metavar="FOLDER", default=None, help="default: judged/<name of the table>")
+    judge.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
+    judge.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
+    judge.add_argument("--sign", metavar="KEY", default=None, help="sign the passport with an SSH key")
+    judge.add_argument("--json", action="store_true", help="print JSON for programs")

@@ -1,0 +1,110 @@
+"""Runs that were made and scored elsewhere: nothing is trained here, a table says what each scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from corpora.command.data import Reading
+from corpora.elsewhere.table import Table, TableRun, read_table
+from corpora.store.cache import digest_of
+from evaluators.tasks.scores_file import NAME, figures, tasks
+from orchestration.families.contract import ArmSeen
+from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
+
+if TYPE_CHECKING:
+    from evaluators.tasks.task import Tasks
+    from orchestration.study.study import Study
+    from search_spaces.space import Space
+    from trainers.engine.world import World
+
+AS_IN_THE_TABLE = ""  # what stands before a metric's name: its figures are called as there
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElsewhereSettings:
+    """An arm of the table, by its name there. train: false where the table names no seed of it."""
+
+    arm: Annotated[str, "the name of an arm in the table"] = ""
+    train: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElsewhereData:
+    """table: the file. metrics: what it holds, and how its rows are read. declared: the SHA-256 of the claims that
+    was shown from before."""
+
+    table: str = ""
+    metrics: Mapping[str, Reading] = field(default_factory=dict)
+    declared: str = ""
+
+
+class ElsewhereFamily:
+    """See `contract.Family`. `semray judge` makes the study and carries it out."""
+
+    settings, data = ElsewhereSettings, ElsewhereData
+    space: Space = ()
+    stacked = dev_apart = needs_backbone = False
+    distributions: Mapping[str, Mapping[str, str]] = {}
+    headroom = spread = None
+
+    def tasks(self, data: ElsewhereData) -> Tasks:
+        return tasks(data.metrics, AS_IN_THE_TABLE)
+
+    def groups(self, data: ElsewhereData) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def reads(self, settings: ElsewhereSettings) -> tuple[str, ...]:
+        return (NAME,)
+
+    def defining(self, settings: ElsewhereSettings) -> dict[str, Any]:
+        return asdict(settings)
+
+    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+        return ()
+
+    def learns(self, settings: ElsewhereSettings) -> bool:
+        return True
+
+    def fingerprint(self, data: ElsewhereData) -> str:
+        """Of the whole table."""
+        return digest_of(Path(data.table))
+
+    def former_fingerprint(self, data: ElsewhereData) -> str:
+        return ""
+
+    def check(self, study: Study) -> None:
+        """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
+        raise ValueError(f"family = {study.family}\n  accepted: semray judge {study.data.table}")
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        self.check(study)
+
+    def execute(self, job: Job, world: World) -> Iterator[Result]:
+        for run in job.runs:
+            yield from self._execute(run)
+
+    def _execute(self, run: Run) -> Iterator[Result]:
+        data, settings = built(ElsewhereData, run.data), built(ElsewhereSettings, run.settings)
+        path, backbone = Path(data.table), "" if run.backbone == NO_BACKBONE else run.backbone
+        rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
+        yield Trained(run=run, notes={"scores": f"made elsewhere, read from {path.name}", **_shown(data)})
+        if NAME in run.tasks:
+            yield Scored(run=run, task=NAME, scores=figures(path, data.metrics, rows, AS_IN_THE_TABLE))
+
+
+@lru_cache(maxsize=1)
+def _table(path: Path, digest: str) -> Table:
+    """A table once read, for all runs in it. digest: of its content."""
+    return read_table(path)
+
+
+def _shown(data: ElsewhereData) -> dict[str, str]:
+    told = f"SHA-256 {data.declared}, shown as declared before; when it was published is for the reader to check"
+    return {"claims": told} if data.declared else {}
+
+
+FAMILY = ElsewhereFamily()

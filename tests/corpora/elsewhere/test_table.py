@@ -1,0 +1,82 @@
+"""The table of scores that were made elsewhere: what it may hold, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpora.elsewhere.table import read_table, readings
+from corpora.store.errors import CorpusError
+
+CSV = "arm,seed,metric,item,score\nA,0,acc,x,1\nA,0,acc,y,0\nA,1,acc,x,1\nA,1,acc,y,1\nB,,acc,x,0\nB,,acc,y,0\n"
+
+
+def written(place: Path, text: str, name: str = "t.csv") -> Path:
+    (place / name).write_text(text)
+    return place / name
+
+
+def test_rows_by_arm_and_seed(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, CSV))
+    assert {run: columns["acc"].scores for run, columns in table.items()} == {
+        ("A", "", 0): [1.0, 0.0],
+        ("A", "", 1): [1.0, 1.0],
+        ("B", "", None): [0.0, 0.0],
+    }
+
+
+def test_lines_of_json_say_the_same(tmp_path: Path) -> None:
+    import csv
+    import json
+
+    rows = [json.dumps({**row, "score": float(row["score"])}) for row in csv.DictReader(CSV.splitlines())]
+    assert read_table(written(tmp_path, "\n".join(rows), "t.jsonl")) == read_table(written(tmp_path, CSV))
+
+
+def test_a_column_of_whole_numbers_that_a_table_keeps_as_fractions(tmp_path: Path) -> None:
+    """pandas writes seeds as 0.0 where an arm has none."""
+    table = read_table(written(tmp_path, CSV.replace("A,0,", "A,0.0,")))
+    assert [run.seed for run in table] == [0, 1, None]
+
+
+def test_several_backbones(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,backbone,seed,metric,score\nA,x,0,acc,1\nA,y,0,acc,2\n")
+    assert set(read_table(path)) == {("A", "x", 0), ("A", "y", 0)}
+
+
+def test_how_a_metric_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,seed,metric,score,larger_is_better\nA,0,loss,1,false\nA,0,acc,1,\n")
+    assert readings(path, read_table(path), {}) == {"loss": "lower", "acc": "higher"}
+    path = written(tmp_path, "arm,seed,metric,item,score,gold\nA,0,sts,x,1,3\nA,0,sts,y,2,4\n")
+    assert readings(path, read_table(path), {"sts": "spearman"}) == {"sts": "spearman"}
+    with pytest.raises(CorpusError, match=r"sts has gold, and nothing says how(.|\n)*--read sts=spearman"):
+        readings(path, read_table(path), {})
+    with pytest.raises(CorpusError, match=r"--read stS: has no row of that metric\n  accepted: sts"):
+        readings(path, read_table(path), {"sts": "spearman", "stS": "auc"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "arm,seed,metric\n",
+            "lacks the column score\n  accepted: arm, seed, metric, score, and any of backbone, item",
+        ),
+        ("arm,seed,metric,score\n,0,a,1\n", "row 1: arm is empty"),
+        ("arm,seed,metric,score\nA,x,a,1\n", "row 1: seed = 'x'\n  accepted: a whole number, or nothing"),
+        ("arm,seed,metric,score\nA,0,a,1\nA,0,a,2\n", "A, seed 0: a: 2 rows and no items"),
+        ("arm,seed,metric,score\nA,0,a,1\nA,,a,2\n", "A has rows with a seed and rows without"),
+        ("arm,seed,metric,score\n", "holds no row"),
+        ("arm,seed,metric,score\nA,0,my metric,1\n", "metric = 'my metric'\n  accepted: letters, digits"),
+        ("arm,backbone,seed,metric,score\nA,x,0,a,1\nA,,1,a,2\n", "a backbone in some rows and not in others"),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=said):
+        read_table(written(tmp_path, text))
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"no table of scores\n  accepted: a file that ends in \.csv"):
+        read_table(written(tmp_path, CSV, "t.xlsx"))

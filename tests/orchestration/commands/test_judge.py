@@ -1,0 +1,207 @@
+"""`semray judge`: scores from elsewhere get the verdicts that the ledger's own would get, to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.results import finish
+from tests.tiny import tiny_backbone
+
+CLAIMS = """\
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H2, treatment: B1, control: B1-noHN, metric: stress/negate/auc, expect: better}
+  - {claim: H3, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.05}
+"""
+STUDY = """\
+question: Does the table say what the ledger says?
+family: concept
+backbones: [{backbone}]
+seeds: 4
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+arms: {{B0: {{train: false}}, B1: {{hard_negatives: true}}, B1-noHN: {{hard_negatives: false}}}}
+evaluate: [t2d, stress]
+"""
+EFFECT = {"B0": 0.0, "B1": 0.6, "B1-noHN": 0.5}
+HEAVY = ["torch", "transformers", "deepspeed", "ray", "mlflow", "sentence_transformers"]
+
+
+def scores(run: Run) -> Iterator[Score]:
+    """Items that are easy or hard for all, with an arm's effect and a seed's noise."""
+    items = [f"q{number}" for number in range(60)]
+    hard = np.random.default_rng(1).normal(0, 1, 60)
+    noise = np.random.default_rng([run.seed or 0, len(run.arm)]).normal(0, 0.7, 60)
+    groups = [f"g{number // 2}" for number in range(60)]
+    good = hard + noise + EFFECT[run.arm]
+    yield score_of_items("t2d/recall@10", "mean", items, groups, (good > 0).astype(float))
+    yield score_of_items("stress/negate/auc", "auc", items, groups, good, (hard > 0).astype(float))
+
+
+def exported(ledger: Ledger, runs: list[Run], table: Path) -> None:
+    """What a ledger holds, as somebody else would have it."""
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["arm", "backbone", "seed", "metric", "item", "group", "score", "gold"])
+        for run in runs:
+            for entry in ledger.entries_of(run)[1:]:
+                for row in ledger.items(entry).to_pylist():
+                    seed, gold = ("" if value is None else repr(value) for value in (run.seed, row["gold"]))
+                    names = [row["metric"], row["item_id"], row["group_id"]]
+                    writer.writerow([run.arm, run.backbone, seed, *names, repr(row["value"]), gold])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with its ledger, and its scores as a table."""
+    folder = tmp_path_factory.mktemp("judge")
+    (folder / "wordnet").mkdir()
+    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    text = STUDY.format(backbone=tiny_backbone(folder / "tiny"), wordnet=folder / "wordnet")
+    (folder / "own.yaml").write_text(text + CLAIMS)
+    (folder / "claims.yaml").write_text(CLAIMS)
+    ledger = Ledger(folder / "ledger")
+    runs = list(planned(read_study(folder / "own.yaml"), ledger).runs)
+    for run in runs:
+        finish(ledger, run, list(scores(run)))
+    exported(ledger, runs, folder / "scores.csv")
+    return folder
+
+
+def judged(place: Path, *words: str, capsys: pytest.CaptureFixture[str]) -> list[dict]:
+    assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_it_gives_the_ledgers_own_verdicts(
+    declared: bool,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Claims that were declared before are corrected by Holm, others by Benjamini-Hochberg: so on both sides."""
+    monkeypatch.chdir(tmp_path)
+    study, ledger = read_study(place / "own.yaml"), Ledger(place / "ledger")
+    if declared:  # the same runs, in a ledger to which the claims came first
+        runs, ledger = list(planned(study, ledger).runs), Ledger(tmp_path / "ledger")
+        declare(study, runs, ledger)
+        for run in runs:
+            finish(ledger, run, list(scores(run)))
+    own = find(study, planned(study, ledger).runs, ledger)
+    claims = place / "claims.yaml"
+    shown = ["--declared", hashlib.sha256(claims.read_bytes()).hexdigest()] if declared else []
+    found = judged(place, "--claims", str(claims), "--passport", "p.zip", *shown, capsys=capsys)
+    assert len(found) == 3
+    for finding, verdict in zip(own.findings, found, strict=True):
+        expected = json.loads(json.dumps(finding.verdict.to_dict()))
+        assert {name: verdict[name] for name in expected} == expected
+        assert verdict["exploratory"] is not declared
+    assert main(["verify", "p.zip"]) == 0
+    told = capsys.readouterr().out
+    assert "all agree" in told
+    assert Path("judged/scores/report.html").is_file()
+    page = Path("judged/scores/report.md").read_text()
+    assert ("shown as declared before; when it was published is for the reader to check" in page) is declared
+
+
+def test_one_claim_on_the_command_line(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10"]
+    assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 0
+    out = capsys.readouterr().out
+    assert "B1 - B0" in out
+    assert "exploratory: declared after results were seen" in out
+    assert "scores: made elsewhere, read from scores.csv" in out
+    (again,) = judged(place, *words, "--expect", "not_worse", "--margin", "0.1", capsys=capsys)  # another claim
+    assert again["expect"] == "not_worse"
+
+
+def test_another_digest_than_that_of_the_claims(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--claims", str(place / "claims.yaml"), "--declared", "0" * 64]
+    assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 2
+    assert "other claims than those in" in capsys.readouterr().err
+
+
+def test_the_study_that_is_made_of_a_table_is_not_run(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judged(place, "--claims", str(place / "claims.yaml"), capsys=capsys)
+    for word in ("plan", "run"):
+        assert main([word, "judged/scores/scores.yaml"]) == 2
+        assert "accepted: semray judge" in capsys.readouterr().err
+
+
+def test_it_loads_nothing_that_trains(place: Path, tmp_path: Path) -> None:
+    code = """
+import json, sys
+from orchestration.commands.cli import main
+assert main(json.loads(sys.argv[1])) == 0
+print([name for name in json.loads(sys.argv[2]) if name in sys.modules])
+"""
+    words = ["judge", str(place / "scores.csv"), "--claims", str(place / "claims.yaml")]
+    words += ["--read", "stress/negate/auc=auc"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(words), json.dumps(HEAVY)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "--treatment is missing"),
+        (["--treatment", "B1", "--control", "B0"], "--metric is missing"),
+        (["--treatment", "B2", "--control", "B0", "--metric", "t2d/recall@10"], r"accepted: B0, B1, B1-noHN"),
+        (
+            ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall"],
+            "accepted: .*did you mean t2d/recall@10",
+        ),
+        (
+            ["--read", "x=auc", "--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10"],
+            "of that metric",
+        ),
+        (["--declared", "0" * 64], "accepted: together with --claims FILE"),
+        (["--sign", "key"], "accepted: together with --passport FILE"),
+        (["--read", "x=y"], "accepted: METRIC=READING"),
+        (["--treatment", "B1", "--claims", "c.yaml"], "accepted: one of both"),
+    ],
+)
+def test_what_is_refused(
+    words: list[str],
+    said: str,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 2
+    assert re.search(said, capsys.readouterr().err)
