@@ -5,20 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from orchestration.commands.cli import main
-from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.ledger import Ledger, run_of
+from orchestration.study.run import RUN_ID
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.tiny import tiny_backbone
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -298,6 +303,44 @@ def test_an_audit_counts_the_entries_and_names_the_damaged(ask: Ask, place: Path
         assert [*found["entries"]] == [entry]
     finally:
         file.write_bytes(intact)
+
+
+def test_a_study_with_a_task_more_trains_nothing_though_its_driver_is_killed(ask: Ask, place: Path) -> None:
+    """Two drivers, the first of which is killed amid the scores, leave every training as it was, and score it."""
+    more = (place / "small.yaml").read_text().replace("[t2d, geometry]", "[t2d, geometry, stress]")
+    (place / "stressed.yaml").write_text(more)
+    ledger, before = Ledger(place / "ledger"), trainings(place)
+    runs = {run_id for run_id in before if ledger.training(run_id).run.seed in (0, 1, 2, None)}
+    assert len(runs) == 7
+    scored = ledger.entries()
+
+    command = [sys.executable, "-m", "orchestration", "run", "stressed.yaml", "--ledger", "ledger"]
+    driver = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: ledger.entries() > scored or driver.poll() is not None)
+    left = psutil.Process(driver.pid).children(recursive=True)
+    driver.kill()
+    assert driver.wait() == -signal.SIGKILL
+    for process in left:  # Ray's own are a minute behind their driver
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    halfway = ledger.entries()
+    assert len(halfway - scored) < len(runs)
+
+    assert ask("run", "stressed.yaml")[0] == 0
+    new = ledger.entries() - scored
+    assert {run_of(entry) for entry in new} == runs
+    assert {ledger.scores(entry).run.tasks.keys() == {"stress"} for entry in new} == {True}
+    assert len(new) == len(runs)
+    assert trainings(place) == before
+
+
+def trainings(place: Path) -> dict[str, dict[str, int]]:
+    """Of every training in the ledger, its files and when each was written."""
+    folders = [path for path in (place / "ledger").iterdir() if RUN_ID.fullmatch(path.name)]
+    return {
+        folder.name: {str(file): file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+        for folder in folders
+    }
 
 
 def test_models_are_pruned_when_told_to(ask: Ask, place: Path) -> None:
