@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.san.quality import overlaps
-from corpora.san.records import BIT, FAILS, FLAGS
+from corpora.san.records import BIT, FAILS, FLAGS, SanCorpus
 
 EXPECTED = (0.30, 0.75)  # mean kept ratio
 SAMPLES = 8
@@ -59,30 +59,23 @@ def report(tables: Iterable[pa.Table]) -> SetReport:
         samples = sorted({*samples, *keyed})[:SAMPLES]
     share, bits = np.concatenate(kept), np.concatenate(flags)
     mean = float(share.mean())
-    low, high = EXPECTED
-    warning = ""
-    if not low <= mean <= high:
-        far = (
-            "nearly copies: a smaller scale masks more" if mean > high else "word salad: a larger scale masks less"
-        )
-        warning = f"{mean:.2f} of the words are kept, outside {low:.2f} to {high:.2f}; {far}"
     return SetReport(
         sentences=len(share),
         kept=mean,
         deciles=tuple(np.quantile(share, np.arange(1, 10) / 10).round(4).tolist()),
         jaccard=float(np.concatenate(jaccard).mean()),
         masked=tuple((np.sum(drawn, 0) / max(int(np.sum(tokens)), 1)).round(4).tolist()),
-        flags={name: float((bits & BIT[name] > 0).mean()) for name in FLAGS},
+        flags=_shares(bits),
         low_quality=float((bits & FAILS["semray"] > 0).mean()),
         samples=tuple((text, made) for _, text, made in samples),
-        warning=warning,
+        warning=_warning(mean),
     )
 
 
 def shown(of: SetReport) -> str:
     """The report as lines for the terminal."""
     deciles = " ".join(f"{value:.2f}" for value in of.deciles)
-    flags = "  ".join(f"{name} {100 * share:.1f}%" for name, share in of.flags.items() if share)
+    flags = "  ".join(_raised(of.flags))
     lines = [
         f"{of.sentences:,} sentences   kept {of.kept:.3f} of the words (Jaccard {of.jaccard:.3f})",
         f"deciles of kept {deciles}",
@@ -91,3 +84,36 @@ def shown(of: SetReport) -> str:
         *(f"  {text}\n    → {made}" for text, made in of.samples),
     ]
     return "\n".join([*lines, f"look: {of.warning}"] if of.warning else lines)
+
+
+def notes_of(name: str, corpus: SanCorpus) -> dict[str, str]:
+    """What the report of a study says of one of its sets, and samples of it at even distances; reads no more rows."""
+    of = corpus.sets[name]
+    kept = float(of.kept.mean())
+    said = f"kept {kept:.3f} of the words; flags: {', '.join(_raised(_shares(of.flags))) or 'none'}"
+    warning = _warning(kept)
+    rows = np.unique(np.linspace(0, len(of) - 1, SAMPLES).astype(int))
+    pairs = zip(corpus.sentences.take(rows), of.last.take(rows), strict=True)
+    return {
+        f"negatives of {name} by": of.generator,
+        f"negatives of {name}": f"{said}; look: {warning}" if warning else said,
+        **{f"negatives of {name}, sample {n}": f"{text} → {made}" for n, (text, made) in enumerate(pairs, 1)},
+    }
+
+
+def _shares(bits: np.ndarray) -> dict[str, float]:
+    """Of each flag, the share of rows that have it."""
+    return {name: float((bits & BIT[name] > 0).mean()) for name in FLAGS}
+
+
+def _raised(shares: dict[str, float]) -> list[str]:
+    return [f"{name} {100 * share:.1f}%" for name, share in shares.items() if share]
+
+
+def _warning(kept: float) -> str:
+    """What a mean kept ratio outside the expected one comes to; "" inside."""
+    low, high = EXPECTED
+    if low <= kept <= high:
+        return ""
+    far = "nearly copies: a smaller scale masks more" if kept > high else "word salad: a larger scale masks less"
+    return f"{kept:.2f} of the words are kept, outside {low:.2f} to {high:.2f}; {far}"

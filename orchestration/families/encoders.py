@@ -39,7 +39,7 @@ class EncoderFamily:
     trainer: the module that reads and fits its encoders (`contract.Trainer`), by name: only a run that needs it
     imports it, and torch with it. fits: whether an arm is made by `fit`; one that is not trained may be, where a
     part of it is made from the corpus. told: what the report is to say of an encoder, such as a stand-in for a
-    real part of it. own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:`
+    real part of it; told_of_corpus: what it is to say of the rows that an arm is made from. own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:`
     that decide how much there is to measure on, for messages. checks: what only a look at corpus and backbones
     finds; ValueError names field, value and what is accepted. first_checks: what arms and data show together,
     before any is opened.
@@ -55,6 +55,7 @@ class EncoderFamily:
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
+    told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
     caveats: Callable[[Sequence[ArmSeen]], tuple[str, ...]] = lambda sides: ()
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     sizes: tuple[str, ...] = ()
@@ -123,7 +124,7 @@ class EncoderFamily:
                 run=run,
                 curve=curve,
                 seconds=seconds,
-                notes=self.told(encoder),
+                notes={**self.told(encoder), **self.told_of_corpus(settings, corpus)},
                 save_model=encoder.save if settings.train else None,
             )
         with reading_together(encoder, world):

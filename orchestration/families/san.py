@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from corpora.san import corpus
 from corpora.san.data import SanData
+from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
 from evaluators.tasks.san import tasks
 from evaluators.tasks.sts import SETS
@@ -36,6 +37,14 @@ def fingerprint(data: SanData) -> str:
 def load(data: SanData) -> SanCorpus:
     """The sentences with their negatives and teachers; made first when they are not there."""
     return replace(corpus.load(data), teachers=data.teachers, fingerprint=fingerprint(data))
+
+
+def told_of_corpus(settings: Settings, corpus: SanCorpus) -> dict[str, str]:
+    """Who made the texts that an arm is pushed away from, a stand-in by its name, and what its set is like."""
+    said = notes_of(settings.negatives, corpus) if settings.needs_set else {}
+    if settings.needs_set or settings.host in PROMPTED or settings.column == "soft":
+        said["negations by"] = corpus.negator
+    return said
 
 
 def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
@@ -105,6 +114,7 @@ FAMILY = EncoderFamily(
     fingerprint=fingerprint,
     load=load,
     trainer="trainers.san.training",
+    told_of_corpus=told_of_corpus,
     own_tasks=tasks,
     distributions={  # figure 4, and its mirror image
         f"cosine, {task}": {

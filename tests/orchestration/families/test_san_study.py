@@ -80,6 +80,7 @@ def test_every_arm_ends_in_scores_and_is_opened_again_with_the_same(place: Path,
         trained, scored = results
         assert isinstance(trained, Trained)
         assert isinstance(scored, Scored)
+        assert set(trained.notes) == told(run.arm)
         values = {score.metric: score.value for score in scored.scores}
         assert set(values) == {f"rerank/SciDocsRR/{name}" for name in ("map_at_1", "mrr_at_1", "map")}
         if trained.save_model is not None:
@@ -89,6 +90,28 @@ def test_every_arm_ends_in_scores_and_is_opened_again_with_the_same(place: Path,
             (again,) = FAMILY.execute(Job(runs=(record,), models={record.id: folder}), World())
             assert isinstance(again, Scored)
             assert {score.metric: score.value for score in again.scores} == pytest.approx(values, abs=1e-6)
+
+
+def told(arm: str) -> set[str]:
+    """The names of what a run says of the texts that its arm is pushed away from."""
+    name = {"simcse+san": "san", "rankcse+san": "san", "simcse-uniform": "uniform"}.get(arm)
+    samples = {f"negatives of {name}, sample {number}" for number in range(1, 9)}
+    own = {f"negatives of {name} by", f"negatives of {name}", *samples} if name else set()
+    return own | ({"negations by"} if name or arm in ("sncse", "rlrd") else set())
+
+
+def test_a_run_says_who_made_its_negatives(place: Path) -> None:
+    """By name, stand-ins as such, with what the set is like and eight samples; the report prints these notes."""
+    (run,) = (one for one in planned(place) if one.arm == "simcse+san")
+    trained = next(iter(FAMILY.execute(Job(runs=(run,)), World())))
+    assert isinstance(trained, Trained)
+    assert set(trained.notes) == told("simcse+san")
+    assert "a stand-in for a masked language model" in trained.notes["negatives of san by"]
+    assert "a stand-in for a dependency parse" in trained.notes["negations by"]
+    assert trained.notes["negatives of san"].startswith("kept 0.")
+    first, _, made = trained.notes["negatives of san, sample 1"].partition(" → ")
+    assert first == (place / "lines.txt").read_text().splitlines()[0]
+    assert made not in ("", first)
 
 
 def test_what_the_report_plots_is_measured() -> None:
