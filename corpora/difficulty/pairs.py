@@ -26,6 +26,8 @@ GRADED = {name: name in ("stsb", *SETS) for name in get_args(PairSet)}
 STANDIN = "token_match_standin"
 HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
 SELECTION = 1 / 3  # of the training pairs decide a search
+STANDIN_SAW = ("stsb",)  # whose labels it learned: rows of their own, but of the same sources and annotators
+SHARED = {"stsb": ("mrpc", "sickr", *YEARS)}  # sets that hold pairs of another: STS-B was drawn from these
 ON_STSB = ("stsb", *YEARS)  # tasks that train on STS-B's training rows
 FinalTest = Literal["stsb", "mrpc", "sickr"]  # tasks whose own labelled test split may decide a study
 Cap = Annotated[int, Ge(2)]
@@ -39,7 +41,8 @@ class PairData:
     final_eval: tasks that are evaluated on their test split instead of validation.
     judge: who defines the hardness target of the judge-gated arms: `none`, `token_match_standin` (an offline
     stand-in, not a cross-encoder), `scores_file`, or the name or folder of a cross-encoder.
-    judge_saw: data sets whose labels the judge was trained on; a claim on such a task carries a warning.
+    judge_saw: data sets whose labels the judge was trained on; a claim that rests on the judge carries a warning
+    on such a task, and on one that shares pairs with it.
     scores_file: TSV of `a, b, score` or `pair_sha256, score`.
     prompt: text put before every sentence when it is encoded.
     max_length: tokens kept of a sentence; absent, the encoder's own limit.
@@ -86,6 +89,15 @@ def load_task(name: str, data: PairData) -> PairTask:
         "test" if on_test else "validation",
         source,
     )
+
+
+def seen_by_judge(data: PairData) -> dict[str, str]:
+    """The tasks whose pairs or labels the judge of a study learned from -> the set that it learned."""
+    saw = STANDIN_SAW if data.judge == STANDIN else data.judge_saw
+    seen = {task: learned for learned in saw for task in (*SHARED.get(learned, ()), learned)}
+    if data.judge == STANDIN:  # `standin_pairs` leaves MRPC's out
+        del seen["mrpc"]
+    return seen
 
 
 def for_selection(task: PairTask) -> PairTask:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOVED = 0.03  # how far a mixture's weights must be from uniform before they say anything about mixing
 
 
-def caveats(sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+def caveats(sides: Sequence[ArmSeen], data: ConceptData, figures: Sequence[str]) -> tuple[str, ...]:
     """A trained mixture that stayed uniform, against an arm that mixes nothing, is no test of learning to mix.
 
     At the base rate a logit can move by about .08 in 8,000 steps: nothing found is then true by construction.

@@ -133,9 +133,9 @@ class Family(Protocol):
         """The settings that can change the model, as plain JSON types."""
         ...
 
-    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
-        """What a reader must know of a claim between these arms beside its verdict, as the runs have shown it:
-        such as that what the arms are to differ in did not come about."""
+    def caveats(self, sides: Sequence[ArmSeen], data: Any, figures: Sequence[str]) -> tuple[str, ...]:
+        """What a reader must know of a claim on these figures beside its verdict, as runs and data show it: such
+        as that what the arms are to differ in did not come about."""
         ...
 
     def learns(self, settings: Any) -> bool:

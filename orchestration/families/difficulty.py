@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpora.difficulty.pairs import PairData, load_task
+from corpora.difficulty.pairs import PairData, load_task, seen_by_judge
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
@@ -55,8 +55,16 @@ class DifficultyFamily:
     def defining(self, settings: Settings) -> dict[str, Any]:
         return defining(settings)
 
-    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
-        return ()
+    def caveats(self, sides: Sequence[ArmSeen], data: PairData, figures: Sequence[str]) -> tuple[str, ...]:
+        """A judge that saw the labels of a task defines a target there that no independent judge would."""
+        judged = [side.name for side in sides if side.settings.needs_judge]
+        seen, tasks_of = seen_by_judge(data), [figure.removeprefix("dev/").partition("/")[0] for figure in figures]
+        return tuple(
+            f"the judge of {' and '.join(judged)} learned from labels of {seen[task]}"
+            + (f", which shares pairs with {task}" if seen[task] != task else "")
+            for task in dict.fromkeys(tasks_of)
+            if judged and task in seen
+        )
 
     def learns(self, settings: Settings) -> bool:
         """Untrained arms too: how a sentence is encoded, and the judge, stand in the data block."""

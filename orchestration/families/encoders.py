@@ -56,7 +56,7 @@ class EncoderFamily:
     fits: Callable[[Any], bool] = lambda settings: settings.train
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
     told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
-    caveats: Callable[[Sequence[ArmSeen]], tuple[str, ...]] = lambda sides: ()
+    caveats: Callable[[Sequence[ArmSeen], Any, Sequence[str]], tuple[str, ...]] = lambda sides, data, figures: ()
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()

@@ -98,7 +98,9 @@ def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None,
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
-        caveats=family(evidence.study.family).caveats(_arms_seen(evidence, places)),
+        caveats=family(evidence.study.family).caveats(
+            _arms_seen(evidence, places), evidence.study.data, evidence.study.figures_of(claim.metric)
+        ),
     )
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from corpora.benchmarks.pairs import Pairs
-from corpora.difficulty.pairs import STANDIN
+from corpora.difficulty.pairs import STANDIN, STANDIN_SAW
 from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
 from trainers.encoders.frozen_encoder import SentenceEncoder
 
@@ -45,7 +45,7 @@ class TokenMatchStandin:
     encoder: SentenceEncoder
     held_out: Pairs
     name: str = STANDIN
-    saw: tuple[str, ...] = ("stsb",)
+    saw: tuple[str, ...] = STANDIN_SAW
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corpora.concept.data import ConceptData
 from orchestration.families.concept import caveats, check_layers
 from orchestration.families.contract import ArmSeen
 from orchestration.lanes.lane import execute
@@ -107,7 +108,8 @@ def test_caveats_speak_of_trained_mixtures_against_others_alone() -> None:
     mean, mixed = Settings(), Settings(readout="gated")
 
     def sides(*pairs: tuple[Settings, dict[str, float]]) -> tuple[str, ...]:
-        return caveats([ArmSeen(name=f"A{n}", settings=arm, means=means) for n, (arm, means) in enumerate(pairs)])
+        seen = [ArmSeen(name=f"A{n}", settings=arm, means=means) for n, (arm, means) in enumerate(pairs)]
+        return caveats(seen, ConceptData(), ["t2d/recall@10"])
 
     assert "A1 stayed within" in sides((mean, {}), (mixed, {"readout/shift": 0.03}))[0]
     assert sides((mean, {}), (mixed, {"readout/shift": 0.031})) == ()
