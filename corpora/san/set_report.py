@@ -87,7 +87,7 @@ def shown(of: SetReport) -> str:
 
 
 def notes_of(name: str, corpus: SanCorpus) -> dict[str, str]:
-    """What the report of a study says of one of its sets, and samples of it at even distances; reads no more rows."""
+    """What a study's report says of one of its sets, with samples at even distances."""
     of = corpus.sets[name]
     kept = float(of.kept.mean())
     said = f"kept {kept:.3f} of the words; flags: {', '.join(_raised(_shares(of.flags))) or 'none'}"

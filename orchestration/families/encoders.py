@@ -39,10 +39,10 @@ class EncoderFamily:
     trainer: the module that reads and fits its encoders (`contract.Trainer`), by name: only a run that needs it
     imports it, and torch with it. fits: whether an arm is made by `fit`; one that is not trained may be, where a
     part of it is made from the corpus. told: what the report is to say of an encoder, such as a stand-in for a
-    real part of it; told_of_corpus: what it is to say of the rows that an arm is made from. own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:`
-    that decide how much there is to measure on, for messages. checks: what only a look at corpus and backbones
-    finds; ValueError names field, value and what is accepted. first_checks: what arms and data show together,
-    before any is opened.
+    real part of it; told_of_corpus: what it is to say of the rows that an arm is made from.
+    own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
+    much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
+    names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
     """
 
     settings: type[Any]

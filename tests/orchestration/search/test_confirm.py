@@ -75,8 +75,8 @@ def test_a_control_that_lacks_only_the_signal_is_tuned_alike() -> None:
     confirmed = confirmation(study, [scored(chosen, start, start | {"gamma": 0.5, "lambda_hard": 1.0})])
     assert [(c.claim, c.treatment, c.control) for c in confirmed.compare] == [
         ("search lex", "lex@1", "lex"),
-        ("C6 tuned", "lex@1", "baseline"),
-        ("C14 tuned alike", "lex@1", "lex_shuffled@lex@1"),
+        ("gain tuned", "lex@1", "baseline"),
+        ("C14-shuffled tuned alike", "lex@1", "lex_shuffled@lex@1"),
     ]
     assert list(confirmed.arms) == ["baseline", "lex", "lex@1", "lex_shuffled@lex@1"]
     tuned, control = confirmed.arms["lex@1"], confirmed.arms["lex_shuffled@lex@1"]

@@ -1,0 +1,67 @@
+"""The studies that are shipped: a claim's letter means one thing, and a file says what its seeds can show."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from orchestration.families.registry import family
+from orchestration.plan.plan import Facts, plan
+from orchestration.plan.reach import Reach, reachability
+from orchestration.reading.read_study import read_study
+from orchestration.study.study import Study
+
+STUDIES = sorted((Path(__file__).resolve().parents[1] / "studies").glob("*.yaml"))
+POWER = "# Power before any run, by `semray plan`: "
+
+
+@cache
+def study(path: Path) -> Study:
+    return read_study(path)
+
+
+def reach(of: Study) -> list[Reach]:
+    """What plan says of the claims whose arms train, whatever the machine has at hand."""
+    tasks = dict.fromkeys(family(of.family).tasks(of.data), "r")
+    facts = Facts(backbones=dict.fromkeys(of.backbones, "b"), corpus="c", tasks=tasks, precision="fp32")
+    return [one for one in reachability(plan(of, facts)) if one.seeds]
+
+
+def power_of(reaches: list[Reach]) -> str:
+    """The line of a study: the least differences its claims can show with power .80, and what its margins take."""
+    differences = [one.smallest_difference for one in reaches if one.smallest_difference is not None]
+    effects = [one.smallest_effect for one in reaches if one.smallest_effect is not None]
+    margins = [one.seeds_for_margin for one in reaches if one.seeds_for_margin is not None]
+    seeds = f"{POWER}{reaches[0].seeds} seeds show differences of "
+    if differences:
+        line = seeds + span([f"{one:.4f}" for one in sorted(differences)])
+    else:
+        line = f"{seeds}{span([f'{one:.1f}' for one in sorted(effects)])} sd of a pair, not known yet"
+    return line + (f"; margins take {span([str(one) for one in sorted(margins)])} seeds" if margins else "")
+
+
+def span(values: list[str]) -> str:
+    return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_says_what_plan_says_its_seeds_can_show(path: Path) -> None:
+    reaches = reach(study(path))
+    said = [line for line in path.read_text().splitlines() if line.startswith(POWER.rstrip())]
+    assert said == ([power_of(reaches)] if reaches else [])
+
+
+def test_a_letter_means_the_same_claim_in_every_study() -> None:
+    """Which arms, and what is expected; figures may be of other data sets. C14 asks the same of two gates.
+
+    DefSent's letters are of the best readout, another for each model, and the frozen family has none.
+    """
+    meant: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for path in STUDIES:
+        for part in study(path).parts:
+            if study(path).family not in ("defsent", "frozen") and not part.claim.startswith("C14"):
+                place = study(path).family, part.claim
+                meant.setdefault(place, set()).add((part.treatment, part.control, part.expect))
+    assert {place: claims for place, claims in meant.items() if len(claims) > 1} == {}
