@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from corpora.benchmarks import cosimlex, dwug, wic
-from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
 from corpora.cale.corpus import fingerprint_of_test, load
 from corpora.cale.data import CaleData
 from corpora.cale.records import POS, CaleCorpus, OccurrencePairs
 from corpora.sources.occurrences import Occurrence
-from evaluators.metrics import concept_differentiation, concept_space, contextual_similarity, semantic_change
-from evaluators.metrics.concept_differentiation import PairItems, best_threshold, is_below
+from evaluators.metrics import concept_differentiation, concept_space
+from evaluators.metrics.concept_differentiation import PairItems, best_threshold
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import aligned_cosines, cosine_distances
-from evaluators.tasks.task import Benchmark, Task, small
+from evaluators.metrics.vectors import cosine_distances
+from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.words_in_context import OCCURRENCES
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
 PairsTask = Task[CaleCorpus, Occurrence]
-OCCURRENCES = "occurrences"  # what the encoders of these tasks read
 
 
 def tasks(data: CaleData) -> dict[str, Task]:
-    """The family's tasks: on held-out pairs of this corpus, and on the sets of others that read occurrences."""
+    """The family's tasks, on held-out pairs of this corpus."""
     pairs = Benchmark(fingerprint=cache(lambda: fingerprint_of_test(data)), load=lambda: load(data))
-    return {task.name: task for task in (*pair_tasks(pairs), *occurrence_tasks(data.path))}
+    return {task.name: task for task in pair_tasks(pairs)}
 
 
 def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
@@ -99,15 +97,6 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             reads=OCCURRENCES,
             version=2,  # 1 took silhouettes in float32, which is noise where all rows are near
         ),
-    )
-
-
-def occurrence_tasks(path: str | None) -> tuple[Task, ...]:
-    """What is measured on published sets of words in context. path: a folder to look in first."""
-    return (
-        *(_change(language, path) for language in dwug.LANGUAGES),
-        *(_similarity(language, path) for language in cosimlex.LANGUAGES),
-        _wic(path),
     )
 
 
@@ -219,86 +208,3 @@ def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
 def _noun_or_verb(corpus: CaleCorpus, rows: np.ndarray) -> np.ndarray:
     """Whether the synset of each occurrence stands in a hierarchy. (N,) -> (N,) bool."""
     return np.isin(corpus.occurrences.pos[rows], (POS.index("n"), POS.index("v")))
-
-
-def _change(language: str, path: str | None) -> Task[tuple[ChangeTarget, ...], Occurrence]:
-    name = f"lscd/{language}"
-
-    def score(targets: Sequence[ChangeTarget], encode: Encode) -> list[Score]:
-        uses = [(encode(target.first), encode(target.second)) for target in targets]
-        gold = np.array([target.change for target in targets])
-        return semantic_change.change_scores(name, [target.lemma for target in targets], uses, gold)
-
-    return Task(
-        name=name,
-        metrics=semantic_change.metric_names(name),
-        headline=f"{name}/apd_spearman",
-        benchmark=small(lambda: dwug.read(language, path=path)),
-        texts=lambda targets: [use for target in targets for use in (*target.first, *target.second)],
-        score=score,
-        source="CALE, tables 2 and 10; DWUG",
-        reads=OCCURRENCES,
-    )
-
-
-def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, ...], Occurrence]:
-    name = f"cosimlex/{language}"
-
-    def score(pairs: Sequence[SimilarityPair], encode: Encode) -> list[Score]:
-        contexts = [context for pair in pairs for context in (pair.context1, pair.context2)]
-        sides = [encode([context[side] for context in contexts]) for side in (0, 1)]
-        return contextual_similarity.context_scores(
-            name,
-            [f"{number}: {pair.word1}, {pair.word2}" for number, pair in enumerate(pairs, start=1)],
-            np.array([(pair.sim1, pair.sim2) for pair in pairs]),
-            aligned_cosines(*sides).reshape(-1, 2),
-        )
-
-    return Task(
-        name=name,
-        metrics=contextual_similarity.metric_names(name),
-        headline=f"{name}/st1_pearson",
-        benchmark=small(lambda: cosimlex.read(language, path=path)),
-        texts=lambda pairs: [
-            word for pair in pairs for context in (pair.context1, pair.context2) for word in context
-        ],
-        score=score,
-        source="CALE, table 4; CoSimLex",
-        reads=OCCURRENCES,
-    )
-
-
-def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence]:
-    return Task(
-        name="wic",
-        metrics={"wic/accuracy": True},
-        headline="wic/accuracy",
-        benchmark=small(lambda: wic.read(path=path)),
-        texts=lambda splits: [
-            side for pairs in splits.values() for pair in pairs for side in (pair.first, pair.second)
-        ],
-        score=_score_wic,
-        source="Pilehvar and Camacho-Collados 2019",
-        reads=OCCURRENCES,
-    )
-
-
-def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[Score]:
-    """Accuracy on test of the threshold that fits train and dev best."""
-
-    def distances(pairs: Sequence[WicPair]) -> np.ndarray:
-        vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
-        rows = np.arange(len(vectors))
-        return cosine_distances(vectors, rows[::2], rows[1::2])
-
-    def same(pairs: Sequence[WicPair]) -> np.ndarray:
-        return np.array([pair.same for pair in pairs])
-
-    known, test = (*splits["train"], *splits["dev"]), splits["test"]
-    threshold = best_threshold(distances(known), same(known))
-    right = is_below(distances(test), threshold) == same(test)
-    ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
-    return [
-        score_of_items("wic/accuracy", "mean", ids, words, right),
-        Score(metric="wic/threshold", value=threshold),
-    ]

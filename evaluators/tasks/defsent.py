@@ -15,8 +15,7 @@ from corpora.defsent.data import DefsentData
 from corpora.defsent.records import Definition, Questions
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.sts_averages import averages
-from evaluators.tasks.task import Benchmark, Task, Tasks
+from evaluators.tasks.task import Benchmark, Task
 
 Places = Callable[
     [Sequence[Definition]], np.ndarray
@@ -30,11 +29,6 @@ TOPS = (1, 3, 10)
 def tasks(data: DefsentData) -> dict[str, WordTask]:
     """d2w on the test rows, and dev/d2w, which a search may choose by."""
     return {name: _words(name, split, data) for name, split in (("d2w", "test"), ("dev/d2w", "dev"))}
-
-
-def tasks_with_averages(data: DefsentData) -> Tasks:
-    """Those, and the mean over the seven STS sets that the paper prints."""
-    return {**tasks(data), **averages(data.path)}
 
 
 def _words(name: str, split: str, data: DefsentData) -> WordTask:

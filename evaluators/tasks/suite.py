@@ -1,4 +1,4 @@
-"""The tasks of the field, for every encoder of texts: similarity, classification and robustness, and all of mteb.
+"""The tasks of the field, for every encoder that reads what they ask for: texts, or words in their sentences.
 
 table = tasks("data")                 # every task by name; those of mteb are looked up when they are named
 GROUPS["sts"]                         # the seven STS tasks that papers average; "senteval" likewise
@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from functools import partial
 
 from corpora.store.errors import CorpusError
-from evaluators.tasks import installed, mteb, robustness, senteval, sts
+from evaluators.tasks import (
+    installed,
+    mteb,
+    noun_phrases,
+    reranking,
+    robustness,
+    senteval,
+    sts,
+    sts_averages,
+    words_in_context,
+)
 from evaluators.tasks.task import Table, Tasks
 
 # What stands for several tasks in `evaluate:` and in a mean over tasks.
@@ -23,12 +33,20 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 def tasks(path: str | None, own: Tasks | None = None) -> Table:
-    """Every task by name; path: a folder to look in before $SEMRAY_DATA. Nothing is read until a task is asked.
+    """Every task by name; path: a folder to look in first. Nothing is read until a task is asked.
 
-    own: a family's tasks on its own corpus, which come last. CorpusError for an installed package whose tasks are
-    of no use.
+    own: a family's tasks on its own corpus, which come last and replace those of their names. CorpusError for an
+    installed package whose tasks are of no use.
     """
-    listed: Tasks = {**sts.tasks(path), **senteval.tasks(path), **robustness.tasks(path)}
+    listed: Tasks = {
+        **sts.tasks(path),
+        **sts_averages.averages(path),
+        **senteval.tasks(path),
+        **robustness.tasks(path),
+        **reranking.tasks(path),
+        **words_in_context.tasks(path),
+        **noun_phrases.tasks(None),
+    }
     brought = installed.tasks(path)
     if taken := sorted(brought.keys() & {*listed, *(own or {})}):
         raise CorpusError(

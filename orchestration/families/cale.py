@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from corpora.cale.corpus import fingerprint, former_fingerprint, load
 from corpora.cale.data import SIZES, CaleData
 from evaluators.metrics.concept_differentiation import distance_metrics
-from evaluators.tasks.cale import OCCURRENCES, tasks
+from evaluators.tasks.cale import tasks
+from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining

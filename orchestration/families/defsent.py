@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
-from evaluators.tasks.defsent import DEFINITIONS, tasks_with_averages
+from evaluators.tasks.defsent import DEFINITIONS, tasks
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
@@ -101,7 +101,7 @@ FAMILY = EncoderFamily(
     fingerprint=fingerprint,
     load=load,
     trainer="trainers.defsent.training",
-    own_tasks=tasks_with_averages,
+    own_tasks=tasks,
     reads=reads,
     fits=fits,
     told=told,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.difficulty.pairs import PairData, load_task, seen_by_judge
+from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
@@ -39,7 +40,9 @@ class DifficultyFamily:
     spread = None
 
     def tasks(self, data: PairData) -> Tasks:
-        return tasks(data)
+        """Its own, and of all others those that read the predictions of pairs."""
+        table = suite.tasks(data.path, tasks(data))
+        return {name: task for name, task in table.items() if task.reads == PREDICTIONS}
 
     def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
         """Embeds and judges, both cached."""
@@ -97,7 +100,7 @@ class DifficultyFamily:
         first = job.runs[0]  # a job's runs share backbone, data and, but for what each has already, tasks
         data, pair_sets, judge = _prepared_for(first, world)
         of_request = {(built(Settings, run.settings), run.seed): run for run in job.runs}
-        wanted = {request: named(tasks(data), run.tasks) for request, run in of_request.items()}
+        wanted = {request: named(FAMILY.tasks(data), run.tasks) for request, run in of_request.items()}
         for request, run in of_request.items():
             check_tasks(run, wanted[request])
         kinds = {task.name.rpartition("/")[0] for asked in wanted.values() for task in asked}

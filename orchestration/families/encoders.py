@@ -51,7 +51,7 @@ class EncoderFamily:
     fingerprint: Callable[[Any], str]
     load: Callable[[Any], Corpus]
     trainer: str
-    own_tasks: Callable[[Any], Tasks]
+    own_tasks: Callable[[Any], Tasks] = lambda data: {}
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}

@@ -25,5 +25,4 @@ FAMILY = EncoderFamily(
     fingerprint=lambda data: "",
     load=lambda data: NoCorpus(),
     trainer="trainers.frozen.training",
-    own_tasks=lambda data: {},  # the field's tasks are every family's
 )

@@ -11,7 +11,6 @@ from corpora.san import corpus
 from corpora.san.data import SanData
 from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
-from evaluators.tasks.san import tasks
 from evaluators.tasks.sts import SETS
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.san import SPACE
@@ -115,7 +114,6 @@ FAMILY = EncoderFamily(
     load=load,
     trainer="trainers.san.training",
     told_of_corpus=told_of_corpus,
-    own_tasks=tasks,
     distributions={  # figure 4, and its mirror image
         f"cosine, {task}": {
             "alike in meaning, few words shared": f"{task}/hi_lo/mean",

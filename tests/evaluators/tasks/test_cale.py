@@ -16,6 +16,7 @@ from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import align_items, pair
 from evaluators.significance.judge import judge
+from evaluators.tasks import words_in_context
 from evaluators.tasks.cale import pair_tasks, tasks
 from evaluators.tasks.task import metric_names, named
 from tests.measuring import given, scores_of
@@ -41,7 +42,10 @@ class Everything(CaleCorpus):
     wic: Mapping[str, tuple[WicPair, ...]]
 
 
-TASKS = tasks(CaleData())  # on published rows; here they are measured on made-up ones
+TASKS = {
+    **words_in_context.tasks(None),
+    **tasks(CaleData()),
+}  # on published rows; here they are measured on made-up ones
 
 
 def table(rows):

@@ -1,6 +1,6 @@
-"""What the san family is measured on besides the tasks of the field: means over STS sets, reranking (figure 2).
+"""Reranking: does the right candidate stand above the wrong ones?
 
-table = tasks(data)          # {"rerank/AskUbuntuDupQuestions": Task, ...}
+table = tasks("data")        # {"rerank/AskUbuntuDupQuestions": Task, ...}
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,20 +15,16 @@ from corpora.benchmarks import reranking
 from corpora.benchmarks.reranking import Reranked
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.sts_averages import averages
 from evaluators.tasks.task import Task, Tasks, small
-
-if TYPE_CHECKING:
-    from corpora.san.data import SanData
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Queries = tuple[Reranked, ...]
 FIGURES = ("map_at_1", "mrr_at_1", "map")
 
 
-def tasks(data: SanData) -> Tasks:
-    """Every task by name; data.path: a folder to look in first."""
-    return {**averages(data.path), **{f"rerank/{name}": _task(name, data.path) for name in reranking.NAMES}}
+def tasks(path: str | None) -> Tasks:
+    """Every task by name; path: a folder to look in first."""
+    return {f"rerank/{name}": _task(name, path) for name in reranking.NAMES}
 
 
 def _task(name: str, path: str | None) -> Task[Queries, str]:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from corpora.benchmarks.reranking import read
-from corpora.san.data import SanData
 from corpora.store.errors import CorpusError
-from evaluators.tasks.san import tasks
+from evaluators.tasks.reranking import tasks
 from evaluators.tasks.task import evaluate
 
 NAME = "SciDocsRR"
@@ -37,7 +36,7 @@ def write(folder: Path, text: str) -> None:
 def test_figures_by_hand(tmp_path: Path):
     """Query q: right, wrong, right, wrong: AP (1 + 2/3) / 2, first right of two. Query p: a tie, so second: AP 1/2."""
     write(tmp_path, "\n".join(map(json.dumps, ROWS)) + "\n")
-    task = tasks(SanData(path=str(tmp_path)))[f"rerank/{NAME}"]
+    task = tasks(str(tmp_path))[f"rerank/{NAME}"]
     ((_, scores),) = evaluate([task], {"texts": encode})
     found = {score.metric.rpartition("/")[2]: score for score in scores}
     assert {name: score.value for name, score in found.items()} == pytest.approx(

@@ -1,0 +1,116 @@
+"""Published sets of words in their sentences: change of meaning, similarity in context, the same sense or another.
+
+table = tasks("data")        # {"lscd/en": Task, "cosimlex/en": Task, "wic": Task, ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from corpora.benchmarks import cosimlex, dwug, wic
+from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
+from corpora.sources.occurrences import Occurrence
+from evaluators.metrics import contextual_similarity, semantic_change
+from evaluators.metrics.concept_differentiation import best_threshold, is_below
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines, cosine_distances
+from evaluators.tasks.task import Task, Tasks, small
+
+Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
+OCCURRENCES = "occurrences"  # what the encoders of these tasks read
+
+
+def tasks(path: str | None) -> Tasks:
+    """Every task by name; path: a folder to look in first."""
+    every: tuple[Task, ...] = (
+        *(_change(language, path) for language in dwug.LANGUAGES),
+        *(_similarity(language, path) for language in cosimlex.LANGUAGES),
+        _wic(path),
+    )
+    return {task.name: task for task in every}
+
+
+def _change(language: str, path: str | None) -> Task[tuple[ChangeTarget, ...], Occurrence]:
+    name = f"lscd/{language}"
+
+    def score(targets: Sequence[ChangeTarget], encode: Encode) -> list[Score]:
+        uses = [(encode(target.first), encode(target.second)) for target in targets]
+        gold = np.array([target.change for target in targets])
+        return semantic_change.change_scores(name, [target.lemma for target in targets], uses, gold)
+
+    return Task(
+        name=name,
+        metrics=semantic_change.metric_names(name),
+        headline=f"{name}/apd_spearman",
+        benchmark=small(lambda: dwug.read(language, path=path)),
+        texts=lambda targets: [use for target in targets for use in (*target.first, *target.second)],
+        score=score,
+        source="CALE, tables 2 and 10; DWUG",
+        reads=OCCURRENCES,
+    )
+
+
+def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, ...], Occurrence]:
+    name = f"cosimlex/{language}"
+
+    def score(pairs: Sequence[SimilarityPair], encode: Encode) -> list[Score]:
+        contexts = [context for pair in pairs for context in (pair.context1, pair.context2)]
+        sides = [encode([context[side] for context in contexts]) for side in (0, 1)]
+        return contextual_similarity.context_scores(
+            name,
+            [f"{number}: {pair.word1}, {pair.word2}" for number, pair in enumerate(pairs, start=1)],
+            np.array([(pair.sim1, pair.sim2) for pair in pairs]),
+            aligned_cosines(*sides).reshape(-1, 2),
+        )
+
+    return Task(
+        name=name,
+        metrics=contextual_similarity.metric_names(name),
+        headline=f"{name}/st1_pearson",
+        benchmark=small(lambda: cosimlex.read(language, path=path)),
+        texts=lambda pairs: [
+            word for pair in pairs for context in (pair.context1, pair.context2) for word in context
+        ],
+        score=score,
+        source="CALE, table 4; CoSimLex",
+        reads=OCCURRENCES,
+    )
+
+
+def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence]:
+    return Task(
+        name="wic",
+        metrics={"wic/accuracy": True},
+        headline="wic/accuracy",
+        benchmark=small(lambda: wic.read(path=path)),
+        texts=lambda splits: [
+            side for pairs in splits.values() for pair in pairs for side in (pair.first, pair.second)
+        ],
+        score=_score_wic,
+        source="Pilehvar and Camacho-Collados 2019",
+        reads=OCCURRENCES,
+    )
+
+
+def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[Score]:
+    """Accuracy on test of the threshold that fits train and dev best."""
+
+    def distances(pairs: Sequence[WicPair]) -> np.ndarray:
+        vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
+        rows = np.arange(len(vectors))
+        return cosine_distances(vectors, rows[::2], rows[1::2])
+
+    def same(pairs: Sequence[WicPair]) -> np.ndarray:
+        return np.array([pair.same for pair in pairs])
+
+    known, test = (*splits["train"], *splits["dev"]), splits["test"]
+    threshold = best_threshold(distances(known), same(known))
+    right = is_below(distances(test), threshold) == same(test)
+    ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
+    return [
+        score_of_items("wic/accuracy", "mean", ids, words, right),
+        Score(metric="wic/threshold", value=threshold),
+    ]
