@@ -8,7 +8,7 @@ from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task, Tasks
-from orchestration.families.contract import Corpus, Family, FamilyEncoder, Trainer
+from orchestration.families.contract import Corpus, Family, FamilyEncoder, Opener, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from trainers.engine.limits import Steps
 from trainers.engine.streams import number, numpy_stream
@@ -24,6 +24,7 @@ __all__ = [
     "Family",
     "FamilyEncoder",
     "NotNegative",
+    "Opener",
     "Positive",
     "Progress",
     "Score",

@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task
+from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily
 from trainers.engine.streams import number
 from trainers.engine.world import Progress, World
@@ -90,12 +91,18 @@ def tasks(data: ToyData) -> dict[str, Task[tuple[str, ...], str]]:
     }
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from tests import toy_family
+
+    return toy_family
+
+
+FAMILY: Family = EncoderFamily(
     settings=ToySettings,
     data=ToyData,
     defining=asdict,
     fingerprint=fingerprint,
     load=load,
-    trainer="tests.toy_family",
+    trainer=trainer,
     own_tasks=tasks,
 )

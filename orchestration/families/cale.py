@@ -11,6 +11,7 @@ from corpora.cale.data import SIZES, CaleData
 from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
+from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
@@ -77,14 +78,20 @@ def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> 
                 training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from trainers.cale import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=CaleData,
     defining=defining,
     fingerprint=fingerprint,
     former_fingerprint=former_fingerprint,
     load=load,
-    trainer="trainers.cale.training",
+    trainer=trainer,
     own_tasks=tasks,
     reads=reads,
     sizes=(*SIZES, "held_sentences"),

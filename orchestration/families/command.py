@@ -11,6 +11,7 @@ from corpora.command.corpus import fingerprint, load
 from corpora.command.data import CommandData
 from corpora.command.watched import covers
 from evaluators.tasks.scores_file import NAME, tasks
+from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.run import NO_BACKBONE
 from trainers.command.settings import Settings, defining, literal_words
@@ -62,13 +63,19 @@ def check_metrics(study: Study) -> None:
         )
 
 
-FAMILY = CommandFamily(
+def trainer() -> Trainer:
+    from trainers.command import training
+
+    return training
+
+
+FAMILY: Family = CommandFamily(
     settings=Settings,
     data=CommandData,
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    trainer="trainers.command.training",
+    trainer=trainer,
     own_tasks=lambda data: tasks(data.metrics),
     reads=reads,
     fits=lambda settings: bool(settings.run),

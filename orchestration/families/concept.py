@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
-from orchestration.families.contract import ArmSeen
+from orchestration.families.contract import ArmSeen, Family, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.concept import SPACE
 from trainers.concept.settings import MIXTURES, Settings, defining
@@ -71,14 +71,20 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
                 views_of(arm, corpus, study.resources.workers_per_run)
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from trainers.concept import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=ConceptData,
     defining=defining,
     fingerprint=fingerprint,
     former_fingerprint=fingerprint_of_all,
     load=load,
-    trainer="trainers.concept.training",
+    trainer=trainer,
     own_tasks=tasks,
     reads=lambda settings: ("texts", LAYERS),
     caveats=caveats,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -69,12 +69,17 @@ class FamilyEncoder(Protocol):
         ...
 
 
-class Trainer(Protocol):
-    """The module that makes a family's encoders. One whose settings train nothing has no `fit`."""
+class Opener(Protocol):
+    """The module that opens a family's encoders. All there is to one whose settings train nothing."""
 
     def read(self, settings: Any, folder: Path, world: World) -> FamilyEncoder:
         """Open a backbone, or a model that an encoder of this family saved, without training."""
         ...
+
+
+@runtime_checkable
+class Trainer(Opener, Protocol):
+    """The module that makes a family's encoders."""
 
     def fit(
         self, settings: Any, backbone: Path, corpus: Any, seed: int, world: World
@@ -98,7 +103,7 @@ class Family(Protocol):
     """
 
     @property
-    def settings(self) -> type[Any]: ...
+    def settings(self) -> type[Settings]: ...
     @property
     def data(self) -> type[Any]: ...
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks
+from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
@@ -94,13 +95,19 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus
             )
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from trainers.defsent import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=DefsentData,
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    trainer="trainers.defsent.training",
+    trainer=trainer,
     own_tasks=tasks,
     reads=reads,
     fits=fits,

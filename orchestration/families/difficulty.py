@@ -15,7 +15,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmSeen
+from orchestration.families.contract import ArmSeen, Family
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -128,7 +128,7 @@ class DifficultyFamily:
             raise StackDiverged("\n".join(broken))
 
 
-FAMILY = DifficultyFamily()
+FAMILY: Family = DifficultyFamily()
 
 
 @lru_cache(maxsize=8)  # the data sets of a job, of which every run asks

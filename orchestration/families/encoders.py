@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Trainer
+from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Opener, Settings, Trainer
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
@@ -36,21 +35,21 @@ FirstCheck = Callable[["Study"], None]
 class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
 
-    trainer: the module that reads and fits its encoders (`contract.Trainer`), by name: only a run that needs it
-    imports it, and torch with it. fits: whether an arm is made by `fit`; one that is not trained may be, where a
-    part of it is made from the corpus. told: what the report is to say of an encoder, such as a stand-in for a
-    real part of it; told_of_corpus: what it is to say of the rows that an arm is made from.
-    own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
-    much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
-    names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
+    trainer: imports the module that reads and fits its encoders, and torch with it; a run alone needs it. fits:
+    whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
+    told: what the report is to say of an encoder, such as a stand-in for a real part of it; told_of_corpus: what
+    it is to say of the rows that an arm is made from. own_tasks: those on the family's own corpus, beside the
+    field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what
+    only a look at corpus and backbones finds; ValueError names field, value and what is accepted. first_checks:
+    what arms and data show together, before any is opened.
     """
 
-    settings: type[Any]
+    settings: type[Settings]
     data: type[Any]
     defining: Callable[[Any], dict[str, Any]]
     fingerprint: Callable[[Any], str]
     load: Callable[[Any], Corpus]
-    trainer: str
+    trainer: Callable[[], Opener]
     own_tasks: Callable[[Any], Tasks] = lambda data: {}
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
@@ -103,7 +102,7 @@ class EncoderFamily:
     def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
         from trainers.encoders.together import reading_together
 
-        trainer = cast("Trainer", import_module(self.trainer))
+        trainer = self.trainer()
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
         tasks = self.tasks(data)
         if model is not None:
@@ -112,6 +111,7 @@ class EncoderFamily:
             encoder = trainer.read(settings, _backbone_of(run), world)
             yield Trained(run=run, notes=self.told(encoder))
         else:
+            assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
             began = time.perf_counter()
             corpus, backbone = self.load(data), _backbone_of(run)
             check_corpus(run, corpus.fingerprint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orchestration.families.contract import Family, Opener
 from orchestration.families.encoders import EncoderFamily
 from trainers.frozen.settings import FrozenData, Settings, defining
 
@@ -18,11 +19,17 @@ class NoCorpus:
     fingerprint: str = ""
 
 
-FAMILY = EncoderFamily(
+def opener() -> Opener:
+    from trainers.frozen import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=FrozenData,
     defining=defining,
     fingerprint=lambda data: "",
     load=lambda data: NoCorpus(),
-    trainer="trainers.frozen.training",
+    trainer=opener,
 )

@@ -43,7 +43,8 @@ def names() -> tuple[str, ...]:
 def family(name: str) -> Family:
     """The family of that name; KeyError for one that `names` does not hold, StudyError for one of no use."""
     if name in FAMILIES:
-        return importlib.import_module(FAMILIES[name]).FAMILY
+        found: Family = importlib.import_module(FAMILIES[name]).FAMILY  # each file declares its own to be one
+        return found
     return _loaded(name)
 
 

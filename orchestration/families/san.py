@@ -12,6 +12,7 @@ from corpora.san.data import SanData
 from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
+from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.san import SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
@@ -106,13 +107,19 @@ def check_search(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> 
             )
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from trainers.san import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=SanData,
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    trainer="trainers.san.training",
+    trainer=trainer,
     told_of_corpus=told_of_corpus,
     distributions={  # figure 4, and its mirror image
         f"cosine, {task}": {

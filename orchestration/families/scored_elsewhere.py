@@ -12,7 +12,7 @@ from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
 from evaluators.tasks.scores_file import NAME, figures, tasks
-from orchestration.families.contract import ArmSeen
+from orchestration.families.contract import ArmSeen, Family
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def _shown(data: ElsewhereData) -> dict[str, str]:
     return {"claims": told} if data.declared else {}
 
 
-FAMILY = ElsewhereFamily()
+FAMILY: Family = ElsewhereFamily()

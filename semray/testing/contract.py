@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 from orchestration.families.contract import Family
+from orchestration.families.encoders import EncoderFamily
 from orchestration.families.registry import family
 from orchestration.lanes.lane import execute
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run, Scored, Trained
+from orchestration.study.run import Job, Run, Scored, Trained, built
 from semray.testing.outcomes import outcome
 from semray.testing.tiny import tiny_backbone
+from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.world import Stopped, World
 
 HEAD = """\
@@ -101,6 +103,22 @@ class FamilyContract:
     def test_it_has_all_that_is_asked_of_a_family(self, small: Small) -> None:
         asked = {name for name in vars(Family) if not name.startswith("_")}
         assert {name for name in asked if not hasattr(small.family, name)} == set()
+
+    @pytest.mark.parametrize("arm", ["still", "plain"])
+    def test_an_arm_s_encoder_has_a_reader_of_every_kind_that_it_is_said_to_read(
+        self, small: Small, tmp_path: Path, arm: str
+    ) -> None:
+        if not isinstance(small.family, EncoderFamily):
+            pytest.skip("what this family trains is scored by its own run body, no encoder")
+        run = small.run(arm, None if arm == "still" else 3)
+        settings, folder = built(small.family.settings, run.settings), resolve_backbone(run.backbone)
+        if arm == "plain":
+            trained = outcome(execute(Job(runs=(run,)), World())).trained
+            assert trained is not None
+            assert trained.save_model is not None
+            trained.save_model(folder := tmp_path)
+        encoder = small.family.trainer().read(settings, folder, World())
+        assert set(small.family.reads(settings)) <= set(encoder.readers)
 
     def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(
         self, small: Small, tmp_path: Path

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semray.extending import EncoderFamily
+from semray.extending import EncoderFamily, Family, Trainer
 from semray_partners.corpus import Corpus, fingerprint, load
 from semray_partners.settings import Data, Settings, defining
 from semray_partners.tasks import of_corpus
@@ -27,13 +27,19 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: Corpus) -> No
             )
 
 
-FAMILY = EncoderFamily(
+def trainer() -> Trainer:
+    from semray_partners import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=Data,
     defining=defining,
     fingerprint=fingerprint,
     load=load,
-    trainer="semray_partners.training",
+    trainer=trainer,
     own_tasks=of_corpus,
     sizes=("test",),
     checks=(check_batches,),
