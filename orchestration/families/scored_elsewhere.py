@@ -63,7 +63,7 @@ class ElsewhereFamily:
     def defining(self, settings: ElsewhereSettings) -> dict[str, Any]:
         return asdict(settings)
 
-    def caveats(self, sides: Sequence[ArmSeen]) -> tuple[str, ...]:
+    def caveats(self, sides: Sequence[ArmSeen], data: ElsewhereData, figures: Sequence[str]) -> tuple[str, ...]:
         return ()
 
     def learns(self, settings: ElsewhereSettings) -> bool:
