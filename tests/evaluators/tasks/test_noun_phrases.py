@@ -7,7 +7,7 @@ import pytest
 
 from corpora.concept.noun_phrases import PhrasePair
 from evaluators.metrics.retrieval import metric_names
-from evaluators.tasks.noun_phrases import JOINT, PARTS, distortions, paraphrases
+from evaluators.tasks.noun_phrases import GAP, JOINT, PARTS, distortions, paraphrases
 from tests.measuring import given
 
 ANGLES = {  # phrases and paraphrases on a circle: the nearest is the best
@@ -60,8 +60,30 @@ def test_the_joint_pool_counts_the_listed_paraphrase_alone(figures):
 
 def test_heads_are_what_is_resampled_and_every_metric_is_declared(figures):
     assert all(set(score.group_ids) == {"cup"} for score in figures.values())
-    declared = {name for part in (*PARTS, JOINT) for name in metric_names(part)}
+    declared = {name for part in (*PARTS, JOINT) for name in metric_names(part)} | {GAP}
     assert set(figures) < declared == set(paraphrases(given(PAIRS)).metrics)
+
+
+def test_the_extensional_gap_counts_families_alike():
+    """Right at once: 1 of 3 intersective, 1 of 1 subsective; none relational, 1 of 2 modal, 1 of 1 privative.
+    (1/3 + 1) / 2 - (0 + 1/2 + 1) / 3 = 1/6."""
+    right = {"intersective": [1, 0, 0], "subsective": [1], "relational": [0], "modal": [1, 0], "privative": [1]}
+    pairs, places = [pair("near", "intersective", "red", "crockery in a warm colour")], dict(ANGLES)
+    for family, hits in right.items():
+        for number, hit in enumerate(hits):
+            name = f"{family} {number}"
+            made = PhrasePair("strict", family, name, name, "cup", f"{name} cup", f"what {name} is")
+            places[made.query] = places[made.paraphrase] = 10.0 * len(pairs)
+            places[made.paraphrase] += 1 if hit else 91
+            pairs.append(made)
+
+    def encode(texts):
+        radians = np.radians([places[text] for text in texts])
+        return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+    (gap,) = (score for score in paraphrases(given(tuple(pairs))).score(tuple(pairs), encode) if score.metric == GAP)
+    assert gap.value == pytest.approx(1 / 6)
+    assert np.mean(gap.values) == pytest.approx(1 / 6)
 
 
 def test_distortion_of_every_family_that_has_pairs():
