@@ -22,6 +22,7 @@ HOMES = {  # the file of each word, in the order of a day's work
     "doctor": "machine",
     "plan": "show",
     "headroom": "headroom",
+    "convert": "convert",
     "run": "run_study",
     "status": "show",
     "reproducible": "reproducible",
@@ -43,7 +44,7 @@ HOMES = {  # the file of each word, in the order of a day's work
 }
 DAY = {  # what a word is for, as --help groups them
     "begin": ("init", "doctor"),
-    "before a run": ("plan", "headroom"),
+    "before a run": ("plan", "headroom", "convert"),
     "run": ("run", "status", "reproducible", "search", "confirm"),
     "read what came of it": ("report", "why", "gate", "check-claim", "judge", "ui"),
     "hand it on": ("export", "verify"),
@@ -206,6 +207,14 @@ def parser() -> argparse.ArgumentParser:
     repeat.add_argument("arm", metavar="ARM", help="the arm's name in the study")
     repeat.add_argument("--seed", type=int, default=None, help="one of the study's seeds (default: its first)")
     add("headroom", "show what a study could gain, before training anything")
+    convert = add("convert", "make safetensors of a backbone's pickled weights, which no run opens", study=False)
+    convert.add_argument("model", metavar="MODEL", help="a folder, or a name of the hub")
+    convert.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default=None,
+        help="to write (default: MODEL-safetensors beside a folder, else in $SEMRAY_BACKBONES or ./backbones)",
+    )
     _add_verify(commands, told)
     told["judge"] = judge_options.SUMMARY
     judge_options.add_to(commands.add_parser("judge", description=judge_options.SUMMARY))

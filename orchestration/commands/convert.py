@@ -1,0 +1,27 @@
+"""`semray convert`: a backbone with pickled weights, which no run opens, as a folder of safetensors."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from orchestration.commands.terminal import DONE
+from orchestration.study.errors import StudyError
+
+
+def convert(options: Namespace) -> int:
+    """Write the folder, and say under which digest runs will know it."""
+    from trainers.encoders.backbones import BackboneError, converted_to
+    from trainers.encoders.convert import convert as written
+
+    out = Path(options.out).expanduser() if options.out else converted_to(options.model)
+    try:
+        digest = written(options.model, out)
+    except BackboneError as error:
+        raise StudyError(str(error)) from None
+    if options.json:
+        print(json.dumps({"folder": str(out), "sha256": digest}))
+        return DONE
+    print(f"{out}\nsha256 {digest}")
+    return DONE

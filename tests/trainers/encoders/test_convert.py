@@ -1,0 +1,170 @@
+"""Pickled weights become safetensors once, by hand: what is not a tensor is refused, and nothing of it is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from orchestration.commands.cli import main
+from tests.tiny import tiny_backbone
+from trainers.encoders.backbones import BackboneError, resolve_backbone
+from trainers.encoders.convert import convert
+from trainers.encoders.encoder import Encoder
+
+TEXTS = ["the old cat", "a small vessel holds water"]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("tiny") / "tiny")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """$SEMRAY_BACKBONES, empty, and no hub."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path / "shelf"))
+    return tmp_path / "shelf"
+
+
+@pytest.fixture
+def pickled(backbone: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the backbone as the hub had them before safetensors: one file, or as many as told."""
+
+    def make(folder: Path = tmp_path / "old", shards: int = 1) -> Path:
+        shutil.copytree(backbone, folder)
+        tensors = load_file(folder / "model.safetensors")
+        (folder / "model.safetensors").unlink()
+        if shards == 1:
+            torch.save(tensors, folder / "pytorch_model.bin")
+            return folder
+        names = {name: f"pytorch_model-{n % shards + 1:05}-of-{shards:05}.bin" for n, name in enumerate(tensors)}
+        for shard in set(names.values()):
+            torch.save({name: tensors[name] for name in tensors if names[name] == shard}, folder / shard)
+        index = {"metadata": {"total_size": 1}, "weight_map": names}
+        (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+        return folder
+
+    return make
+
+
+def vectors(folder: Path) -> np.ndarray:
+    return Encoder.load(folder, readout="mean").encode(TEXTS)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_converted_model_gives_the_same_vectors(
+    shards: int, backbone: Path, pickled: Callable[..., Path], tmp_path: Path
+) -> None:
+    old = pickled(shards=shards)
+    digest = convert(str(old), tmp_path / "new")
+    assert len(digest) == 64
+    assert not list((tmp_path / "new").glob("*.bin*"))
+    assert np.array_equal(vectors(tmp_path / "new"), vectors(backbone))
+    assert list(old.glob("*.bin"))  # the original stays as it is
+
+
+@pytest.mark.usefixtures("shelf")
+def test_what_plan_refuses_names_the_command_that_mends_it(
+    pickled: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = pickled()
+    with pytest.raises(BackboneError) as raised:
+        resolve_backbone(str(old))
+    new = tmp_path / "old-safetensors"
+    assert f"semray convert {old}\n  and then: name {new} instead" in str(raised.value)
+    assert main(["convert", str(old), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["folder"] == str(new)
+    assert resolve_backbone(str(new)) == new
+
+
+def test_a_name_of_the_hub_that_the_cache_holds(
+    shelf: Path, pickled: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fetched into the hub's cache, links and all, converted onto the shelf, found there by its name."""
+    home = tmp_path / "hub" / "models--owner--name"
+    snapshot = pickled(home / "snapshots" / "0123abc")
+    (home / "blobs").mkdir()
+    for file in list(snapshot.iterdir()):
+        (home / "blobs" / file.name).write_bytes(file.read_bytes())
+        file.unlink()
+        file.symlink_to(Path("../../blobs") / file.name)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("0123abc")
+    with pytest.raises(BackboneError, match="to make safetensors of pickled weights: semray convert owner/name"):
+        resolve_backbone("owner/name")
+    assert main(["convert", "owner/name"]) == 0
+    folder, digest = capsys.readouterr().out.splitlines()
+    assert (folder, digest[:7]) == (str(shelf / "owner--name"), "sha256 ")
+    assert resolve_backbone("owner/name") == shelf / "owner--name"
+    assert not any(file.is_symlink() for file in (shelf / "owner--name").iterdir())
+
+
+class Harm:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.file),)
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        (
+            lambda harm: {"weight": torch.zeros(2), "more": Harm(harm)},
+            "holds more than weights and was not opened",
+        ),
+        (lambda harm: {"model": {"weight": torch.zeros(2)}}, "holds no plain table of tensors"),
+    ],
+)
+def test_a_pickle_that_is_more_than_weights_is_refused_in_words(
+    held: Callable[[Path], Any],
+    says: str,
+    pickled: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old, harm = pickled(), tmp_path / "harm"
+    torch.save(held(harm), old / "pytorch_model.bin")
+    assert main(["convert", str(old), "--out", str(tmp_path / "new")]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "accepted:" in said
+    assert "Traceback" not in said
+    assert not harm.exists()
+    assert not (tmp_path / "new").exists()
+    assert not list(tmp_path.glob(".new*"))
+
+
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda old: (old / "pytorch_model.bin").unlink(), "has no pytorch_model.bin"),
+        (lambda old: (old / "pytorch_model.bin").write_bytes(b"no pickle"), "pytorch_model.bin"),
+        (lambda old: (old / "config.json").unlink(), "has no config.json"),
+        (lambda old: (old / "model.safetensors").touch(), "has safetensors"),
+        (lambda old: (old.parent / "new").mkdir(), "exists"),
+        (lambda old: shutil.rmtree(old), "no such folder, nor on the hub"),
+    ],
+)
+def test_what_cannot_be_converted(
+    spoil: Callable[[Path], Any], says: str, pickled: Callable[..., Path], tmp_path: Path
+) -> None:
+    old = pickled()
+    spoil(old)
+    with pytest.raises(BackboneError, match=says) as raised:
+        convert(str(old), tmp_path / "new")
+    assert "accepted:" in str(raised.value)

@@ -1,0 +1,143 @@
+"""A backbone with pickled weights as a folder of safetensors, made once, by hand: `semray convert`.
+
+A pickle can run any code when it is opened. torch's reader of weights alone opens it here, which refuses all but
+tensors and the containers that hold them. Nothing else in semray opens one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainers.encoders.backbones import (
+    CONFIGURATION,
+    SENTENCE_TRANSFORMERS,
+    BackboneError,
+    backbone_fingerprint,
+    folder_of,
+    modules_in,
+    repositories,
+    unusable,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PICKLED = "pytorch_model.bin"
+SHARDS = "pytorch_model-*.bin"
+INDEX = "pytorch_model.bin.index.json"
+ABOUT = ("README.md", "LICENSE*", "LICENCE*")  # whose weights these are goes with them
+
+
+def convert(name: str, out: Path) -> str:
+    """Write the backbone of that name, a folder or one of the hub, with safetensors to `out`.
+
+    out must not exist; it appears whole or not at all. Returns the fingerprint by which runs will know it.
+    BackboneError says what is in the way.
+    """
+    if out.exists():
+        raise BackboneError(f"convert: {out} exists\n  accepted: a folder that is not there yet")
+    source = _source(name)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        _copied(source, draft, (*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT))
+        _weights(source, draft)
+        for _, module in modules_in(source):
+            place = draft / module.relative_to(source)
+            place.mkdir(parents=True, exist_ok=True)
+            _copied(module, place, ("config.json", "model.safetensors"))
+            if (module / PICKLED).is_file():
+                _save(_opened(module / PICKLED), place / "model.safetensors")
+        if (missing := unusable(draft)) is not None:
+            raise BackboneError(f"convert: {source} {missing}\n  accepted: a whole folder of a model")
+        os.replace(draft, out)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return backbone_fingerprint(out)
+
+
+def _source(name: str) -> Path:
+    """The folder with the pickled weights: a path, under $SEMRAY_BACKBONES, or fetched from the hub."""
+    return _with_pickles(folder_of(name) or _fetched(name))
+
+
+def _with_pickles(folder: Path) -> Path:
+    if (folder / "model.safetensors").is_file() or list(folder.glob("model-*.safetensors")):
+        raise BackboneError(f"convert: {folder} has safetensors\n  accepted: a model with pickled weights alone")
+    if not (folder / PICKLED).is_file() and not (folder / INDEX).is_file():
+        raise BackboneError(f"convert: {folder} has no {PICKLED}\n  accepted: a folder as the hub keeps it")
+    return folder
+
+
+def _fetched(name: str) -> Path:
+    import httpx
+    from huggingface_hub import snapshot_download
+
+    wanted = [*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT, PICKLED, SHARDS, INDEX, "model*.safetensors"]
+    wanted += ["*/config.json", f"*/{PICKLED}", "*/model.safetensors"]
+    said = []
+    for repository in repositories(name):
+        try:
+            return Path(snapshot_download(repository, allow_patterns=wanted))
+        except (OSError, ValueError, httpx.HTTPError) as error:
+            said.append(f"  hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else error!r}")
+    listed = "\n".join(said)
+    raise BackboneError(
+        f"convert: {name}: no such folder, nor on the hub\n{listed}\n  accepted: a folder, or owner/name"
+    )
+
+
+def _copied(source: Path, place: Path, patterns: tuple[str, ...]) -> None:
+    for file in sorted({file for pattern in patterns for file in source.glob(pattern)}):
+        shutil.copyfile(file, place / file.name)  # the hub's cache holds links
+
+
+def _weights(source: Path, place: Path) -> None:
+    """One file of weights, or a file for each shard with the index that names them."""
+    if not (source / INDEX).is_file():
+        _save(_opened(source / PICKLED), place / "model.safetensors")
+        return
+    index = json.loads((source / INDEX).read_text())
+    named = {shard: _renamed(shard) for shard in sorted(set(index["weight_map"].values()))}
+    for shard, file in named.items():
+        _save(_opened(source / shard), place / file)
+    index["weight_map"] = {tensor: named[shard] for tensor, shard in index["weight_map"].items()}
+    (place / "model.safetensors.index.json").write_text(json.dumps(index, indent=1))
+
+
+def _renamed(shard: str) -> str:
+    if Path(shard).name != shard:
+        raise BackboneError(f"convert: {INDEX} names {shard!r}\n  accepted: files of the same folder")
+    return shard.removeprefix("pytorch_").removesuffix(".bin") + ".safetensors"
+
+
+def _opened(file: Path) -> dict[str, Tensor]:
+    """The tensors of a pickle, by name. BackboneError where it holds anything else, which is then not run."""
+    import torch
+
+    try:
+        held = torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        said = str(error).split("WeightsUnpickler error:")[-1].strip().splitlines()
+        raise BackboneError(
+            f"convert: {file} holds more than weights and was not opened ({said[0] if said else 'unreadable'})"
+            "\n  accepted: a file of tensors alone; one with code in it may do anything, look who made it"
+        ) from None
+    except (OSError, RuntimeError, EOFError) as error:
+        raise BackboneError(f"convert: {file} cannot be read ({error})\n  accepted: one of torch.save") from None
+    if not isinstance(held, dict) or not all(isinstance(one, torch.Tensor) for one in held.values()):
+        raise BackboneError(f"convert: {file} holds no plain table of tensors\n  accepted: name -> tensor")
+    return held
+
+
+def _save(tensors: dict[str, Tensor], file: Path) -> None:
+    from safetensors.torch import save_file
+
+    alone = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}  # none shares memory
+    save_file(alone, file, metadata={"format": "pt"})
