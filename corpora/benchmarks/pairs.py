@@ -68,6 +68,12 @@ class Pairs:
         return np.array(rows), np.array([place[text] for text in self.b])
 
 
+def text_key(*texts: str) -> str:
+    """What a text or a pair is called wherever it stands: a hash of its letters and digits, in whichever order."""
+    bare = sorted("".join(filter(str.isalnum, text.casefold())) for text in texts)
+    return hashlib.sha256("\t".join(bare).encode()).hexdigest()[:16]
+
+
 def joined(parts: Iterable[Pairs]) -> Pairs:
     """The rows of all parts, one after the other."""
     parts = list(parts)

@@ -29,18 +29,17 @@ TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """N rows of one or two texts (sides) with labels (N,) int64 from 0. ids name file and line."""
+    """N rows of one or two texts (sides) with labels (N,) int64 from 0."""
 
-    ids: tuple[str, ...]
     sides: tuple[tuple[str, ...], ...]
     labels: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.labels)
 
 
 Splits = Mapping[str, Labelled]
-_Row = tuple[str, tuple[list[str], ...], int]  # id, tokens of each side, label
+_Row = tuple[tuple[list[str], ...], int]  # tokens of each side, label
 
 
 def read(name: str, *, path: str | None) -> Splits:
@@ -70,12 +69,11 @@ def fingerprint(splits: Splits) -> str:
 
 
 def _sorted(rows: Iterable[_Row]) -> Labelled:
-    ordered = sorted(rows, key=lambda row: (*map(len, row[1]), row[2]))
-    sides = zip(*(row[1] for row in ordered), strict=True)
+    ordered = sorted(rows, key=lambda row: (*map(len, row[0]), row[1]))
+    sides = zip(*(row[0] for row in ordered), strict=True)
     return Labelled(
-        tuple(row[0] for row in ordered),
         tuple(tuple(" ".join(tokens) or "." for tokens in side) for side in sides),
-        np.array([row[2] for row in ordered], np.int64),
+        np.array([row[1] for row in ordered], np.int64),
     )
 
 
@@ -83,10 +81,7 @@ def _binary(positive: str, negative: str) -> Callable[[Path], dict[str, list[_Ro
     """A file a class, one sample a line; a blank line is a sample without tokens."""
 
     def of(file: Path, label: int) -> list[_Row]:
-        rows: list[_Row] = [
-            (f"{file.name}:{number}", (line.split(),), label)
-            for number, line in enumerate(_lines(file, "latin-1"), 1)
-        ]
+        rows: list[_Row] = [((line.split(),), label) for line in _lines(file, "latin-1")]
         if len(rows) < 10:
             raise CorpusError(f"corpora: {file} has {len(rows)} lines; accepted: at least 10, one for each fold")
         return rows
@@ -98,7 +93,7 @@ def _sst2(folder: Path) -> dict[str, list[_Row]]:
     def rows(split: str) -> list[_Row]:
         file = folder / f"sentiment-{split}"
         return [
-            (f"{split}:{number}", (fields[0].split(),), _label(fields[1], ("0", "1"), file, number))
+            ((fields[0].split(),), _label(fields[1], ("0", "1"), file, number))
             for number, fields in _fields(file, 2)
         ]
 
@@ -108,7 +103,7 @@ def _sst2(folder: Path) -> dict[str, list[_Row]]:
 def _trec(folder: Path) -> dict[str, list[_Row]]:
     """`COARSE:fine question` a line; the fine label is dropped."""
 
-    def rows(split: str, file: Path) -> list[_Row]:
+    def rows(file: Path) -> list[_Row]:
         found: list[_Row] = []
         for number, line in enumerate(_lines(file, "latin-1"), 1):
             label, colon, rest = line.strip().partition(":")
@@ -117,10 +112,10 @@ def _trec(folder: Path) -> dict[str, list[_Row]]:
                 raise CorpusError(
                     f"corpora: {file}, line {number}: {line[:40]!r}\n  accepted: LABEL:fine, a space, the question"
                 )
-            found.append((f"{split}:{number}", (question.split(),), _label(label, TREC_LABELS, file, number)))
+            found.append(((question.split(),), _label(label, TREC_LABELS, file, number)))
         return found
 
-    return {"train": rows("train", folder / "train_5500.label"), "test": rows("test", folder / "TREC_10.label")}
+    return {"train": rows(folder / "train_5500.label"), "test": rows(folder / "TREC_10.label")}
 
 
 def _mrpc(folder: Path) -> dict[str, list[_Row]]:
@@ -130,7 +125,6 @@ def _mrpc(folder: Path) -> dict[str, list[_Row]]:
         file = folder / f"msr_paraphrase_{split}.txt"
         return [
             (
-                f"{split}:{number}",
                 (fields[3].split(), fields[4].split()),
                 _label(fields[0], ("0", "1"), file, number),
             )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpora.benchmarks.pairs import Pairs, joined
+from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 from corpora.store.places import lines, looked_at, not_found, tab_separated
@@ -66,24 +66,18 @@ def read(name: str, *, path: str | None) -> Subsets:
 def read_dedup(name: str, *, path: str | None) -> Subsets:
     """The set without the pairs of STS-B train and dev: a model trained or chosen on STS-B has seen them."""
     seen = {
-        pair_key(a, b)
+        text_key(a, b)
         for part in ("STS-B/train", "STS-B/dev")
         for pairs in read(part, path=path).values()
         for a, b in zip(pairs.a, pairs.b, strict=True)
     }
 
     def unseen(pairs: Pairs) -> Pairs:
-        keys = (pair_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+        keys = (text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
         return pairs.take([row for row, key in enumerate(keys) if key not in seen])
 
     kept = {subset: unseen(pairs) for subset, pairs in read(name, path=path).items()}
     return {subset: pairs for subset, pairs in kept.items() if len(pairs)}
-
-
-def pair_key(a: str, b: str) -> str:
-    """What a pair is called wherever it stands: a hash of its letters and digits, in whichever order."""
-    bare = sorted("".join(filter(str.isalnum, text.casefold())) for text in (a, b))
-    return hashlib.sha256("\t".join(bare).encode()).hexdigest()[:16]
 
 
 def fingerprint(subsets: Subsets) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from corpora.benchmarks.pairs import Pairs
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.sts import pair_items
+from evaluators.tasks.named_items import pair_items, text_items
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -39,7 +39,7 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
         pairs = _pairs(rows, columns, of.label_column_name)
         return [score_of_items(f"{prefix}auc", "auc", *pair_items(pairs), told["cosine_scores"], pairs.gold)]
     if isinstance(of, kinds.AbsTaskRetrieval):
-        return _of_queries(metric, of, rows["relevant_docs"], told)
+        return _of_queries(metric, of, rows, told)
     if isinstance(of, kinds.AbsTaskClassification) and main == "accuracy" and not of.is_cross_validation:
         return _of_rows(metric, rows[of.input_column_name], np.array(rows[of.label_column_name]), told)
     return []
@@ -60,14 +60,11 @@ def _of_rows(metric: str, texts: Sequence[str], labels: np.ndarray, told: Sequen
     if labels.ndim != 1:
         return []
     right = np.mean([np.array(said) == labels for said in told], axis=0)
-    ids = [str(row) for row in range(len(labels))]
-    first: dict[str, str] = {}
-    groups = [first.setdefault(text, name) for text, name in zip(texts, ids, strict=True)]
-    return [score_of_items(metric, "mean", ids, groups, right)]
+    return [score_of_items(metric, "mean", *text_items(texts), right)]
 
 
 def _of_queries(
-    metric: str, of: AbsTask, relevant: Mapping[str, Mapping[str, int]], told: Mapping[str, Mapping[str, float]]
+    metric: str, of: AbsTask, rows: Mapping[str, Any], told: Mapping[str, Mapping[str, float]]
 ) -> list[Score]:
     """The figure of each query by trec_eval, as mteb has it computed. told: query -> document -> score."""
     import pytrec_eval
@@ -80,7 +77,8 @@ def _of_queries(
         for query, found in told.items()
         for skips in [of.ignore_identical_ids]
     }
-    by_query = pytrec_eval.RelevanceEvaluator(relevant, {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)
+    by_query = pytrec_eval.RelevanceEvaluator(rows["relevant_docs"], {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)
     queries = list(by_query)
     values = np.array([by_query[query][f"{MEASURES[measure]}_{cut}"] for query in queries])
-    return [score_of_items(metric, "mean", queries, queries, values)] if queries else []
+    asked = dict(zip(rows["queries"]["id"], map(str, rows["queries"]["text"]), strict=True))
+    return [score_of_items(metric, "mean", *text_items([asked[one] for one in queries]), values)] if queries else []

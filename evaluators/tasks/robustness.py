@@ -20,7 +20,8 @@ from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.pair_decisions import decision_scores, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
-from evaluators.tasks.sts import SETS, pair_cosines, pair_items, pair_texts, subsets_at_hand
+from evaluators.tasks.named_items import pair_items
+from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from corpora.benchmarks import senteval
+from corpora.benchmarks.pairs import Pairs
 from corpora.benchmarks.senteval import Labelled, Splits
 from evaluators.metrics.item_metrics import score_of_items
-from evaluators.metrics.scores import Score
+from evaluators.metrics.scores import Items, Score
+from evaluators.tasks.named_items import pair_items, text_items
 from evaluators.tasks.task import Benchmark, Task
 
 if TYPE_CHECKING:
@@ -54,12 +56,12 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
 
         said = predicted(splits, encode, getattr(probing, probe)())
         tested = splits["all" if "all" in splits else "test"]
-        groups = _groups(tested)
+        items = items_of(tested)
         right = (said == tested.labels).astype(np.float64)
-        scores = [score_of_items(f"{name}/accuracy", "mean", tested.ids, groups, right)]
+        scores = [score_of_items(f"{name}/accuracy", "mean", *items, right)]
         if paired:
             decided = said.astype(np.float64)
-            scores.append(score_of_items(f"{name}/f1", "f1", tested.ids, groups, decided, tested.labels))
+            scores.append(score_of_items(f"{name}/f1", "f1", *items, decided, tested.labels))
         return scores
 
     return SentEvalTask(
@@ -70,6 +72,8 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
         texts=lambda splits: [text for rows in splits.values() for side in rows.sides for text in side],
         score=score,
         source="Conneau and Kiela 2018" + ("; classifier: sklearn" if probe == "logistic" else ""),
+        unscaled=True,
+        version=2,  # 1 named items by their lines, and brought every vector to length 1
     )
 
 
@@ -101,8 +105,8 @@ def _classes(splits: Splits) -> int:
     return 1 + max(int(rows.labels.max()) for rows in splits.values())
 
 
-def _groups(rows: Labelled) -> list[str]:
-    """Rows with the same texts are resampled together, by the name of the first."""
-    first: dict[tuple[str, ...], str] = {}
-    texts = zip(*rows.sides, strict=True)
-    return [first.setdefault(text, name) for name, text in zip(rows.ids, texts, strict=True)]
+def items_of(rows: Labelled) -> Items:
+    """What the rows are called in every task, and which are resampled together."""
+    if len(rows.sides) == 1:
+        return text_items(rows.sides[0])
+    return pair_items(Pairs((), *rows.sides, rows.labels.astype(np.float64)))

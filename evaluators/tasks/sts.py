@@ -7,7 +7,6 @@ Protocol: SentEval's "all" setting, Spearman over the concatenation of a year's 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
@@ -16,9 +15,10 @@ import numpy as np
 from corpora.benchmarks import sts
 from corpora.benchmarks.pairs import Pairs, joined
 from corpora.benchmarks.sts import SUBSETS, Subsets
-from evaluators.metrics.scores import Items, Score
+from evaluators.metrics.scores import Score
 from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks.named_items import pair_items
 from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
@@ -45,21 +45,6 @@ def subsets_at_hand(read: Callable[[], Subsets]) -> Benchmark[Subsets]:
     """Pairs that are read whole, once, and named by their texts and gold."""
     rows = cache(read)
     return Benchmark(fingerprint=lambda: sts.fingerprint(rows()), load=rows)
-
-
-def pair_items(pairs: Pairs) -> Items:
-    """Each pair by a name of its content, tied to those that share a sentence with it.
-
-    The same pair has the same name in every task: STS-B is drawn from the yearly sets. A repetition within the
-    task adds its number.
-    """
-    seen: Counter[str] = Counter()
-    ids = []
-    for a, b in zip(pairs.a, pairs.b, strict=True):
-        key = sts.pair_key(a, b)
-        seen[key] += 1
-        ids.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
-    return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
 
 
 def pair_texts(subsets: Subsets) -> list[str]:

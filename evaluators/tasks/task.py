@@ -25,6 +25,7 @@ Text = TypeVar("Text", bound=Hashable)  # what is encoded: a string, or a word i
 
 Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answers of another kind
 Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
+UNSCALED = "unscaled"  # texts, as vectors of other lengths than 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class Task(Generic[Data, Text]):
     A threshold is no metric: `score` may yield figures that are neither better nor worse, to be recorded alone.
     texts(data): everything `score` will want encoded. score(data, encode): the figures with their items, where
     encode takes N of those texts to (N, D) float32. reads: what those texts are; an encoder says what it reads.
+    unscaled: lengths of vectors tell something, so an encoder that reads UNSCALED is read so.
     version is raised when the same rows would be scored otherwise.
     """
 
@@ -57,6 +59,7 @@ class Task(Generic[Data, Text]):
     score: Callable[[Data, Callable[[Sequence[Text]], Any]], list[Score]]
     source: str
     reads: str = "texts"
+    unscaled: bool = False
     version: int = 1
 
     @property
@@ -149,12 +152,13 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
         )
     loaded = {id(task.benchmark): task.benchmark.load() for task in _of_distinct_benchmarks(tasks)}
     data = {task.name: loaded[id(task.benchmark)] for task in tasks}
+    kinds = {task.name: UNSCALED if task.unscaled and UNSCALED in readers else task.reads for task in tasks}
     encoded = {
-        kind: _encoded([task for task in tasks if task.reads == kind], data, readers[kind])
-        for kind in dict.fromkeys(task.reads for task in tasks)
+        kind: _encoded([task for task in tasks if kinds[task.name] == kind], data, readers[kind])
+        for kind in dict.fromkeys(kinds.values())
     }
     for task in tasks:
-        yield task, task.score(data[task.name], encoded[task.reads])
+        yield task, task.score(data[task.name], encoded[kinds[task.name]])
 
 
 def _of_distinct_benchmarks(tasks: Sequence[Task[Any, Any]]) -> Iterable[Task[Any, Any]]:

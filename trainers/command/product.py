@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from corpora.command.scores import FILES
-from trainers.encoders.backbones import modules_in, unusable
+from trainers.encoders.backbones import modules_in, normalises, unusable
 from trainers.encoders.frozen_encoder import SentenceEncoder
 from trainers.engine.world import World
 from trainers.errors import TrainerError
@@ -48,7 +48,9 @@ class Product:
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
         """Texts through the encoder; the names of metrics to the place of the scores file, for each the same."""
-        return {"texts": self.encode, "scores": self.place_of_scores}
+        scaled = self.encoder is None or normalises(self.encoder)
+        unscaled = {} if scaled else {"unscaled": self.encode_unscaled}
+        return {"texts": self.encode, "scores": self.place_of_scores, **unscaled}
 
     def place_of_scores(self, names: Sequence[str]) -> list[Path]:
         """Where the scores of these metrics stand. NothingLeft without a file."""
@@ -60,11 +62,18 @@ class Product:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors as sentence-transformers gives them. N texts -> (N, D) float32."""
+        return self._read(texts, self._encoder.encode)
+
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors as the encoder's own modules make them. N texts -> (N, D) float32."""
+        return self._read(texts, self._encoder.encode_unscaled)
+
+    def _read(self, texts: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray]) -> np.ndarray:
         bf16 = self.world.precision == "bf16"
         device = self.world.device.partition(":")[0]
         self.truncated += self._cut(texts)
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
-            return self._encoder.encode(texts)
+            return encode(texts)
 
     def save(self, path: Path) -> None:
         """The encoder's files, the scores file and the end of the log; of the encoder what is safe to open."""

@@ -56,8 +56,8 @@ class WordEncoder(nn.Module):
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
-        """Sentences to unit vectors, taken before the head; definitions to the places of their words."""
-        return {"texts": self.encoder.encode, "definitions": self.places}
+        """Sentences to vectors, taken before the head; definitions to the places of their words."""
+        return {"texts": self.encoder.encode, "definitions": self.places, **self.encoder.unscaled_reader}
 
     def places(self, asked: Sequence[Definition]) -> np.ndarray:
         """Where each word stands among the whole vocabulary for its definition; NO_WORD for one that is no entry.

@@ -111,6 +111,11 @@ def modules_in(path: Path) -> list[tuple[str, Path]]:
     return [(module["type"].rpartition(".")[2], path / module["path"]) for module in listed if module["path"]]
 
 
+def normalises(path: Path) -> bool:
+    """Whether a backbone's own modules bring its vectors to length 1."""
+    return any(module["type"].rpartition(".")[2] == "Normalize" for module in _listed_modules(path))
+
+
 def _listed_modules(path: Path) -> list[dict[str, str]]:
     file = path / "modules.json"
     return json.loads(file.read_text()) if file.is_file() else []

@@ -45,8 +45,9 @@ class Encoder(nn.Module):
     readout "mean", "cls" (first token), "max", "sep" (last token) and "sum" read the last layer; "weighted" mixes
     the token means of the last `layers` layers by softmax(layer_logits), which starts uniform, "gated" by weights
     that layer_gate tells from each text, which start uniform too. precision "bf16"
-    lets `encode` run its matrix products in bfloat16. `truncated` counts texts that `encode` and `tokenise` had
-    to cut.
+    lets `encode` run its matrix products in bfloat16. normalises: the backbone's own modules end in unit vectors;
+    one that does not has vectors of other lengths too, for those whom lengths tell something. `truncated` counts
+    texts that `encode` and `tokenise` had to cut.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Encoder(nn.Module):
         layers: int = 4,
         max_length: int = 128,
         prefix: str = "",
+        normalises: bool = True,
         precision: Precision = "fp32",
     ) -> None:
         super().__init__()
@@ -70,6 +72,7 @@ class Encoder(nn.Module):
         self.layers = layers
         self.max_length = min(max_length, _longest(backbone.config, tokenizer))
         self.prefix = prefix
+        self.normalises = normalises
         self.precision: Precision = precision
         self.truncated = 0
         self.layer_logits = nn.Parameter(torch.zeros(layers)) if readout == "weighted" else None
@@ -102,7 +105,12 @@ class Encoder(nn.Module):
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
         """What it can be scored on: texts, as their vectors or layer by layer."""
-        return {"texts": self.encode, "layers": self.read_layers}
+        return {"texts": self.encode, "layers": self.read_layers, **self.unscaled_reader}
+
+    @property
+    def unscaled_reader(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
+        """How texts are read as vectors of other lengths than 1; nothing where the backbone's own have that."""
+        return {} if self.normalises else {"unscaled": self.encode_unscaled}
 
     @property
     def device(self) -> torch.device:
@@ -196,9 +204,11 @@ class Encoder(nn.Module):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
-        if not len(texts):
-            return np.zeros((0, self.width), np.float32)
-        return unit(torch.from_numpy(self.embed(self.tokenise(texts)))).numpy()
+        return unit(torch.from_numpy(self.encode_unscaled(texts))).numpy()
+
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
+        """What the readout gives for texts, without dropout, not normalised. N texts -> (N, D) float32."""
+        return self.embed(self.tokenise(texts)) if len(texts) else np.zeros((0, self.width), np.float32)
 
     def embed(self, tokens: Tokens) -> np.ndarray:
         """What the readout gives for at least one text, without dropout, not normalised. -> (N, D) float32."""

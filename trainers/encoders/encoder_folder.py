@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from trainers.encoders.backbones import GATED_POOLING, OWN_FORMAT, prefix_of
+from trainers.encoders.backbones import GATED_POOLING, OWN_FORMAT, normalises, prefix_of
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.readouts import MIXTURES
 
@@ -22,6 +22,7 @@ class Written(Protocol):
     layers: int
     max_length: int
     prefix: str
+    normalises: bool
 
     @property
     def readout(self) -> str: ...
@@ -97,14 +98,17 @@ def write_encoder(encoder: Written, path: Path) -> None:
             "layer_weights": encoder.layer_weights(),
             "max_length": encoder.max_length,
             "prefix": encoder.prefix,
+            "normalises": encoder.normalises,
         },
     )
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
-    """What a folder says of its encoder's readout, layers, length and prefix, and the weights of the layers."""
+    """What a folder says of its encoder's readout, layers, length, prefix and scale, and the weights of the
+    layers."""
     file = path / OWN_FORMAT
     record: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"prefix": prefix_of(path)}
+    record = {"normalises": normalises(path), **record}
     return record, record.pop("layer_weights", [])
 
 

@@ -96,11 +96,18 @@ class SentenceEncoder:
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
         if self.keep_words:
             return self._encode_and_keep(sentences)
+        return self._encoded(sentences, normalize=True)
+
+    def encode_unscaled(self, sentences: Sequence[str]) -> np.ndarray:
+        """As the folder's own modules make them, (n, d) float32."""
+        return self._encoded(sentences, normalize=False)
+
+    def _encoded(self, sentences: Sequence[str], *, normalize: bool) -> np.ndarray:
         return self._model.encode(
             list(sentences),
             batch_size=BATCH,  # it sorts by length itself and returns the given order
             prompt=self.prompt,
-            normalize_embeddings=True,
+            normalize_embeddings=normalize,
             convert_to_numpy=True,
             show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
         ).astype(np.float32)

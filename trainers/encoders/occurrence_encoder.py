@@ -68,8 +68,9 @@ class OccurrenceEncoder:
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
         """What it can be scored on: words in their sentences and, unless it reads the word alone, sentences."""
-        texts: dict[str, Any] = {"texts": self.encoder.encode} if self.readout == "mean" else {}
-        return {"occurrences": self.encode, **texts}
+        if self.readout != "mean":
+            return {"occurrences": self.encode}
+        return {"occurrences": self.encode, "texts": self.encoder.encode, **self.encoder.unscaled_reader}
 
     @property
     def truncated(self) -> int:

@@ -94,23 +94,29 @@ class _Around(ABC):
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
         """What it can be scored on: texts."""
-        return {"texts": self.encode}
+        unscaled = {} if self.encoder.normalises else {"unscaled": self.encode_unscaled}
+        return {"texts": self.encode, **unscaled}
 
     @property
     def truncated(self) -> int:
         """How many texts had to be cut so far."""
         return self.encoder.truncated
 
-    @abstractmethod
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, without dropout. N texts -> (N, D) float32."""
+        rows = self.encode_unscaled(texts)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    @abstractmethod
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors as they are read, without dropout. N texts -> (N, D) float32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prompted(_Around):
     """Texts in SNCSE's first template, read at its mask."""
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
         rows = [self._rows(texts[begin : begin + CHUNK]) for begin in range(0, len(texts), CHUNK)]
         return np.concatenate(rows) if rows else np.zeros((0, self.encoder.width), np.float32)
 
@@ -128,8 +134,7 @@ class Prompted(_Around):
         encoder = self.encoder
         tokens = in_template(encoder.tokenizer, texts, VIEW, max_length=encoder.max_length)
         encoder.truncated += tokens.truncated
-        states = encoder.embed(tokens)
-        return states / np.linalg.norm(states, axis=1, keepdims=True)
+        return encoder.embed(tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +143,12 @@ class Headed(_Around):
 
     head: nn.Linear
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
         if not len(texts):
             return np.zeros((0, self.encoder.width), np.float32)
         states = self.encoder.embed(self.encoder.tokenise(texts))
         weight, bias = (value.detach().float().cpu().numpy() for value in (self.head.weight, self.head.bias))
-        rows = np.tanh(states @ weight.T + bias)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.tanh(states @ weight.T + bias)
 
     def save(self, path: Path) -> None:
         """Write a folder that SentenceTransformer(path) reads, the head as its Dense module."""

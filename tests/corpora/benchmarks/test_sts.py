@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from corpora.benchmarks import sts
+from corpora.benchmarks.pairs import text_key
 from corpora.store import hub
 from corpora.store.errors import CorpusError
 from tests.published import COLLECTION, needs
@@ -177,7 +178,7 @@ class TestPublished:
     def test_pairs_that_stsb_shares(self, name: str) -> None:
         def keys(part: str) -> list[str]:
             read = sts.read(part, path=str(COLLECTION)).values()
-            return [sts.pair_key(a, b) for pairs in read for a, b in zip(pairs.a, pairs.b, strict=True)]
+            return [text_key(a, b) for pairs in read for a, b in zip(pairs.a, pairs.b, strict=True)]
 
         held = set(keys(name))
         found = tuple(sum(key in held for key in keys(part)) for part in ("STS-B/train", "STS-B/dev"))

@@ -12,7 +12,8 @@ import pytest
 from corpora.benchmarks import negation
 from corpora.benchmarks.pairs import Pairs
 from evaluators.metrics.scores import Score
-from evaluators.tasks import robustness, sts, suite
+from evaluators.tasks import robustness, suite
+from evaluators.tasks.named_items import pair_items
 from evaluators.tasks.task import evaluate
 
 ANGLES = {"near": 0, "nearer": 5, "far": 90, "farther": 120, "opposite": 180}
@@ -88,7 +89,7 @@ def test_paws_ranks_and_decides(tmp_path: Path) -> None:
 def test_the_same_pair_has_one_name_in_every_task() -> None:
     pairs = Pairs.of([("1", "A cat.", "A dog", 1.0), ("2", "a dog!", "A CAT", 2.0), ("3", "A cat.", "else", 3.0)])
     turned = Pairs.of([("9", "a dog", "a cat", 0.0)])
-    items, other = sts.pair_items(pairs), sts.pair_items(turned)
+    items, other = pair_items(pairs), pair_items(turned)
     assert items.ids[0] == other.ids[0]
     assert items.ids[1] == f"{items.ids[0]}-2"
     assert items.groups == (items.ids[0], items.ids[1], items.ids[0])  # rows 1 and 3 share a sentence as written

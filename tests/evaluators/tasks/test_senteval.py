@@ -10,8 +10,11 @@ import pytest
 
 from corpora.benchmarks.senteval import NAMES
 from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance.comparisons import ItemScores, ItemSum
+from evaluators.significance.item_bootstrap import strata_of
 from evaluators.tasks import senteval
 from evaluators.tasks.task import evaluate
+from tests.published import COLLECTION, needs
 
 GOOD, BAD = ("fine", "warm", "good"), ("dull", "cold", "bad")
 
@@ -63,3 +66,79 @@ def test_both_backends_measure_the_same_rows_under_other_names(tmp_path: Path) -
     assert len(rows) == 1
     assert len({task.fingerprint for name, task in table.items() if name.endswith("CR")}) == 2
     assert len(table) == 2 * len(NAMES)
+
+
+def summed(scores: Sequence) -> ItemSum:
+    """The mean over tasks of two arms that were right in half of the cases each."""
+    terms = [
+        ItemScores(
+            aggregate="mean",
+            treatment=score.values[None],
+            control=1 - score.values[None],
+            item_ids=tuple(score.item_ids),
+            group_ids=tuple(score.group_ids),
+        )
+        for score in scores
+    ]
+    return ItemSum(tuple((1 / len(terms), term) for term in terms))
+
+
+def accuracies(root: Path, *names: str) -> list:
+    table = senteval.tasks(str(root))
+    found = evaluate([table[f"senteval-sklearn/{name}"] for name in names], {"texts": counts})
+    return [scores[0] for _, scores in found]
+
+
+def test_tasks_share_an_item_only_where_they_share_its_text(tmp_path: Path) -> None:
+    """SST2 is drawn from MR, which other tools cut into tokens otherwise; a row number is no name."""
+    write_sets(tmp_path)
+    rng = np.random.default_rng(1)
+    (tmp_path / "MR").mkdir()
+    for name, positive in (("rt-polarity.pos", True), ("rt-polarity.neg", False)):
+        lines = [f"{line(rng, positive)} {name[-3:]}{row}" for row in range(12)]
+        (tmp_path / "MR" / name).write_text("".join(f"{text}\n" for text in (*lines, "It isn't good .")))
+    (tmp_path / "SST" / "binary").mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        rows = [f"{line(rng, row % 2 == 1)} {split}{row}\t{row % 2}\n" for row in range(12)]
+        rows += ["it is n't good\t0\n"] if split == "test" else []
+        (tmp_path / "SST" / "binary" / f"sentiment-{split}").write_text("".join(rows))
+    mr, sst2, mrpc = accuracies(tmp_path, "MR", "SST2", "MRPC")
+    (shared,) = set(mr.item_ids) & set(sst2.item_ids)
+    assert not set(mrpc.item_ids) & ({*mr.item_ids} | {*sst2.item_ids})
+    assert [row for row, name in enumerate(sst2.item_ids) if name == shared] == [
+        row for row, text in enumerate(senteval.tasks(str(tmp_path))["senteval/SST2"].benchmark.load()["test"].sides[0])
+        if text == "it is n't good"
+    ]  # fmt: skip
+    both = summed([mr, sst2])
+    assert len(both.item_ids) == 26 + 13 - 1
+    assert len(strata_of(both)) == 1  # what they share is drawn once for both
+    assert len(strata_of(summed([mr, mrpc]))) == 2
+
+
+@needs("senteval/TREC")
+@needs("senteval/MRPC")
+def test_of_the_published_sets_no_item_of_one_is_one_of_another() -> None:
+    table = senteval.tasks(str(COLLECTION))
+    items = [
+        senteval.items_of(table[f"senteval/{name}"].benchmark.load()["test"]).ids for name in ("TREC", "MRPC")
+    ]
+    assert len({*items[0], *items[1]}) == 500 + 1725
+
+
+def test_lengths_of_vectors_count_where_the_encoder_has_lengths(tmp_path: Path) -> None:
+    """A linear classifier reads what a transformer without Normalize gives, and unit vectors of any other."""
+    write_sets(tmp_path)
+    task = senteval.tasks(str(tmp_path))["senteval-sklearn/CR"]
+    asked: list[str] = []
+
+    def unscaled(texts: Sequence[str]) -> np.ndarray:
+        asked.extend(texts)
+        return 3 * counts(texts)
+
+    def refused(texts: Sequence[str]) -> np.ndarray:
+        raise AssertionError(texts)
+
+    ((_, (score,)),) = evaluate([task], {"texts": refused, "unscaled": unscaled})
+    assert len(asked) == len(set(asked)) > 20
+    ((_, (again,)),) = evaluate([task], {"texts": lambda texts: 3 * counts(texts)})
+    assert score.values.tolist() == again.values.tolist()

@@ -298,6 +298,21 @@ def test_a_saved_encoder_is_a_sentence_transformer(
     assert not list((tmp_path / "model").rglob("*.bin"))
 
 
+@pytest.mark.parametrize("normalises", [True, False])
+def test_lengths_are_told_where_the_backbone_has_any(backbone: Path, tmp_path: Path, normalises: bool):
+    """Without a Normalize in modules.json the readout itself may be asked for, before and after it was saved."""
+    folder = with_modules(backbone, tmp_path / "modules") if normalises else backbone
+    first = Encoder.load(folder)
+    first.save(tmp_path / "saved")
+    for encoder in (first, Encoder.load(tmp_path / "saved")):
+        assert encoder.normalises == normalises
+        assert ("unscaled" in encoder.readers) == (not normalises)
+        rows = encoder.encode_unscaled(TEXTS)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        assert np.ptp(lengths) > 1e-3
+        assert encoder.encode(TEXTS) == pytest.approx(rows / lengths, abs=1e-6)
+
+
 def test_bf16_encodes_nearly_the_same(backbone: Path):
     encoder = Encoder.load(backbone)
     exact = encoder.encode(TEXTS)

@@ -1,0 +1,34 @@
+"""What items are called: by their texts, so that what two tasks share has one name in both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from corpora.benchmarks.pairs import Pairs, text_key
+from evaluators.metrics.scores import Items
+
+
+def pair_items(pairs: Pairs) -> Items:
+    """Each pair by a name of its content, tied to those that share a sentence with it.
+
+    The same pair has the same name in every task: STS-B is drawn from the yearly sets.
+    """
+    ids = _numbered(text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+    return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
+
+
+def text_items(texts: Sequence[str]) -> Items:
+    """Each text by a name of its content, tied to its repetitions: SST2 is drawn from MR."""
+    keys = [text_key(text) for text in texts]
+    return Items(_numbered(keys), keys)
+
+
+def _numbered(keys: Iterable[str]) -> list[str]:
+    """The keys with their repetitions numbered from 2."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for key in keys:
+        seen[key] += 1
+        ids.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
+    return ids
