@@ -59,6 +59,8 @@ def read(name: str, *, path: str | None) -> Subsets:
         remarks += looked
     if rows is not None and source.hub is not None:
         return {name: _of_hub(name, source.hub, rows)}
+    if source.hub is None:
+        remarks.append("the hub: not asked; its copy of SICK does not say which of the parts a pair is of")
     how = "SentEval's download of the data" + (f", or {source.hub.command}" if source.hub else "")
     raise not_found(name, remarks, holds=f"{source.folder}/{source.file}", source=how)
 

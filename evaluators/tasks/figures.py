@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from evaluators.tasks.senteval import SKLEARN, TOOLKIT
 from evaluators.tasks.task import Tasks
 
 FORM = re.compile(r"(mean|each)\((.*)\)")
@@ -49,6 +50,8 @@ def members(metric: str, tasks: Tasks, groups: Mapping[str, tuple[str, ...]]) ->
         raise ValueError("two figures or more, each once")
     if len({directions[one] for one in found}) > 1:
         raise ValueError("figures that are all better when larger, or all when smaller")
+    if all(any(one.startswith(prefix) for one in found) for prefix in (TOOLKIT, SKLEARN)):
+        raise ValueError(f"figures of one classifier: {TOOLKIT}… or {SKLEARN}…, which are never mixed")
     return tuple(found)
 
 

@@ -77,8 +77,10 @@ def _of_queries(
         for query, found in told.items()
         for skips in [of.ignore_identical_ids]
     }
-    by_query = pytrec_eval.RelevanceEvaluator(rows["relevant_docs"], {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)
+    relevant, asked = rows["relevant_docs"], rows["queries"]
+    by_query = pytrec_eval.RelevanceEvaluator(relevant, {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)
     queries = list(by_query)
     values = np.array([by_query[query][f"{MEASURES[measure]}_{cut}"] for query in queries])
-    asked = dict(zip(rows["queries"]["id"], map(str, rows["queries"]["text"]), strict=True))
-    return [score_of_items(metric, "mean", *text_items([asked[one] for one in queries]), values)] if queries else []
+    text_of = dict(zip(asked["id"], map(str, asked["text"]), strict=True))
+    items = text_items([text_of[query] for query in queries])
+    return [score_of_items(metric, "mean", *items, values)] if queries else []

@@ -29,8 +29,9 @@ Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SentEvalTask = Task[Splits, str]
 ProbeName = Literal["toolkit", "logistic"]
 
-SEVEN = tuple(f"senteval/{name}" for name in senteval.NAMES)
-SEVEN_SKLEARN = tuple(f"senteval-sklearn/{name}" for name in senteval.NAMES)
+TOOLKIT, SKLEARN = "senteval/", "senteval-sklearn/"  # what stands before a set: its own classifier, and the other
+SEVEN = tuple(f"{TOOLKIT}{name}" for name in senteval.NAMES)
+SEVEN_SKLEARN = tuple(f"{SKLEARN}{name}" for name in senteval.NAMES)
 
 
 def tasks(path: str | None) -> dict[str, SentEvalTask]:
@@ -38,8 +39,8 @@ def tasks(path: str | None) -> dict[str, SentEvalTask]:
     table = {}
     for set_name in senteval.NAMES:
         benchmark = _benchmark(partial(senteval.read, set_name, path=path))
-        table[f"senteval/{set_name}"] = _task(f"senteval/{set_name}", benchmark, "toolkit")
-        table[f"senteval-sklearn/{set_name}"] = _task(f"senteval-sklearn/{set_name}", benchmark, "logistic")
+        table[f"{TOOLKIT}{set_name}"] = _task(f"{TOOLKIT}{set_name}", benchmark, "toolkit")
+        table[f"{SKLEARN}{set_name}"] = _task(f"{SKLEARN}{set_name}", benchmark, "logistic")
     return table
 
 
@@ -109,4 +110,5 @@ def items_of(rows: Labelled) -> Items:
     """What the rows are called in every task, and which are resampled together."""
     if len(rows.sides) == 1:
         return text_items(rows.sides[0])
-    return pair_items(Pairs((), *rows.sides, rows.labels.astype(np.float64)))
+    a, b = rows.sides
+    return pair_items(Pairs((), a, b, rows.labels.astype(np.float64)))

@@ -71,6 +71,7 @@ def fitted_head(
             "format": FORMAT,
             "backbone": backbone_fingerprint(folder),
             "max_length": encoder.max_length,
+            "precision": encoder.precision,
             "texts": digest,
             "epochs": epochs,
         }

@@ -101,6 +101,11 @@ def test_what_is_nowhere_says_every_place_and_what_mends_it(
     assert "more words" not in said
 
 
+def test_a_set_that_the_hub_has_not_alone_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"the hub: not asked; its copy of SICK does not say"):
+        sts.read("SICK-R", path=str(tmp_path))
+
+
 STSB = "genre\tMSRvid\t2012\t1\t{}\t{}\t{}"
 
 

@@ -13,6 +13,8 @@ from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.comparisons import ItemScores, ItemSum
 from evaluators.significance.item_bootstrap import strata_of
 from evaluators.tasks import senteval
+from evaluators.tasks.figures import members
+from evaluators.tasks.suite import GROUPS
 from evaluators.tasks.task import evaluate
 from tests.published import COLLECTION, needs
 
@@ -142,3 +144,11 @@ def test_lengths_of_vectors_count_where_the_encoder_has_lengths(tmp_path: Path) 
     assert len(asked) == len(set(asked)) > 20
     ((_, (again,)),) = evaluate([task], {"texts": lambda texts: 3 * counts(texts)})
     assert score.values.tolist() == again.values.tolist()
+
+
+@pytest.mark.parametrize("form", ["mean", "each"])
+def test_figures_of_two_classifiers_are_never_put_together(form: str) -> None:
+    table = senteval.tasks(None)
+    with pytest.raises(ValueError, match=r"one classifier: senteval/… or senteval-sklearn/…"):
+        members(f"{form}(senteval/MR, senteval-sklearn/CR)", table, GROUPS)
+    assert members(f"{form}(senteval-sklearn)", table, GROUPS)[0] == "senteval-sklearn/MR/accuracy"

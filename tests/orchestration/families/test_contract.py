@@ -16,7 +16,7 @@ from semray.testing import WORDS, FamilyContract, Small, prepared
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
 from tests.corpora.sources.test_gcide import dictionary
-from tests.trainers.masked_lm import masked_lm
+from tests.trainers.masked_lm import SHAPES, masked_lm
 
 SCRIPT = str(Path(__file__).parents[2] / "a_script.py")
 
@@ -27,10 +27,14 @@ NOT_TRAINED_HERE = {"scored_elsewhere"}
 
 @dataclass(frozen=True)
 class Case:
-    """A study of a family: its data, training and tasks. The untrained arm is `still`; `fast` only learns faster."""
+    """A study of a family: its data, training and tasks. The untrained arm is `still`; `fast` only learns faster.
+
+    backbone: a folder that `write` makes; "tiny" is there.
+    """
 
     text: str
     write: Callable[[Path], object]
+    backbone: str = "tiny"
 
 
 def _wordnet(place: Path) -> None:
@@ -59,7 +63,8 @@ def _sentences(place: Path) -> None:
 
 
 def _definitions(place: Path) -> None:
-    masked_lm(place / "bert", "bert")
+    for shape in SHAPES:
+        masked_lm(place / shape, shape)
     entries = (
         f"{word.capitalize()} \\{word}\\, n.\n   the {WORDS[at - 1]} {word} of {WORDS[at - 3]}.\n"
         for at, word in enumerate(WORDS)
@@ -73,7 +78,13 @@ def _benchmark(place: Path) -> None:
     (place / "STSBenchmark" / "sts-test.csv").write_text("".join(rows))
 
 
-CASES = {
+DEFSENT = """\
+data: {sources: [gcide], gcide: PLACE/gcide, path: PLACE}
+train: {steps: 4, batch_size: 4, max_length: 32}
+arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
+evaluate: [d2w]
+"""
+CASES = {  # what stands behind a stroke tells cases of one family apart
     "command": Case(
         """\
 data: {watch: [SCRIPT], metrics: {accuracy: higher, loss: lower}, path: PLACE}
@@ -101,15 +112,7 @@ evaluate: [spcd]
 """,
         _semcor,
     ),
-    "defsent": Case(
-        """\
-data: {sources: [gcide], gcide: PLACE/gcide, path: PLACE}
-train: {steps: 4, batch_size: 4, max_length: 32}
-arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
-evaluate: [d2w]
-""",
-        _definitions,
-    ),
+    **{f"defsent/{shape}": Case(DEFSENT, _definitions, shape) for shape in SHAPES},
     "difficulty": Case(
         """\
 data: {path: PLACE, tasks: [stsb]}
@@ -139,16 +142,20 @@ evaluate: [rerank/SciDocsRR]
 }
 
 
+def test_no_family_is_without_a_case() -> None:
+    assert {name.partition("/")[0] for name in CASES} == FAMILIES.keys() - NOT_TRAINED_HERE
+
+
 class TestFamilies(FamilyContract):
     """All families, one after another."""
 
-    @pytest.fixture(scope="class", params=sorted(FAMILIES.keys() - NOT_TRAINED_HERE))
+    @pytest.fixture(scope="class", params=sorted(CASES))
     @classmethod
     def small(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
-        name, place = request.param, tmp_path_factory.mktemp(request.param)
-        case, backbone = CASES[name], "bert" if name == "defsent" else "tiny"
+        case, (family, _, _) = CASES[request.param], request.param.partition("/")
+        place = tmp_path_factory.mktemp(family)
         (place / "wordnet").mkdir()
-        with prepared(name, case.text.replace("SCRIPT", SCRIPT), case.write, place, backbone) as small:
+        with prepared(family, case.text.replace("SCRIPT", SCRIPT), case.write, place, case.backbone) as small:
             yield small
 
     def check_opens(self, folder: Path) -> None:
