@@ -28,7 +28,7 @@ from trainers.engine.precision import best_precision
 from trainers.engine.world import Precision, World
 
 if TYPE_CHECKING:
-    from corpora.store.records import ConceptCorpus
+    from corpora.concept.records import ConceptCorpus
 
 BATCH, NEGATIVES, LENGTH = 16, 2, 64
 TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
@@ -56,7 +56,8 @@ def main() -> None:
 @cache
 def full_rows() -> ConceptCorpus:
     """The corpus with the definitions that have at least two hard negatives, so that every step is 96 texts."""
-    from corpora.store.records import PairRows, Ragged, RuleNegatives
+    from corpora.concept.records import PairRows, RuleNegatives
+    from corpora.store.columns import Ragged
 
     corpus = load(ConceptData())
     offsets = corpus.negatives.texts.offsets

@@ -139,7 +139,7 @@ def test_the_loader_that_mlflow_stored_stays_importable() -> None:
         ("trainers.x", "from orchestration import run", {"orchestration"}),
         ("trainers.x", "import ray.train\nimport deepspeed", {"ray", "deepspeed"}),
         ("evaluators.x", "if TYPE_CHECKING:\n    import mlflow", {"mlflow"}),
-        ("trainers.engine.loop", "import deepspeed\nfrom corpora.store.records import Texts", set()),
+        ("trainers.engine.loop", "import deepspeed\nfrom corpora.store.columns import Texts", set()),
         ("orchestration.lanes.x", "import ray, mlflow\nimport trainers.engine.world", {"mlflow"}),
         ("orchestration.study.x", "def f():\n    from orchestration.plan import plan", {"plan"}),
         ("orchestration.verdicts.x", "from orchestration.report.plots import every", {"report"}),

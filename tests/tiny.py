@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from semray.testing.tiny import SPECIAL, WORDS, tiny_backbone
 
 if TYPE_CHECKING:
-    from corpora.store.records import ConceptCorpus
+    from corpora.concept.records import ConceptCorpus
 
 __all__ = ["SPECIAL", "WORDS", "tiny_backbone", "tiny_corpus"]
 
@@ -20,7 +20,8 @@ def tiny_corpus(concepts: int = 24, seed: int = 0) -> ConceptCorpus:
     import numpy as np
     import pyarrow as pa
 
-    from corpora.store.records import ConceptCorpus, PairRows, Ragged, RuleNegatives, Texts
+    from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
+    from corpora.store.columns import Ragged, Texts
 
     rng = np.random.default_rng(seed)
     names, definitions = [], []

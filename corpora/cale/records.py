@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.sources.occurrences import Occurrence
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 CATEGORIES = ("SC/SL", "SC/DL", "DC/SL", "DC/DL")  # same or different concept / same or different lemma
 SPLITS = ("train", "val", "test")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from corpora.cale.records import CATEGORIES, SPLITS, OccurrencePairs, Occurrences
 from corpora.store.arrow_files import mapped_columns, write_columns
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 CODES = ("sentence", "start", "end", "lemma", "concept", "lexname", "pos", "split")
 NAMES = ("lemmas", "concepts", "lexnames")

@@ -17,12 +17,13 @@ from corpora.concept import dictionaries
 from corpora.concept.dictionaries import CrossRow
 from corpora.concept.masking import masker
 from corpora.concept.negatives import HardNegatives, NegativeSettings, SynsetFacts, pool_of
+from corpora.concept.records import KINDS, RULES, EvalSplit, PairRows, RuleNegatives, StressRow
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
 from corpora.sources.texts import norm, normdef, shown, word_count
 from corpora.sources.wordnet import Synset, Wordnet
-from corpora.store.records import KINDS, RULES, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow
+from corpora.store.columns import Ragged
 
 if TYPE_CHECKING:
     from corpora.concept.data import ConceptData

@@ -15,12 +15,12 @@ from typing import Any
 
 from corpora.concept.build import build_concept
 from corpora.concept.data import ADDED, EVALUATED, PLACES, ConceptData
+from corpora.concept.records import ConceptCorpus
 from corpora.concept.tables import read_corpus, write_corpus
 from corpora.sources import gcide, wiktextract
 from corpora.sources.wordnet import read
 from corpora.sources.wordnet_files import locate
 from corpora.store.cache import digest_of, entry, key_of
-from corpora.store.records import ConceptCorpus
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from corpora.concept.records import ConceptCorpus, EvalSplit, PairRows, RuleNegatives, StressRow
 from corpora.store.arrow_files import mapped_columns, write_columns
-from corpora.store.records import ConceptCorpus, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow, Texts
+from corpora.store.columns import Ragged, Texts
 
 SPLITS = ("dev", "id", "hh")
 

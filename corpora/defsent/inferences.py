@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from corpora.defsent.records import LABELS, Inferences
 from corpora.store.cache import digest_of
+from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
-from corpora.store.records import Texts
 
 HUB = ("stanfordnlp/snli", "nyu-mll/multi_nli")
 SNLI_PARTS = ("dev", "test")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 SPLITS = ("train", "dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")

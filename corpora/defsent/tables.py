@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from corpora.defsent.records import SPLITS, DefinitionRows, Split
 from corpora.store.arrow_files import mapped_columns, write_columns
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 FILE = "rows.arrow"
 

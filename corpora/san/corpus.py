@@ -22,8 +22,8 @@ from corpora.san.records import SanCorpus
 from corpora.san.shards import SHARD, read, read_manifest, set_id
 from corpora.san.tables import SetFile, read_sentences, read_set, write_sentences, write_set
 from corpora.store.cache import entry, key_of
+from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
-from corpora.store.records import Texts
 
 
 def fingerprint(data: SanData) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 Rule = Literal["off", "authors", "semray"]
 

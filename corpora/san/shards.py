@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from corpora.store.arrow_files import mapped_columns, write_columns
 from corpora.store.cache import MANIFEST, key_of
+from corpora.store.columns import Texts
 from corpora.store.durable import flush
 from corpora.store.errors import CorpusError
-from corpora.store.records import Texts
 
 SCHEMA_VERSION = 1
 SHARD = 20_000  # sentences

@@ -14,8 +14,8 @@ from corpora.san.records import AlignedSet
 from corpora.san.sentences import Sentences
 from corpora.san.shards import set_id
 from corpora.store.arrow_files import mapped_columns, write_columns
+from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
-from corpora.store.records import Texts
 
 SENTENCES, SET, ABOUT = "sentences.arrow", "set.arrow", "about.json"
 # A mask token in a negative would be read as the place that a prompted encoder reads its vector from.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from corpora.store.records import RULES, EvalSplit, StressRow
+from corpora.concept.records import RULES, EvalSplit, StressRow
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 

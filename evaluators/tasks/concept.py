@@ -10,8 +10,8 @@ import numpy as np
 
 from corpora.concept.corpus import fingerprint, load
 from corpora.concept.data import ConceptData
+from corpora.concept.records import EvalSplit, reverse_gold
 from corpora.store.cache import key_of
-from corpora.store.records import EvalSplit, reverse_gold
 from evaluators.metrics import geometry, layers, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines

@@ -15,7 +15,7 @@ from search_spaces.concept import SPACE
 from trainers.concept.settings import MIXTURES, Settings, defining
 
 if TYPE_CHECKING:
-    from corpora.store.records import ConceptCorpus
+    from corpora.concept.records import ConceptCorpus
     from orchestration.study.study import Study
 
 

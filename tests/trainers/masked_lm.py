@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.defsent.records import DefinitionRows, DefsentCorpus, Inferences
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 from tests.tiny import SPECIAL, WORDS
 
 SHAPES = ("bert", "roberta")

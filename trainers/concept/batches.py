@@ -16,7 +16,7 @@ from trainers.engine.streams import numpy_stream
 from trainers.losses import keep_mask
 
 if TYPE_CHECKING:
-    from corpora.store.records import ConceptCorpus, PairRows, RuleNegatives
+    from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
     from trainers.concept.settings import Settings
     from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World

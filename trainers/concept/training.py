@@ -16,7 +16,7 @@ from trainers.concept.settings import MIXTURES
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from corpora.store.records import ConceptCorpus
+    from corpora.concept.records import ConceptCorpus
     from trainers.concept.batches import ConceptBatch
     from trainers.concept.settings import Settings
     from trainers.encoders.encoder import Encoder

@@ -16,7 +16,7 @@ from trainers.engine.streams import numpy_stream
 
 if TYPE_CHECKING:
     from corpora.defsent.records import Inferences
-    from corpora.store.records import Texts
+    from corpora.store.columns import Texts
     from trainers.defsent.settings import Settings
     from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World

@@ -15,7 +15,7 @@ from corpora.san.records import NONE
 
 if TYPE_CHECKING:
     from corpora.san.records import SanCorpus
-    from corpora.store.records import Texts
+    from corpora.store.columns import Texts
     from trainers.san.settings import Settings
 
 

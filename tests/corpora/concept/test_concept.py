@@ -16,12 +16,13 @@ from corpora.concept.build import build_concept, eval_split
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
 from corpora.concept.negatives import NegativeSettings, SynsetFacts
+from corpora.concept.records import KINDS, RULES, ConceptCorpus, reverse_gold
 from corpora.concept.tables import BuiltCorpus, write_corpus
 from corpora.sources.texts import norm, shown
 from corpora.sources.wordnet import Wordnet, read
 from corpora.sources.wordnet_files import WordnetFiles
+from corpora.store.columns import Ragged
 from corpora.store.errors import CorpusError
-from corpora.store.records import KINDS, RULES, ConceptCorpus, Ragged, reverse_gold
 
 
 @pytest.fixture

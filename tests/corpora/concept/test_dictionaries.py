@@ -14,12 +14,12 @@ from corpora.concept.build import build_concept
 from corpora.concept.corpus import fingerprint, load
 from corpora.concept.data import ConceptData
 from corpora.concept.dictionaries import capped, senses
+from corpora.concept.records import RULES, EvalSplit
 from corpora.concept.tables import BuiltCorpus
 from corpora.sources import gcide
 from corpora.sources.texts import norm, normdef
 from corpora.sources.wordnet import Wordnet
 from corpora.store.errors import CorpusError
-from corpora.store.records import RULES, EvalSplit
 from tests.corpora.sources.test_gcide import dictionary
 
 KNOWN = "a amber anvil that holds cold things number 0"  # word for word of the small WordNet

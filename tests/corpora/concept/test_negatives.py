@@ -17,9 +17,9 @@ from corpora.concept.negatives import (
     prefix_of,
     types_of,
 )
+from corpora.concept.records import RULES
 from corpora.sources.texts import norm
 from corpora.sources.wordnet import Wordnet
-from corpora.store.records import RULES
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import pytest
 from corpora.concept.build import training_rows
 from corpora.concept.data import ConceptData
 from corpora.concept.masking import irregular_of, masker, pattern_of
+from corpora.concept.records import RULES
 from corpora.concept.splits import Splits, split_of, surfaces_of, wordings_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import definition_rows, synonym_rows
 from corpora.sources.texts import norm, normdef, word_count
 from corpora.sources.wordnet import Synset, Wordnet
-from corpora.store.records import RULES
 
 
 @dataclass(frozen=True)

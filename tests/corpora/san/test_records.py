@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from corpora.san.records import BIT, EARLIER, NONE, SAN, SOFT, AlignedSet, SanCorpus
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 
 
 def texts(*given: str) -> Texts:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from corpora.store.records import KINDS, RULES, EvalSplit, StressRow
+from corpora.concept.records import KINDS, RULES, EvalSplit, StressRow
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.stress import KINDS_OF, metric_names, pair_auc, stress_scores
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from corpora.defsent.records import Definition, DefinitionRows, Questions
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 from evaluators.tasks.defsent import at_cut, metric_names, tasks, word_scores
 from evaluators.tasks.task import evaluate
 

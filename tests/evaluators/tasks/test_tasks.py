@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from corpora.concept.corpus import ConceptData, fingerprint
-from corpora.store.records import ConceptCorpus, EvalSplit, PairRows, Ragged, RuleNegatives, StressRow, Texts
+from corpora.concept.records import ConceptCorpus, EvalSplit, PairRows, RuleNegatives, StressRow
+from corpora.store.columns import Ragged, Texts
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.tasks.concept import tasks, tasks_on
 from evaluators.tasks.task import Benchmark, evaluate, metric_names, named

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from corpora.store.records import ConceptCorpus, Ragged, RuleNegatives
+from corpora.concept.records import ConceptCorpus, RuleNegatives
+from corpora.store.columns import Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.workers import together
 from trainers import losses

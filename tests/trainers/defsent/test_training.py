@@ -333,7 +333,7 @@ def test_a_bare_backbone_with_another_head(bare: Path, source: str):
 def test_a_word_that_no_vocabulary_has(bert: Path):
     import pyarrow as pa
 
-    from corpora.store.records import Texts
+    from corpora.store.columns import Texts
 
     train = CORPUS.rows["train"]
     unknown = replace(train, words=Texts(pa.array(["zzzq"] * len(train), pa.large_string())))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.san.records import BIT, AlignedSet, SanCorpus
-from corpora.store.records import Texts
+from corpora.store.columns import Texts
 from tests.tiny import WORDS
 
 
