@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from corpora.command.data import NAME
+from corpora.command.data import NAME, Reading
 from corpora.command.scores import OPTIONAL, MetricRows, add, check, rows_of, text_of, wrong
 from corpora.store.errors import CorpusError
 
 SUFFIXES = (".csv", ".parquet", ".json", ".jsonl")
 NEEDED = ("arm", "seed", "metric", "score")
+READINGS: tuple[str, ...] = get_args(Reading)  # how a metric's rows may become a figure
 
 
 class TableRun(NamedTuple):
@@ -76,7 +77,7 @@ def readings(path: Path, table: Table, told: Mapping[str, str]) -> dict[str, str
                 raise wrong(
                     path,
                     f"{metric} has gold, and nothing says how score and gold become a figure",
-                    f"--read {metric}=spearman, or pearson, auc, balanced_accuracy, f1, higher, lower",
+                    f"--read {metric}={', '.join(READINGS)}",
                 )
             found[metric] = told.get(metric, "lower" if column.larger_is_better == {False} else "higher")
     if strange := [metric for metric in told if metric not in found]:

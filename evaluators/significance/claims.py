@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, MinLen, Predicate
 
 from corpora.store.fields import NAME, Name, Positive, Text, check_fields, is_name
+from evaluators.significance.expect import Expect
 from evaluators.tasks.figures import is_each
 
 ClaimName = Annotated[str, Predicate(is_name), f"a name for the claim, such as H1; {NAME}"]
@@ -21,7 +22,6 @@ Metric = Annotated[str, MinLen(1), "the name of a metric that `evaluate` yields"
 Group = Annotated[
     str, Predicate(is_name), f"a name for the claims that are corrected together, such as ranking; {NAME}"
 ]
-Expect = Literal["better", "worse", "equivalent", "not_worse"]
 Scope = Literal["task", "test_set"]
 
 

@@ -11,18 +11,18 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
-from corpora.command.data import Reading
-from corpora.elsewhere.table import Table, TableRun, read_table, readings
+from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings
 from corpora.store.errors import CorpusError
-from evaluators.tasks.scores_file import NAME
 from orchestration.commands.show import check_signing, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
-from orchestration.families.registry import ELSEWHERE, family
+from orchestration.families.judged_table import study_of_table
+from orchestration.families.registry import family
+from orchestration.lanes.at_once import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.document import read
@@ -30,12 +30,11 @@ from orchestration.reading.limits import content_of
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.names import slug
-from orchestration.study.run import NO_BACKBONE, Job, canonical
+from orchestration.study.run import NO_BACKBONE, Run, canonical
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
-from trainers.engine.world import World
 
 ON_THE_LINE = ("treatment", "control", "metric", "expect", "margin", "min_effect")
 
@@ -80,7 +79,7 @@ def judged(
         raise StudyError(str(error)) from None
     name = slug(table_file.stem)
     folder = Path(folder or f"judged/{name}")
-    study = _as_study(folder / f"{name}.yaml", table_file, table, metrics, claims, declared)
+    study = _written(folder / f"{name}.yaml", study_of_table(table_file, table, metrics, claims, declared))
     asked = hashlib.sha256(canonical([claims, dict(metrics), declared]) + table_file.read_bytes()).hexdigest()
     ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one
     facts = _facts(study)
@@ -96,8 +95,8 @@ def _told(entries: Sequence[str]) -> dict[str, str]:
     found = {}
     for entry in entries:
         metric, _, reading = entry.rpartition("=")
-        if not metric or reading not in get_args(Reading):
-            raise StudyError(f"--read {entry}\n  accepted: METRIC=READING, with {', '.join(get_args(Reading))}")
+        if not metric or reading not in READINGS:
+            raise StudyError(f"--read {entry}\n  accepted: METRIC=READING, with {', '.join(READINGS)}")
         found[metric] = reading
     return found
 
@@ -136,31 +135,8 @@ def _shown_before(options: Namespace) -> str:
     return digest
 
 
-def _as_study(
-    path: Path,
-    table_file: Path,
-    table: Table,
-    metrics: Mapping[str, str],
-    claims: Sequence[Mapping[str, Any]],
-    declared: str,
-) -> Study:
-    """The study that the table answers, as a file of its own, checked like any other."""
-    unseeded = {run.arm for run in table if run.seed is None}
-    backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
-    data: dict[str, Any] = {"table": str(table_file), "metrics": dict(metrics)}
-    content: dict[str, Any] = {
-        "question": f"What do the scores in {table_file.name} show?",
-        "family": ELSEWHERE,
-        **({"backbones": backbones} if backbones else {}),
-        "seeds": sorted({run.seed for run in table if run.seed is not None}) or [0],
-        "data": {**data, "declared": declared} if declared else data,
-        "arms": {
-            arm: {"arm": arm, **({"train": False} if arm in unseeded else {})}
-            for arm in dict.fromkeys(run.arm for run in table)
-        },
-        "evaluate": [NAME],
-        "compare": list(claims),
-    }
+def _written(path: Path, content: Mapping[str, Any]) -> Study:
+    """A study as a file of its own, checked like any other."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
     return read_study(path)
@@ -175,21 +151,15 @@ def _facts(study: Study) -> Facts:
 
 
 def _carried_out(study: Study, facts: Facts, table: Table, ledger: Ledger) -> Plan:
-    """The study's runs, in the ledger as far as the table has them. No lane, and no Ray, is needed."""
-    of = family(study.family)
+    """The study's runs, in the ledger as far as the table has them."""
+
+    def known(run: Run) -> bool:
+        backbone = "" if run.backbone == NO_BACKBONE else run.backbone
+        return TableRun(run.arm, backbone, run.seed) in table
+
     with ledger.drive(study.name):
-        for run in plan(study, facts, ledger.entries()).left:
-            backbone = "" if run.backbone == NO_BACKBONE else run.backbone
-            if TableRun(run.arm, backbone, run.seed) not in table:
-                continue
-            attempt = ledger.lease(run.id)
-            try:
-                results = list(of.execute(Job(runs=(run,)), World()))
-            except CorpusError as error:
-                raise StudyError(str(error)) from None
-            for result in results:
-                if not ledger.has(result.entry):
-                    ledger.stage(result, attempt)
-                    ledger.commit(result.entry, attempt)
-            ledger.forget(run.id)
+        try:
+            carry_out(filter(known, plan(study, facts, ledger.entries()).left), ledger)
+        except CorpusError as error:
+            raise StudyError(str(error)) from None
     return plan(study, facts, ledger.entries())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import get_args
 
-from corpora.command.data import Reading
+from corpora.elsewhere.table import READINGS
+from evaluators.significance.expect import Expect
 
 SUMMARY = "verdicts on scores that were made elsewhere: a table of arm, seed, metric, item and score"
-EXPECT = ("better", "worse", "equivalent", "not_worse")
 
 
 def add_to(judge: ArgumentParser) -> None:
@@ -16,7 +16,9 @@ def add_to(judge: ArgumentParser) -> None:
     judge.add_argument("--treatment", metavar="ARM", default=None, help="the arm that is claimed to be so")
     judge.add_argument("--control", metavar="ARM", default=None, help="the arm that it is held against")
     judge.add_argument("--metric", metavar="METRIC", default=None, help="as the table calls it")
-    judge.add_argument("--expect", choices=EXPECT, default=None, help="what is claimed (default: better)")
+    judge.add_argument(
+        "--expect", choices=get_args(Expect), default=None, help="what is claimed (default: better)"
+    )
     judge.add_argument("--margin", type=float, default=None, help="with equivalent and not_worse")
     judge.add_argument("--min-effect", type=float, default=None, help="the smallest difference worth reporting")
     judge.add_argument("--claims", metavar="FILE", default=None, help="a YAML file with `compare:` as in a study")
@@ -31,7 +33,7 @@ def add_to(judge: ArgumentParser) -> None:
         metavar="METRIC=READING",
         action="append",
         default=[],
-        help=f"how a metric's rows become a figure: {', '.join(get_args(Reading))}",
+        help=f"how a metric's rows become a figure: {', '.join(READINGS)}",
     )
     judge.add_argument("--out", metavar="FOLDER", default=None, help="default: judged/<name of the table>")
     judge.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")

@@ -25,32 +25,31 @@ FAMILIES = {
     "difficulty": "orchestration.families.difficulty",
     "frozen": "orchestration.families.frozen",
     "san": "orchestration.families.san",
-    "scored_elsewhere": "orchestration.families.scored_elsewhere",
 }
+WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # of studies that a command writes
 
 COMMANDS = {"san-generate": "orchestration.families.san_generate"}  # of one family alone; `contract.OwnCommand`
 
 
 GROUP = "semray.families"
-ELSEWHERE = "scored_elsewhere"  # whose runs were made and scored by others
 
 
 def names() -> tuple[str, ...]:
-    """All families there are: those of this package, then those of others."""
-    return (*FAMILIES, *(name for name in _installed() if name not in FAMILIES))
+    """All families that a study may ask for: those of this package, then those of others."""
+    return (*FAMILIES, *(name for name in _installed() if name not in FAMILIES | WRITTEN))
 
 
 def family(name: str) -> Family:
-    """The family of that name; KeyError for one that `names` does not hold, StudyError for one of no use."""
-    if name in FAMILIES:
-        found: Family = importlib.import_module(FAMILIES[name]).FAMILY  # each file declares its own to be one
+    """The family of that name; KeyError for one that there is not, StudyError for one of no use."""
+    if home := (FAMILIES | WRITTEN).get(name):
+        found: Family = importlib.import_module(home).FAMILY  # each file declares its own to be one
         return found
     return _loaded(name)
 
 
 def package(name: str) -> str:
     """Name and version of the package that brings a family; "" for one of this package."""
-    return "" if name in FAMILIES else package_of(_point(name))
+    return "" if name in FAMILIES | WRITTEN else package_of(_point(name))
 
 
 def defining(name: str, settings: Any) -> dict[str, Any]:

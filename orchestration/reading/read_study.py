@@ -100,7 +100,8 @@ def _family(check: Checker) -> Family | None:
 
     known = registry.names()
     name = _given(check, Annotated[Text, ", ".join(known)], "family")
-    return registry.family(name) if name is not WRONG and check.name(("family",), known) else None
+    held = name is not WRONG and (name in registry.WRITTEN or check.name(("family",), known))
+    return registry.family(name) if held else None
 
 
 def _backbones(check: Checker, family: Family | None) -> Any:

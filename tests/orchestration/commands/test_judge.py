@@ -17,6 +17,7 @@ import pytest
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
+from orchestration.families import registry
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -153,6 +154,10 @@ def test_the_study_that_is_made_of_a_table_is_not_run(
     for word in ("plan", "run"):
         assert main([word, "judged/scores/scores.yaml"]) == 2
         assert "accepted: semray judge" in capsys.readouterr().err
+
+
+def test_its_family_is_offered_to_nobody() -> None:
+    assert set(registry.WRITTEN).isdisjoint(registry.names())
 
 
 def test_it_loads_nothing_that_trains(place: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.families.registry import FAMILIES
+from orchestration.families.registry import FAMILIES, WRITTEN
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -79,7 +79,7 @@ def test_looking_loads_nothing_that_trains(place: Path) -> None:
     assert (place / "out" / "report.html").is_file()
 
 
-@pytest.mark.parametrize("name", sorted(FAMILIES))
+@pytest.mark.parametrize("name", sorted(FAMILIES | WRITTEN))
 def test_to_know_a_family_is_to_load_nothing_that_trains(name: str) -> None:
     """Its settings, data, tasks, metrics and fingerprint are known without."""
     code = "import json, sys; from orchestration.families.registry import family; family(sys.argv[1]);"

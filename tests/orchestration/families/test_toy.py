@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from orchestration.families import registry
-from orchestration.lanes.lane import execute
+from orchestration.lanes.at_once import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.run import Job, Trained
 from orchestration.verdicts.find import find
 from tests.tiny import tiny_backbone
-from trainers.engine.world import World
 
 STUDY = """\
 question: Does the length of a word help?
@@ -42,23 +40,9 @@ def plan_of(place: Path, name: str, evaluate: str = "[length]") -> Plan:
     return planned(read_study(place / f"{name}.yaml"), Ledger(place / "ledger"))
 
 
-def carry_out(plan: Plan, ledger: Ledger) -> int:
-    """What lanes and driver do, here and at once. -> how many runs were trained"""
-    trained = 0
-    for job in plan.jobs:
-        for run in job.runs:
-            models = {run.id: folder} if ledger.trained(run) and (folder := ledger.model(run)) else {}
-            attempt = ledger.lease(run.id)
-            for result in execute(Job(runs=(run,), models=models), World()):
-                trained += isinstance(result, Trained) and run.seed is not None
-                ledger.stage(result, attempt)
-                ledger.commit(result.entry, attempt)
-    return trained
-
-
 def test_a_family_of_ones_own_runs_to_a_verdict(place: Path) -> None:
     ledger, plan = Ledger(place / "ledger"), plan_of(place, "toys")
-    assert carry_out(plan, ledger) == 6
+    assert carry_out(plan.left, ledger) == 6
     (finding,) = find(plan.study, plan.runs, ledger).findings
     assert finding.verdict.delta_mean == pytest.approx(0.2 * 3 * (7 / 3) / 100)
     assert plan_of(place, "toys").left == ()
@@ -66,11 +50,11 @@ def test_a_family_of_ones_own_runs_to_a_verdict(place: Path) -> None:
 
 def test_a_study_with_a_task_more_trains_nothing_and_keeps_every_figure(place: Path) -> None:
     ledger, first = Ledger(place / "ledger"), plan_of(place, "toys")
-    carry_out(first, ledger)
+    carry_out(first.left, ledger)
     before = {run.id: ledger.record(run).metrics["length/mean"].value for run in first.runs}
     more = plan_of(place, "more", "[length, again]")
     assert len(more.to_score) == len(more.left) == 7
-    assert carry_out(more, ledger) == 0
+    assert carry_out(more.left, ledger) == 0
     assert plan_of(place, "more", "[length, again]").left == ()
     after = {run.id: ledger.record(run).metrics for run in more.runs}
     assert {run_id: metrics["length/mean"].value for run_id, metrics in after.items()} == before
@@ -79,9 +63,9 @@ def test_a_study_with_a_task_more_trains_nothing_and_keeps_every_figure(place: P
 
 def test_a_task_more_trains_again_where_the_model_is_gone(place: Path) -> None:
     ledger, first = Ledger(place / "ledger"), plan_of(place, "toys")
-    carry_out(first, ledger)
+    carry_out(first.left, ledger)
     for run in first.runs:
         ledger.drop_model(run)
     assert plan_of(place, "toys").left == ()  # what was scored stays scored
-    assert carry_out(plan_of(place, "more", "[length, again]"), ledger) == 6
+    assert carry_out(plan_of(place, "more", "[length, again]").left, ledger) == 6
     assert plan_of(place, "more", "[length, again]").left == ()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from search_spaces.space import Space
     from trainers.engine.world import World
 
+FAMILY_NAME = "scored_elsewhere"  # as registry.WRITTEN has it
 AS_IN_THE_TABLE = ""  # what stands before a metric's name: its figures are called as there
 
 
@@ -100,6 +101,31 @@ class ElsewhereFamily:
 def _table(path: Path, digest: str) -> Table:
     """A table once read, for all runs in it. digest: of its content."""
     return read_table(path)
+
+
+def study_of_table(
+    path: Path, table: Table, metrics: Mapping[str, str], claims: Sequence[Mapping[str, Any]], declared: str
+) -> dict[str, Any]:
+    """The study that a table answers, as the content of its file.
+
+    metrics: how each is read. declared: the SHA-256 of the claims that was shown from before, or "".
+    """
+    unseeded = {run.arm for run in table if run.seed is None}
+    backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
+    data = {"table": str(path), "metrics": dict(metrics)}
+    return {
+        "question": f"What do the scores in {path.name} show?",
+        "family": FAMILY_NAME,
+        **({"backbones": backbones} if backbones else {}),
+        "seeds": sorted({run.seed for run in table if run.seed is not None}) or [0],
+        "data": {**data, "declared": declared} if declared else data,
+        "arms": {
+            arm: {"arm": arm, **({"train": False} if arm in unseeded else {})}
+            for arm in dict.fromkeys(run.arm for run in table)
+        },
+        "evaluate": [NAME],
+        "compare": list(claims),
+    }
 
 
 def _shown(data: ElsewhereData) -> dict[str, str]:

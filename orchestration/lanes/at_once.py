@@ -1,0 +1,25 @@
+"""Runs one after another in this process: what lanes and their driver do, where none is worth starting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from orchestration.lanes.lane import execute, with_models
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import Job, Run, Trained
+from trainers.engine.world import World
+
+
+def carry_out(runs: Iterable[Run], ledger: Ledger) -> int:
+    """Execute these runs and commit what the ledger lacks of each. What a run raises ends it. -> how many were
+    trained."""
+    trained = 0
+    for run in runs:
+        attempt = ledger.lease(run.id)
+        for result in execute(with_models(Job(runs=(run,)), ledger), World()):
+            trained += isinstance(result, Trained) and run.seed is not None
+            if not ledger.has(result.entry):
+                ledger.stage(result, attempt)
+                ledger.commit(result.entry, attempt)
+        ledger.forget(run.id)
+    return trained
