@@ -12,8 +12,8 @@ pytest shows what an assertion compared once `pytest.register_assert_rewrite("se
 called, in a conftest.py.
 """
 
-from semray.testing.contract import FamilyContract, Small, prepared
+from semray.testing.contract import Broken, FamilyContract, Small, prepared
 from semray.testing.outcomes import RunResults, outcome
 from semray.testing.tiny import WORDS, tiny_backbone
 
-__all__ = ["WORDS", "FamilyContract", "RunResults", "Small", "outcome", "prepared", "tiny_backbone"]
+__all__ = ["WORDS", "Broken", "FamilyContract", "RunResults", "Small", "outcome", "prepared", "tiny_backbone"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -24,12 +25,22 @@ from semray.testing.tiny import tiny_backbone
 from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.world import Stopped, World
 
+VANISHING = (1e-30, 2e-30, 3e-30)  # rates at which a weight of fp32 stays what it is
 HEAD = """\
 question: Does the family keep its word?
 family: {family}
 backbones: [{backbone}]
 seeds: [3, 4]
 """
+
+
+class Broken(NamedTuple):
+    """A mistake in a study. written: what stands there once; instead: what is put for it; refused: what is said of
+    that, as a regular expression."""
+
+    written: str
+    instead: str
+    refused: str
 
 
 @dataclass(frozen=True)
@@ -71,15 +82,28 @@ def prepared(
         yield Small(family(name), place, text, runs)
 
 
+def at_rate(run: Run, rate: float) -> Run:
+    """The run at another learning rate, a setting of its own or one in a mapping of them."""
+    own, changed = run.settings, {"learning_rate": rate}
+    held = {name: {**value, **changed} for name, value in own.items() if isinstance(value, Mapping)}
+    return replace(run, settings={**own, **(changed if "learning_rate" in own else held)})
+
+
 class FamilyContract:
     """Tests of one family: a subclass names it and writes its study, from `data:` on.
 
     study: its untrained arm is `still`; `plain` and `fast` differ in their learning_rate alone, which is 1.0e-3
-    for `fast`. PLACE stands for a folder of the test's own, which `write` fills.
+    for `fast`; an arm `more`, where there is one, differs from `plain` in what it adds to the loss. PLACE stands
+    for a folder of the test's own, which `write` fills. broken: a mistake in the study, a rate below nought.
     """
 
     family = ""
     study = ""
+    broken = Broken("1.0e-3", "-1.0e-3", r"learning_rate = -1\.0e-3\n  accepted: .*above 0")
+
+    def broken_in(self, small: Small) -> Broken:
+        """The mistake to be made in this study."""
+        return self.broken
 
     def write(self, place: Path) -> None:
         """Put the study's data into a folder."""
@@ -142,10 +166,22 @@ class FamilyContract:
         assert all((saved[0] / name).read_bytes() == (saved[1] / name).read_bytes() for name in weights[0])
 
     def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
-        """They differ in their rate alone, so before the first update they are one: the first loss is the same."""
+        """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
+        part after the first."""
         plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), World())) for arm in ("plain", "fast"))
         assert plain.curve[0].loss == fast.curve[0].loss
         assert plain.curve[-1].loss != fast.curve[-1].loss
+        arms = [arm for arm in ("plain", "fast", "more") if any(run.arm == arm for run in small.runs)]
+        still = [
+            outcome(execute(Job(runs=(at_rate(small.run(arm), rate),)), World())).curve
+            for arm, rate in zip(arms, VANISHING, strict=False)
+        ]
+        for steps in zip(*still, strict=True):
+            terms = [step.terms or {"loss": step.loss} for step in steps]
+            shared = set.intersection(*map(set, terms))
+            assert shared
+            for name in shared:
+                assert len({one[name] for one in terms}) == 1, f"step {steps[0].step}: {name}"
 
     def test_a_run_that_was_stopped_goes_on_to_the_same_result(self, small: Small, tmp_path: Path) -> None:
         run, asked = small.run("plain"), count()
@@ -191,10 +227,9 @@ class FamilyContract:
             assert {metric: together[metric] for metric in found} == pytest.approx(found, nan_ok=True)
 
     def test_a_broken_setting_is_refused_by_field_and_value(self, small: Small) -> None:
-        """A rate below nought, whatever else the family knows of its settings."""
-        name, rate = small.run("plain").family, "1.0e-2" if small.family.stacked else "1.0e-3"
-        assert small.text.count(rate) == 1, f"{name}: the rate of `fast` is to stand once in the study"
-        (small.place / "broken.yaml").write_text(small.text.replace(rate, "-1.0e-3"))
-        with pytest.raises(StudyError, match=r"learning_rate = -1\.0e-3\n  accepted: .*above 0") as said:
+        written, instead, refused = self.broken_in(small)
+        assert small.text.count(written) == 1, f"{written} is to stand once in the study"
+        (small.place / "broken.yaml").write_text(small.text.replace(written, instead))
+        with pytest.raises(StudyError, match=refused) as said:
             read_study(small.place / "broken.yaml")
         assert "broken.yaml" in str(said.value)
