@@ -1,0 +1,91 @@
+"""How long whole studies take on this machine, from nothing to their verdicts, and what the verdicts are.
+
+    SEMRAY_DATA=FOLDER python benchmarks/study_runs.py frozen_encoders defsent_quickstart
+
+Each study runs as a person runs it, with an empty ledger and an empty cache. CPU time is that of all its processes
+as seen once a second; wall time depends on what else the machine does, so the load before is told. What each gave
+is results/study_<name>.md. Without names: those that the guides call small and that need WordNet alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tables import save
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = ("quickstart", "defsent_quickstart")
+COMMAND = (sys.executable, "-m", "orchestration")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("studies", nargs="*", default=SMALL, help="names of studies/*.yaml")
+    for name in options.parse_args().studies:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(name, Path(folder))
+
+
+def measure(name: str, folder: Path) -> None:
+    """Run one study and keep what it gave."""
+    study, place = str(ROOT / "studies" / f"{name}.yaml"), ["--ledger", str(folder / "ledger")]
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "SEMRAY_CACHE": str(folder / "cache")}
+    load = os.getloadavg()[0]
+    wall, cpu = watched([*COMMAND, "run", study, *place], own)
+    said = subprocess.run(
+        [*COMMAND, "report", study, *place, "--json"], env=own, capture_output=True, text=True, check=True
+    )
+    trainings = [path for path in (folder / "ledger").iterdir() if (path / "env.json").exists()]
+    save(
+        f"study_{name}",
+        f"studies/{name}.yaml, from nothing to its verdicts",
+        [row(verdict) for verdict in json.loads(said.stdout)],
+        [
+            f"{wall / 60:.1f} minutes of wall time, {cpu / 60:.1f} of CPU time; load before {load:.1f}",
+            f"{len(trainings)} entries of runs; caches empty at the start",
+        ],
+        packages=("torch", "transformers", "ray"),
+    )
+
+
+def watched(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Wall and CPU seconds of a command and of all that it starts."""
+    began, seen = time.perf_counter(), dict[tuple[int, float], float]()
+    process = subprocess.Popen(command, env=environment)
+    while process.poll() is None:
+        for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
+            try:
+                times = one.cpu_times()
+                seen[one.pid, one.create_time()] = times.user + times.system
+            except psutil.Error:
+                continue
+        time.sleep(1)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return time.perf_counter() - began, sum(seen.values())
+
+
+def row(verdict: dict[str, Any]) -> dict[str, Any]:
+    sides = f"{verdict['treatment']} - {verdict['control']}"
+    interval = [verdict[side] for side in ("ci_low", "ci_high")]
+    return {
+        "claim": verdict["claim"],
+        "asked": f"{verdict['metric']}: {sides}, {verdict['expect']}",
+        "estimate": verdict["delta_mean"],
+        "95 %": "" if None in interval else f"[{interval[0]:.4f}, {interval[1]:.4f}]",
+        "p, corrected": verdict["p_adjusted"],
+        "verdict": verdict["words"],
+    }
+
+
+if __name__ == "__main__":
+    main()
