@@ -27,7 +27,8 @@ from corpora.san.cloze import Cloze, count
 from corpora.san.generate import Rewriter, rows
 from corpora.san.importance import Masking, paper_scores
 from corpora.san.lexicon import resolver
-from corpora.san.mask_predict import Generator, SetRecipe
+from corpora.san.mask_predict import Generator
+from corpora.san.recipe import SetRecipe
 from corpora.san.sentences import read, wordnet_texts
 from corpora.sources import wordnet, wordnet_files
 from corpora.store.errors import CorpusError

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Lt
+from annotated_types import Ge, Gt, Lt
 
 from corpora.store.errors import CorpusError
 from corpora.store.fields import Count, check_fields
+
+Share = Annotated[float, Gt(0), Lt(1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +41,8 @@ class CaleData:
     multi_sense: Literal["first", "drop"] = "first"
     min_count: Count = 10
     partner_pool: Literal["one_sided", "strict"] = "one_sided"
-    val: float = 0.05
-    test: float = 0.10
+    val: Share = 0.05
+    test: Share = 0.10
     train_pairs: Count | None = None
     val_pairs: Count | None = None
     test_pairs: Count | None = None
@@ -51,11 +53,10 @@ class CaleData:
         check_fields(self, "data", CorpusError)
         if self.min_len > self.max_len:
             raise CorpusError(f"data.min_len = {self.min_len!r}\n  accepted: at most max_len, {self.max_len}")
-        for name in ("val", "test"):
-            if not 0 < getattr(self, name) < 1 - (self.val if name == "test" else 0):
-                raise CorpusError(
-                    f"data.{name} = {getattr(self, name)!r}\n  accepted: shares that leave some to train"
-                )
+        if self.val + self.test >= 1:
+            raise CorpusError(
+                f"data.test = {self.test!r}\n  accepted: beside val, {self.val}, a share that leaves some to train"
+            )
 
 
 SIZES = ("train_pairs", "val_pairs", "test_pairs", "threshold_pairs")

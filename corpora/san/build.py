@@ -16,7 +16,7 @@ from corpora.san.cloze import Cloze, count
 from corpora.san.data import SanData
 from corpora.san.importance import read_scores
 from corpora.san.lexicon_sources import Lexicon, lexicon_fingerprint, negator_name
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.san.sentences import Sentences, digest, read, wordnet_texts
 from corpora.sources import spacy_model, wordnet_files
 from corpora.sources.texts import keyed

@@ -17,7 +17,7 @@ from corpora.san.build import Names, cloze, cloze_manifest, names_of, selected
 from corpora.san.data import SanData
 from corpora.san.generate import rows
 from corpora.san.lexicon_sources import Lexicon, lexicon, rewriter
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.san.records import SanCorpus
 from corpora.san.shards import SHARD, read, read_manifest, set_id
 from corpora.san.tables import SetFile, read_sentences, read_set, write_sentences, write_set

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.store.fields import Count, check_fields
 
 LexiconSource = Literal["auto", "spacy"]

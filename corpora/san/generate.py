@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.san.importance import Masking, read_scores
-from corpora.san.mask_predict import Generator, SetRecipe, TaggedTokens, batched, batches, mask_predict
+from corpora.san.mask_predict import Generator, TaggedTokens, batched, batches, mask_predict
 from corpora.san.quality import flags_of
+from corpora.san.recipe import SetRecipe
 from corpora.san.records import FAILS
 from corpora.san.splicing import spliced
 from corpora.san.uniforms import sid_of

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import yaml
 
+from corpora.san.recipe import Law
 from corpora.store.errors import CorpusError
 
 TABLE = Path(__file__).with_name("importance.yaml")
@@ -24,8 +24,6 @@ POS = (
 CODE = {name: code for code, name in enumerate(POS)}
 CONTENT = ("NOUN", "VERB", "ADJ", "ADV", "PROPN")
 SPECIAL = CODE["SPECIAL"]
-
-Law = Literal["importance", "uniform", "content_only"]
 
 
 def read_scores(path: str | Path | None = None) -> dict[str, float]:

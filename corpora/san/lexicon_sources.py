@@ -15,7 +15,8 @@ from corpora.san import negation
 from corpora.san.data import LexiconSource
 from corpora.san.generate import Rewriter
 from corpora.san.lexicon import Resolve, counts_of, resolver
-from corpora.san.mask_predict import Generator, SetRecipe
+from corpora.san.mask_predict import Generator
+from corpora.san.recipe import SetRecipe
 from corpora.san.tagging import by_isolated_word, tagged
 from corpora.sources import semcor, semcor_files, spacy_model, wordnet, wordnet_files
 from corpora.sources.wordnet import Wordnet

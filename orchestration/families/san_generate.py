@@ -9,38 +9,42 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from corpora.san.data import SanData
+from corpora.san.recipe import SetRecipe
+from corpora.store.fields import choices, field_types, plain_types
 from orchestration.study.errors import StudyError
+from trainers.engine.world import Precision
 
 if TYPE_CHECKING:
     from orchestration.families.san_generation import Order
 
 SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
-# Flags that have the default of the recipe's or the data's own field: name, type or choices, help.
-RECIPE = (
-    ("law", ("importance", "uniform", "content_only"), "who is masked (default: importance)"),
-    ("scale", float, "a token is masked with probability score / scale (default: 20)"),
-    ("importance", str, "a YAML file of scores by part of speech (default: the paper's)"),
-    ("iterations", int, "cycles of mask and predict (default: 4)"),
-    ("decode", ("argmax", "topk"), "the best filling, or one of the k best by noise (default: argmax)"),
-    ("k", int, "for topk (default: 5)"),
-    ("tagging", ("static", "dynamic"), "by vocabulary entry, or by spaCy on the sentence (default: static)"),
-    ("negator", ("rule", "parse"), "who writes the soft negatives (default: rule)"),
-    ("seed", int, "of masks and noise (default: 0)"),
-    ("max-tokens", int, "tokens of a sentence that may change (default: 128)"),
-)
-DATA = (
-    ("sentences", str, "wordnet, semcor, wiki1m, wiki1m_sample, nli, snli_train, …, or a file (default: wordnet)"),
-    ("least-words", int, "leave out shorter sentences"),
-    ("most-words", int, "leave out longer sentences"),
-    ("sample", int, "so many sentences, chosen by their text"),
-    ("lexicon", ("auto", "spacy"), "what tags the vocabulary (default: auto)"),
-    ("path", str, "a folder to look in first for wiki1m, nli and snli"),
-    ("wordnet", str, "where WordNet is kept"),
-    ("semcor", str, "where SemCor is kept"),
-)
+# What is said of the flags that are fields of the recipe or of the data; types, choices and defaults are theirs.
+RECIPE = {
+    "law": "who is masked",
+    "scale": "a token is masked with probability score / scale",
+    "importance": "a YAML file of scores by part of speech (default: the paper's)",
+    "iterations": "cycles of mask and predict",
+    "decode": "the best filling, or one of the k best by noise",
+    "k": "for topk",
+    "tagging": "by vocabulary entry, or by spaCy on the sentence",
+    "negator": "who writes the soft negatives",
+    "seed": "of masks and noise",
+    "max_tokens": "tokens of a sentence that may change",
+}
+DATA = {
+    "sentences": "wordnet, semcor, wiki1m, wiki1m_sample, nli, snli_train, …, or a file",
+    "least_words": "leave out shorter sentences",
+    "most_words": "leave out longer sentences",
+    "sample": "so many sentences, chosen by their text",
+    "lexicon": "what tags the vocabulary",
+    "path": "a folder to look in first for wiki1m, nli and snli",
+    "wordnet": "where WordNet is kept",
+    "semcor": "where SemCor is kept",
+}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -53,15 +57,26 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="who fills the masks: cloze, or a masked language model such as bert-base-uncased (default: cloze)",
     )
-    for name, kind, told in (*DATA, *RECIPE):
-        accepted: dict[str, Any] = {"choices": kind} if isinstance(kind, tuple) else {"type": kind}
-        command.add_argument(f"--{name}", default=argparse.SUPPRESS, help=told, **accepted)
+    for of, flags in ((SanData, DATA), (SetRecipe, RECIPE)):
+        for name, told in flags.items():
+            _add_field(command, of, name, told)
     command.add_argument(
         "--precision",
-        choices=("fp32", "bf16"),
+        choices=get_args(Precision),
         default=None,
         help="of a masked language model; part of the set's name (default: bf16 where the device is fast at it)",
     )
+
+
+def _add_field(command: argparse.ArgumentParser, of: type, name: str, told: str) -> None:
+    """The flag of a field, whose own default holds where it is not given."""
+    kind = field_types(of)[name]
+    found = choices(kind)
+    accepted: dict[str, Any] = {"choices": found} if found else {"type": plain_types(kind)[0]}
+    default = getattr(of, name)
+    shown = f"{default:g}" if isinstance(default, float) else str(default)
+    said = told if default is None else f"{told} (default: {shown})"
+    command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=said, **accepted)
 
 
 class Generation:
@@ -103,8 +118,6 @@ def work_of(options: Namespace) -> Generation:
 
 
 def _order(options: Namespace) -> Order:
-    from corpora.san.data import SanData
-    from corpora.san.mask_predict import SetRecipe
     from orchestration.families.san_generation import Order
     from trainers.engine.precision import best_precision
 

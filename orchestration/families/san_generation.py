@@ -13,7 +13,8 @@ from corpora.san.build import Names, cloze, cloze_manifest, manifest_of, names_o
 from corpora.san.data import SanData
 from corpora.san.generate import rows
 from corpora.san.lexicon_sources import Lexicon, lexicon, rewriter
-from corpora.san.mask_predict import Generator, SetRecipe
+from corpora.san.mask_predict import Generator
+from corpora.san.recipe import SetRecipe
 from corpora.store.errors import CorpusError
 from trainers.engine.world import Precision
 

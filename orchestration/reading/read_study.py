@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from corpora.store.fields import NAME, Name, Text, field_types, is_name, words
+from corpora.store.fields import NAME, Name, Text, accepts, field_types, is_name, words
 from evaluators.metrics.ranges import range_of
 from evaluators.significance.claims import Claim, Joint
 from evaluators.tasks.figures import names_of
@@ -19,7 +19,7 @@ from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
 from orchestration.reading.figures import figures_at
 from orchestration.reading.read_search import check_search
-from orchestration.study.blocks import DEFAULT_SEEDS, Growing, Resources, Seed, Seeds
+from orchestration.study.blocks import DEFAULT_SEEDS, SEEDS_AT_MOST, Count, Growing, Resources, Seed, Seeds
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
 from orchestration.study.run import NO_BACKBONE, canonical
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
-SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
 RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
 KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path", "figures")] + ["train"]
 JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
@@ -140,10 +139,12 @@ def _seeds(check: Checker) -> Any:
             check.refuse(place, "at least one seed")
         check.different(place, seeds)
         return Seeds(initial=seeds)
-    if isinstance(declared, int) and not isinstance(declared, bool) and 1 <= declared <= 1000:
+    if isinstance(declared, int) and not isinstance(declared, bool) and accepts(Count, declared):
         return Seeds(initial=tuple(range(declared)))
     check.refuse(
-        place, "a whole number from 1 to 1000 (8: seeds 0 to 7), a list such as [0, 1], or {start: 8, max: 24}"
+        place,
+        f"a whole number from 1 to {SEEDS_AT_MOST} (8: seeds 0 to 7), a list such as [0, 1], or"
+        " {start: 8, max: 24}",
     )
     return WRONG
 

@@ -13,8 +13,6 @@ from statistics import fmean, median
 
 from orchestration.study.blocks import StopEarly
 
-ETA = 3
-
 
 def goes_on(rule: StopEarly, curve: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
     """Whether a run may go on after the last of its looks.
@@ -28,7 +26,7 @@ def goes_on(rule: StopEarly, curve: Sequence[float], others: Sequence[Sequence[f
     if rule.rule == "median":
         return max(mine) >= median(fmean(other) for other in there)
     ranked = sorted([mine[-1], *(other[-1] for other in there)], reverse=True)
-    return mine[-1] >= ranked[max(1, len(ranked) // (rule.eta or ETA)) - 1]
+    return mine[-1] >= ranked[max(1, len(ranked) // rule.one_in) - 1]
 
 
 def _ordered(score: float) -> float:

@@ -16,9 +16,11 @@ from annotated_types import Ge, Le, Lt
 from corpora.store.fields import Text
 from evaluators.significance.claims import Arm, Metric
 
-Count = Annotated[int, Ge(1), Le(1000)]
+SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
+Count = Annotated[int, Ge(1), Le(SEEDS_AT_MOST)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 Models = Literal["keep", "best", "none"]
+ETA = 3  # of so many points asha lets one go on, unless it is told otherwise (Li et al., 2020)
 DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
 
 
@@ -75,7 +77,7 @@ class StopEarly:
 
     at: steps after which a run is scored. least: how many other runs of the same seed must have come as far before
     one is ended. rule median: at its best it is below the median of those runs' mean scores so far (Golovin et
-    al., 2017). asha: it is not among the best 1/eta of those that came so far (Li et al., 2020); eta is 3 unless
+    al., 2017). asha: it is not among the best 1/eta of those that came so far (Li et al., 2020); eta: ETA unless
     given.
     """
 
@@ -89,6 +91,11 @@ class StopEarly:
             raise ValueError("at: one step or more, each above the one before")
         if self.eta is not None and self.rule != "asha":
             raise ValueError("eta: absent with rule median, which has no such share")
+
+    @property
+    def one_in(self) -> int:
+        """Of how many asha lets one go on."""
+        return self.eta or ETA
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Annotated, Any
 
-from annotated_types import Gt
-
-from corpora.store.fields import Others
+from corpora.store.fields import Others, Positive, check_fields
 
 Value = str | int | float | bool
 GIVEN = ("seed", "out", "backbone")  # the placeholders that are filled in for every run
@@ -30,16 +28,15 @@ class Settings:
 
     train: bool = True
     run: Annotated[tuple[Value, ...], COMMAND] = ()
-    timeout: Annotated[float, Gt(0)] | None = None
+    timeout: Positive | None = None
     values: Annotated[Mapping[str, Value], Others(Value)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_fields(self, "train")
         if not self.run and self.train:
             raise ValueError(f"run: {COMMAND}; or train: false for the backbone as it is")
         if self.run and not (isinstance(self.run[0], str) and self.run[0]):
             raise ValueError("run: a program as its first word")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError("timeout: a number of seconds above 0")
         asked = {name for word in self.run for name in placeholders(text_of(word))}
         for name in self.values:
             if name in GIVEN:

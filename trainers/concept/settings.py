@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt, Le
 
 from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from trainers.engine.limits import Steps
@@ -47,23 +47,23 @@ class Settings:
     steps: Steps = 8000  # table 9
     batch_size: Count = 16  # table 9
     warmup: Annotated[int, Ge(0)] = 100  # table 9
-    layer_decay: float = 0.9  # table 9, per layer
-    weight_decay: float = 0.01  # table 9
+    layer_decay: Annotated[float, Gt(0), Le(1)] = 0.9  # table 9, per layer
+    weight_decay: NotNegative = 0.01  # table 9
     clip_norm: Positive = 1.0  # table 9
     max_length: Count = 128  # table 9, tokens
     temperature: Positive = 0.05  # table 9
     symmetric: bool = True  # ours: both directions are scored; the formula is missing from the text
     draw: Literal["each_step", "each_epoch"] = "each_step"  # ours: the paper does not say how rows are drawn
-    syn_weight: float = 1.0  # section 4.3: only d2d has another weight
-    t2d_weight: float = 1.0  # section 4.3
-    d2d_weight: float = 0.7  # section 4.3: senses of two sources are not aligned
+    syn_weight: NotNegative = 1.0  # section 4.3: only d2d has another weight
+    t2d_weight: NotNegative = 1.0  # section 4.3
+    d2d_weight: NotNegative = 0.7  # section 4.3: senses of two sources are not aligned
     hn_mode: HardNegativeMode = "absolute"  # ours, docs/concept.md; unified: appendix F
-    hn_margin: float = 0.20  # table 9
-    hn_coefficient: float = 0.5  # section 4.3
+    hn_margin: Annotated[float, Ge(-1), Le(2)] = 0.20  # table 9
+    hn_coefficient: NotNegative = 0.5  # section 4.3
     hn_temperature: Positive | None = None  # ours
     hn_reduction: Literal["mean", "sum"] = "mean"  # ours: a sum over 80 negatives would swamp the positives
     negatives_per_definition: Count | None = None  # ours
-    pool_lr_multiplier: float = 1.0  # section 4.4: the pooling head receives the base rate
+    pool_lr_multiplier: NotNegative = 1.0  # section 4.4: the pooling head receives the base rate
     deep_supervision: Literal["none", "beside", "instead"] = "none"  # section 4.2 (M3)
     layer_coefficient: NotNegative = 1.0  # ours: the formula is missing from the text
 

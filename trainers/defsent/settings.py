@@ -42,7 +42,7 @@ class Settings:
     readout: Literal["cls", "mean", "max", "sep", "sum"] = "cls"  # table 5: the best of BERT-base by MRR
     head_source: Literal["pretrained", "mlm_fit", "tied_only", "random"] = "pretrained"  # section 2.3
     freeze: Literal["head", "head+embeddings", "head_untied", "none"] = "head+embeddings"  # code
-    lr_exponent: float = 2.5  # table 5, BERT-base with CLS
+    lr_exponent: Annotated[float, Ge(-20), Le(20)] = 2.5  # table 5, BERT-base with CLS
     learning_rate: Positive | None = None  # ours
     batch_size: Count = 16  # section 3.2
     epochs: Count = 1  # section 3.2

@@ -16,6 +16,7 @@ from corpora.cale.data import CaleData
 from corpora.cale.records import POS, SPLITS, CaleCorpus, OccurrencePairs, Occurrences, Tagged
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
+from evaluators.tasks import suite
 from evaluators.tasks.cale import tasks
 from tests.corpora.semcor_samples import LEMMAS, tagfiles, write_archive, write_folder, write_lexicon, write_zip
 
@@ -172,7 +173,7 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{split}.data.txt").write_text("board\tN\t0-0\tboard\tboards\n")
             (folder / f"{split}.gold.txt").write_text(f"{label}\n")
-        wic = tasks(replace(data, path=str(tmp_path)))["wic"]
+        wic = suite.tasks(str(tmp_path))["wic"]
         told.append(wic.fingerprint)
     assert len(set(told)) == 2
     assert [pair.same for pair in wic.benchmark.load()["dev"]] == [False]
@@ -187,8 +188,8 @@ def test_sources_count_by_what_they_hold(data: CaleData, sources: Path, tmp_path
         ("min_count", 0, "a whole number from 1"),
         ("test_pairs", 0, "a whole number from 1 or null"),
         ("min_len", 101, "at most max_len, 100"),
-        ("val", 1.0, "shares that leave some to train"),
-        ("test", 0.96, "shares that leave some to train"),
+        ("val", 1.0, "a number above 0 below 1"),
+        ("test", 0.96, "beside val, 0.05, a share that leaves some to train"),
     ],
 )
 def test_values_that_cannot_be_are_named(field: str, value: object, accepted: str) -> None:

@@ -12,7 +12,7 @@ from corpora.san.corpus import fingerprint, load
 from corpora.san.data import SanData
 from corpora.san.generate import rows
 from corpora.san.lexicon_sources import lexicon, rewriter
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.san.records import NONE
 from corpora.san.sentences import digest, read
 from corpora.san.set_report import report, shown

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from corpora.san import shards
 from corpora.san.generate import SCHEMA, Rewriter, rows
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.san.records import BIT
 from corpora.store.errors import CorpusError
 from tests.corpora.san.small import TEXTS, small_cloze

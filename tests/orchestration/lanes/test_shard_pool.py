@@ -14,7 +14,7 @@ import pytest
 
 from corpora.san import shards as san_shards
 from corpora.san.data import SanData
-from corpora.san.mask_predict import SetRecipe
+from corpora.san.recipe import SetRecipe
 from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main

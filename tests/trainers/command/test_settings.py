@@ -44,7 +44,7 @@ def test_a_value_is_the_same_recipe_wherever_it_is_written() -> None:
         ({"run": ("a", "{x.y}")}, "run: a name in braces"),
         ({"run": ("a", "{x!r}")}, "run: a name in braces"),
         ({"run": ("", "x")}, "run: a program"),
-        ({"run": ("a",), "timeout": 0.0}, "timeout: .*above 0"),
+        ({"run": ("a",), "timeout": 0.0}, r"timeout = 0\.0\n  accepted: a number above 0"),
     ],
 )
 def test_what_is_refused(fields: dict, said: str) -> None:

@@ -11,7 +11,8 @@ import torch
 from corpora.san.generate import Rewriter, rows
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import resolver
-from corpora.san.mask_predict import SetRecipe, batched
+from corpora.san.mask_predict import batched
+from corpora.san.recipe import SetRecipe
 from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError
 from trainers.san.masked_model import MaskedModel, vocabulary_of
