@@ -25,6 +25,7 @@ FAMILIES = {
     "difficulty": "orchestration.families.difficulty",
     "frozen": "orchestration.families.frozen",
     "san": "orchestration.families.san",
+    "sentence_transformers": "orchestration.families.sentence_transformers",
 }
 WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # of studies that a command writes
 

@@ -70,6 +70,12 @@ def _definitions(place: Path) -> None:
     dictionary(place / "gcide", "\n".join(entries))
 
 
+def _graded(place: Path) -> None:
+    _benchmark(place)
+    rows = (f"a {a} is\tthe {b} of {a}\t{n % 6}\n" for n, (a, b) in enumerate(pairwise(WORDS[20:48])))
+    (place / "pairs.tsv").write_text("one\tother\tgold\n" + "".join(rows))
+
+
 def _benchmark(place: Path) -> None:
     (place / "STSBenchmark").mkdir()
     rows = (f"main\tnews\t2012\t1\t{n % 6}\ta {a} is\tthe {b}\n" for n, (a, b) in enumerate(pairwise(WORDS)))
@@ -130,6 +136,15 @@ evaluate: [sts/STS-B, geometry/STS-B]
 """,
         _benchmark,
         broken=Broken("readout: cls", "readout: clz", r"readout = 'clz'\n  accepted: mean, cls, max"),
+    ),
+    "sentence_transformers": Case(
+        """\
+data: {datasets: {pairs: {source: PLACE/pairs.tsv, columns: [one, other], label: gold, largest: 5}}, path: PLACE}
+train: {loss: CoSENTLoss, max_steps: 9, per_device_train_batch_size: 4}
+arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
+evaluate: [sts/STS-B, geometry/STS-B]
+""",
+        _graded,
     ),
     "san": Case(
         """\

@@ -1,0 +1,139 @@
+"""The sentence_transformers family: recipes as users of that library write them, through its own trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpora.sentence_transformers.corpus import RecipeCorpus, load
+from corpora.sentence_transformers.data import RecipeData
+from orchestration.families.contract import Family, Trainer
+from orchestration.families.encoders import EncoderFamily
+from orchestration.study.names import names_accepted
+from orchestration.study.run import NO_BACKBONE
+from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
+from trainers.sentence_transformers.losses import LOSSES, Spec, guide_of, inner
+from trainers.sentence_transformers.settings import Settings, defining
+
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
+
+
+def corpus(data: RecipeData) -> RecipeCorpus:
+    return load(data, [backbone_fingerprint(resolve_backbone(name)) for name in data.guides.values()])
+
+
+def trained(study: Study) -> Iterator[tuple[str, Settings, tuple[str, ...]]]:
+    """Every arm that is trained, with its data sets."""
+    for name, arm in study.arms.items():
+        if arm.train:
+            yield name, arm, arm.datasets or tuple(study.data.datasets)
+
+
+def check_world(study: Study) -> None:
+    """The library's trainer is started alone here: what it would need for several workers is not tried."""
+    resources = study.resources
+    if resources.workers_per_run > 1:
+        raise ValueError("resources.workers_per_run: accepted: 1: this family trains with one worker a run")
+    if resources.launcher == "train":
+        raise ValueError("resources.launcher: accepted: auto or pool: this family trains in lanes")
+    if resources.deepspeed.zero_stage:
+        raise ValueError(
+            "resources.deepspeed.zero_stage: accepted: 0: the library's own trainer trains this family"
+        )
+    if NO_BACKBONE in study.backbones:
+        raise ValueError("backbones: accepted: one encoder or more")
+
+
+def check_names(study: Study) -> None:
+    """Data sets, guides and columns that arms name are there."""
+    for name, arm, sets in trained(study):
+        if not sets:
+            raise ValueError("data.datasets: accepted: one training set or more")
+        for field, named in (("datasets", sets), ("weights", arm.weights), ("loss", _per_set(arm))):
+            for one in named:
+                if one not in study.data.datasets:
+                    known = names_accepted(one, list(study.data.datasets))
+                    raise ValueError(f"arms.{name}.{field} = {one}\n  accepted: {known}")
+        for field, named in (("weights", arm.weights), ("loss", _per_set(arm))):
+            if named and set(named) != set(sets):
+                raise ValueError(f"arms.{name}.{field}: accepted: for each of {', '.join(sets)}, and no other")
+        if arm.weights and len(sets) == 1:
+            raise ValueError(f"arms.{name}.weights: accepted: absent with one data set")
+        columns = {column for one in sets for column in study.data.datasets[one].texts}
+        for column in arm.prompts:
+            if column not in columns:
+                raise ValueError(f"arms.{name}.prompts = {column}\n  accepted: {', '.join(sorted(columns))}")
+        for spec in arm.losses(sets).values():
+            guide = guide_of(spec)
+            if guide is not None and guide not in study.data.guides:
+                offered = ", ".join(study.data.guides) or "none, for data.guides is empty"
+                raise ValueError(f"arms.{name}.loss: guide = {guide}\n  accepted: {offered}")
+        if arm.lora is not None and find_spec("peft") is None:
+            raise ValueError(f"arms.{name}.lora: needs PEFT\n  accepted: after pip install 'semray[lora]'")
+
+
+def check_forms(study: Study) -> None:
+    """Every loss gets the columns and the labels that it takes."""
+    for name, arm, sets in trained(study):
+        for one, spec in arm.losses(sets).items():
+            kind, form = LOSSES[inner(spec)["name"]], study.data.datasets[one]
+            told = f"arms.{name}.loss: {inner(spec)['name']} on {one}"
+            fewest, most = kind.texts
+            if not fewest <= len(form.texts) <= most:
+                count = f"{fewest}" if fewest == most else f"{fewest} or more"
+                raise ValueError(
+                    f"{told}, which has {len(form.texts)} columns\n  accepted: {count} columns of texts"
+                )
+            if (kind.label == "none") != (form.labelled is None):
+                wanted = "no label" if kind.label == "none" else f"a label with a {kind.label}"
+                raise ValueError(f"{told}\n  accepted: a data set with {wanted}")
+            grouped = arm.batch_sampler == "group_by_label"
+            if grouped and form.labelled is None:
+                raise ValueError(f"arms.{name}.batch_sampler = group_by_label\n  accepted: with labels in {one}")
+
+
+def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
+    """Classes are whole numbers, as many as the loss is told; no data set is smaller than a batch."""
+    for name, arm, sets in trained(study):
+        for one, spec in arm.losses(sets).items():
+            rows, told = found.sets[one], f"arms.{name}.loss: {inner(spec)['name']} on {one}"
+            if len(rows) < arm.per_device_train_batch_size:
+                raise ValueError(
+                    f"arms.{name}.per_device_train_batch_size = {arm.per_device_train_batch_size}\n"
+                    f"  accepted: at most {len(rows)}, the rows of {one}"
+                )
+            labels = rows.labels or ()
+            _check_classes(told, spec, labels if LOSSES[inner(spec)["name"]].label == "class" else ())
+
+
+def _check_classes(told: str, spec: Spec, labels: Sequence[float]) -> None:
+    most = inner(spec).get("num_labels")
+    for label in labels:
+        if label < 0 or label != int(label) or (most is not None and label >= most):
+            accepted = "whole numbers from 0" + (f" to {most - 1}" if most else "")
+            raise ValueError(f"{told} has the label {label:g}\n  accepted: {accepted}")
+
+
+def _per_set(arm: Settings) -> Mapping[str, Any]:
+    return arm.loss if arm.loss_by_dataset and isinstance(arm.loss, Mapping) else {}
+
+
+def trainer() -> Trainer:
+    from trainers.sentence_transformers import training
+
+    return training
+
+
+FAMILY: Family = EncoderFamily(
+    settings=Settings,
+    data=RecipeData,
+    defining=defining,
+    fingerprint=lambda data: corpus(data).fingerprint,
+    load=corpus,
+    trainer=trainer,
+    checks=(check_labels,),
+    first_checks=(check_world, check_names, check_forms),
+)

@@ -1,0 +1,123 @@
+"""Rows of training sets: from files, benchmarks and folders in the hub's form, and what is said of broken ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpora.sentence_transformers.corpus import load
+from corpora.sentence_transformers.data import RecipeData, TrainingSet
+from corpora.store.errors import CorpusError
+
+ROWS = [{"a": 'the "old" cat', "b": "a dog", "gold": 5}, {"a": "fire", "b": "water", "gold": 2}]
+
+
+def rows_of(source: Path | str, path: Path | None = None, **more: Any) -> Any:
+    given = {"columns": ("a", "b"), "label": "gold", "largest": 5.0} | more
+    one = TrainingSet(source=str(source), **given)
+    return load(RecipeData(datasets={"one": one}, path=None if path is None else str(path)), []).sets["one"]
+
+
+def written(place: Path, suffix: str) -> Path:
+    file = place / f"rows{suffix}"
+    if suffix == ".jsonl":
+        file.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    elif suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), file)
+    elif suffix == ".csv":
+        file.write_text('a,b,gold\n"the ""old"" cat",a dog,5\nfire,water,2\n')
+    else:
+        file.write_text('a\tb\tgold\nthe "old" cat\ta dog\t5\nfire\twater\t2\n')
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_files_of_every_kind_say_the_same(suffix: str, tmp_path: Path) -> None:
+    found = rows_of(written(tmp_path, suffix))
+    assert found.texts == {"a": ['the "old" cat', "fire"], "b": ["a dog", "water"]}
+    assert found.labels == [1.0, 0.4]
+
+
+def test_a_folder_in_the_hubs_form(tmp_path: Path) -> None:
+    (tmp_path / "sets" / "mine").mkdir(parents=True)
+    (tmp_path / "sets" / "mine" / "train.jsonl").write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    found = rows_of("somebody/mine", path=tmp_path / "sets")
+    assert found.texts["a"] == ['the "old" cat', "fire"]
+
+
+def test_benchmarks_by_name(tmp_path: Path) -> None:
+    (tmp_path / "STSBenchmark").mkdir()
+    line = "main\tnews\t2012\t1\t2.5\ta cat\tthe dog\n"
+    (tmp_path / "STSBenchmark" / "sts-train.csv").write_text(line)
+    found = rows_of("STS-B/train", path=tmp_path, columns=(), label=None, largest=1.0)
+    assert (found.texts, found.labels) == ({"sentence1": ["a cat"], "sentence2": ["the dog"]}, [0.5])
+    bare = rows_of("STS-B/train", path=tmp_path, columns=("sentence2",), label=None)
+    assert (bare.texts, bare.labels) == ({"sentence2": ["the dog"]}, None)
+    (tmp_path / "nli_for_simcse.csv").write_text("sent0,sent1,hard_neg\na cat,an animal,a dog\n")
+    triplets = rows_of("nli", path=tmp_path, columns=(), label=None)
+    assert triplets.texts == {"anchor": ["a cat"], "positive": ["an animal"], "negative": ["a dog"]}
+
+
+def test_a_sample_is_chosen_by_texts_and_not_by_order(tmp_path: Path) -> None:
+    lines = [f"{word} one\t{word} two\t1" for word in "abcdefghij"]
+    (tmp_path / "up.tsv").write_text("\n".join(["a\tb\tgold", *lines]))
+    (tmp_path / "down.tsv").write_text("\n".join(["a\tb\tgold", *reversed(lines)]))
+    up, down = (rows_of(tmp_path / name, sample=4) for name in ("up.tsv", "down.tsv"))
+    assert len(up) == 4
+    assert up == down
+
+
+def test_the_fingerprint_names_rows_labels_and_guides(tmp_path: Path) -> None:
+    def named(data: RecipeData, *weights: str) -> str:
+        return load(data, weights).fingerprint
+
+    file = written(tmp_path, ".tsv")
+    one = RecipeData(datasets={"one": TrainingSet(source=str(file), columns=("a", "b"), label="gold")})
+    bare = RecipeData(datasets={"one": TrainingSet(source=str(file), columns=("a", "b"))})
+    guided = RecipeData(datasets=one.datasets, guides={"g": "x"})
+    names = [named(one), named(bare), named(guided, "w1"), named(guided, "w2")]
+    assert len(set(names)) == 4
+    file.write_text(file.read_text() + "one\tmore\t1\n")
+    assert named(one) != names[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\tb\nx\ty\n", r"lacks the column 'gold'\n  accepted: a, b"),
+        ("a\tb\tgold\nx\t\t1\n", r"row 1: b = ''\n  accepted: a text"),
+        ("a\tb\tgold\nx\ty\tmuch\n", r"row 1: gold = 'much'\n  accepted: a number"),
+        ("a\tb\tgold\n", "holds no row"),
+    ],
+)
+def test_a_broken_file_is_said(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text(text)
+    with pytest.raises(CorpusError, match=said):
+        rows_of(tmp_path / "rows.tsv")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"data\.datasets\.one: .*No such file"):
+        rows_of(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"source": "rows.tsv"}, "its columns of texts"),
+        ({"source": "rows.tsv", "columns": ("a", "a")}, "each column once"),
+        ({"source": "rows.tsv", "columns": ("a",), "label": "a"}, "the label none of the texts"),
+        ({"source": "STS-B/train", "columns": ("anchor",)}, "the columns sentence1, sentence2, score; not anchor"),
+        ({"source": "STS-B/train", "label": "score"}, "columns beside its label"),
+        ({"source": "rows.tsv", "columns": ("a",), "largest": -1.0}, "largest = -1.0"),
+        ({"source": "rows.tsv", "columns": ("a",), "sample": 0}, "sample = 0"),
+    ],
+)
+def test_a_set_that_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        RecipeData(datasets={"one": TrainingSet(**given)})

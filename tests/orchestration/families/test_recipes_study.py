@@ -1,0 +1,115 @@
+"""Studies of sentence-transformers' recipes: what is refused before anything is trained, and what makes an id."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from semray.testing import WORDS
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: Which loss?
+family: sentence_transformers
+backbones: [PLACE/tiny]
+seeds: 2
+data:
+  datasets:
+    pairs: {source: PLACE/pairs.tsv, columns: [one, other], label: gold, largest: 5}
+    bare: {source: PLACE/pairs.tsv, columns: [one, other]}
+  guides: {small: PLACE/tiny}
+  path: PLACE
+train: {max_steps: 4, per_device_train_batch_size: 4}
+arms:
+  still: {train: false}
+  cosent: {loss: CoSENTLoss, datasets: [pairs]}
+  gist: {loss: {name: GISTEmbedLoss, guide: small}, datasets: [bare]}
+  both:
+    loss: {pairs: {name: AnglELoss}, bare: {name: MultipleNegativesRankingLoss}}
+    multi_dataset_batch_sampler: weighted
+    weights: {pairs: 1, bare: 2}
+    prompts: {one: "query: "}
+evaluate: [sts/STS-B]
+compare:
+  - {claim: H1, treatment: both, control: cosent, metric: sts/STS-B/spearman, expect: better}
+resources: {lanes: 1}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("recipes")
+    tiny_backbone(place / "tiny")
+    rows = [f"a {a} is\tthe {b} of {a}\t{n % 6}\n" for n, (a, b) in enumerate(pairwise(WORDS[20:48]))]
+    (place / "pairs.tsv").write_text("one\tother\tgold\n" + "".join(rows))
+    (place / "STSBenchmark").mkdir()
+    lines = (f"main\tnews\t2012\t1\t{n % 6}\ta {a}\tthe {b}\n" for n, (a, b) in enumerate(pairwise(WORDS)))
+    (place / "STSBenchmark" / "sts-test.csv").write_text("".join(lines))
+    return place
+
+
+def planned(place: Path, text: str = STUDY) -> dict[str, str]:
+    """Arm -> id at seed 0, after every check."""
+    (place / "study.yaml").write_text(text.replace("PLACE", str(place)))
+    study = read_study(place / "study.yaml")
+    runs = plan(study, gather_facts(study)).runs
+    prepare(study)
+    return {run.arm: run.id for run in runs if not run.seed}
+
+
+def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
+    ids = planned(place)
+    assert len(set(ids.values())) == 4
+    other = planned(place, STUDY.replace("{loss: CoSENTLoss,", "{loss: {name: CoSENTLoss, scale: 30.0},"))
+    assert {arm for arm in ids if ids[arm] != other[arm]} == {"cosent"}
+    fewer = planned(place, STUDY.replace("largest: 5", "largest: 6"))
+    assert {arm for arm in ids if ids[arm] != fewer[arm]} == {"cosent", "gist", "both"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "datasets: [pairs]",
+            "datasets: [pairz]",
+            r"arms\.cosent\.datasets = pairz\n  accepted: .*did you mean pairs",
+        ),
+        ("datasets: [pairs]", "datasets: [bare]", r"CoSENTLoss on bare\n  accepted: a data set with a label"),
+        (
+            "datasets: [bare]}",
+            "datasets: [pairs]}",
+            r"GISTEmbedLoss on pairs\n  accepted: a data set with no label",
+        ),
+        ("guide: small", "guide: large", r"guide = large\n  accepted: small"),
+        ("CoSENTLoss", "CoSENT", r"accepted: MultipleNegativesRankingLoss, .*; not .CoSENT."),
+        ("loss: CoSENTLoss", "loss: TripletLoss", r"which has 2 columns\n  accepted: 3 columns of texts"),
+        ("loss: CoSENTLoss", "loss: ContrastiveLoss", r"has the label 0\.2\n  accepted: whole numbers from 0"),
+        ("weights: {pairs: 1, bare: 2}", "weights: {pairs: 1}", "weights: accepted: for each of pairs, bare"),
+        ("bare: {name: MultipleNegativesRankingLoss}", "", "loss: accepted: for each of pairs, bare"),
+        ("prompts: {one:", "prompts: {two:", r"prompts = two\n  accepted: one, other"),
+        ("columns: [one, other]}", "colums: [one, other]}", r"accepted: a mapping of names to \{source"),
+        ("per_device_train_batch_size: 4", "per_device_train_batch_size: 40", "at most 27, the rows of pairs"),
+        ("resources: {lanes: 1}", "resources: {workers_per_run: 2}", "one worker a run"),
+        ("resources: {lanes: 1}", "resources: {launcher: train}", "this family trains in lanes"),
+        ("resources: {lanes: 1}", "resources: {deepspeed: {zero_stage: 1}}", "the library's own trainer trains"),
+        ("guides: {small: PLACE/tiny}", "guides: {small: PLACE/none}", "no such folder"),
+        ("max_steps: 4", "max_step: 4", "did you mean max_steps"),
+    ],
+)
+def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
+    assert old in STUDY
+    with pytest.raises(StudyError, match=said):
+        planned(place, STUDY.replace(old, new))
+
+
+def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from orchestration.families import sentence_transformers
+
+    monkeypatch.setattr(sentence_transformers, "find_spec", lambda name: None)
+    with pytest.raises(StudyError, match=r"lora: needs PEFT\n  accepted: after pip install 'semray\[lora\]'"):
+        planned(place, STUDY.replace("{loss: CoSENTLoss,", "{lora: {r: 2}, loss: CoSENTLoss,"))

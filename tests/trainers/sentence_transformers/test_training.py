@@ -1,0 +1,293 @@
+"""Every loss that a study may name trains; the rows, the mixture and what a checkpoint holds are as declared."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from corpora.sentence_transformers.corpus import Columns, RecipeCorpus
+from semray.testing import WORDS
+from tests.tiny import tiny_backbone
+from trainers.engine.world import Stopped, World
+from trainers.sentence_transformers.losses import LOSSES, inner, spec_of
+from trainers.sentence_transformers.settings import LoraSettings, Settings
+from trainers.sentence_transformers.training import fit, read
+
+ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with another value than its default
+    "MultipleNegativesRankingLoss": {
+        "scale": 10,
+        "directions": ["query_to_doc", "doc_to_query"],
+        "partition_mode": "per_direction",
+        "hardness_mode": "all_negatives",
+        "hardness_strength": 2.0,
+    },
+    "CachedMultipleNegativesRankingLoss": {
+        "scale": 10.0,
+        "directions": ["query_to_doc", "query_to_query"],
+        "partition_mode": "joint",
+        "hardness_mode": "in_batch_negatives",
+        "hardness_strength": 2.0,
+        "mini_batch_size": 2,
+    },
+    "GISTEmbedLoss": {
+        "guide": "tiny",
+        "temperature": 0.1,
+        "margin_strategy": "relative",
+        "margin": 0.1,
+        "contrast_anchors": False,
+        "contrast_positives": False,
+    },
+    "CachedGISTEmbedLoss": {
+        "guide": "tiny",
+        "temperature": 0.1,
+        "margin_strategy": "relative",
+        "margin": 0.1,
+        "contrast_anchors": False,
+        "contrast_positives": False,
+        "mini_batch_size": 2,
+    },
+    "TripletLoss": {"triplet_margin": 3.0},
+    "CoSENTLoss": {"scale": 10.0},
+    "AnglELoss": {"scale": 10.0},
+    "CosineSimilarityLoss": {},
+    "ContrastiveLoss": {"margin": 0.9},
+    "OnlineContrastiveLoss": {"margin": 0.9},
+    "SoftmaxLoss": {
+        "num_labels": 3,
+        "concatenation_sent_rep": False,
+        "concatenation_sent_difference": True,
+        "concatenation_sent_multiplication": True,
+    },
+    "BatchAllTripletLoss": {"margin": 3.0},
+    "BatchHardTripletLoss": {"margin": 3.0},
+    "BatchHardSoftMarginTripletLoss": {},
+    "BatchSemiHardTripletLoss": {"margin": 3.0},
+    "MatryoshkaLoss": {
+        "loss": "MultipleNegativesRankingLoss",
+        "matryoshka_dims": [16, 8],
+        "matryoshka_weights": [1, 0.5],
+        "n_dims_per_step": 1,
+    },
+    "AdaptiveLayerLoss": {
+        "loss": {"name": "CoSENTLoss", "scale": 10.0},
+        "n_layers_per_step": 2,
+        "last_layer_weight": 0.5,
+        "prior_layers_weight": 0.5,
+        "kl_div_weight": 0.5,
+        "kl_temperature": 0.5,
+        "layer_weighting": "log",
+    },
+    "Matryoshka2dLoss": {
+        "loss": "MultipleNegativesRankingLoss",
+        "matryoshka_dims": [16, 8],
+        "matryoshka_weights": [1, 0.5],
+        "n_dims_per_step": 1,
+        "n_layers_per_step": 2,
+        "last_layer_weight": 0.5,
+        "prior_layers_weight": 0.5,
+        "kl_div_weight": 0.5,
+        "kl_temperature": 0.5,
+        "layer_weighting": "linear",
+    },
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> Iterator[None]:
+    """As in a lane: what the libraries have imported is looked through for garbage no more."""
+    import trainers.sentence_transformers.trainer  # noqa: F401
+
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("backbone") / "tiny")
+
+
+def columns(count: int, label: str = "none", rows: int = 12) -> Columns:
+    """count columns of different texts."""
+    words = [f"the {a} of {b}" for a, b in pairwise(WORDS)]
+    texts = {
+        f"text{place}": [words[(row + 5 * place) % len(words)] for row in range(rows)] for place in range(count)
+    }
+    labels = {"none": None, "class": [float(row % 2) for row in range(rows)]}
+    return Columns(texts, labels.get(label, [row / rows for row in range(rows)]))
+
+
+def corpus(backbone: Path, **sets: Columns) -> RecipeCorpus:
+    return RecipeCorpus(sets, {"tiny": str(backbone)}, "")
+
+
+def trained(backbone: Path, found: RecipeCorpus, seed: int = 3, world: World | None = None, **given: Any) -> Any:
+    settings = Settings(**{"max_steps": 2, "per_device_train_batch_size": 4, "learning_rate": 1e-3} | given)
+    return fit(settings, backbone, found, seed, world or World())
+
+
+def vectors(encoder: Any) -> np.ndarray:
+    return encoder.encode(["the old cat", "a small cup of water"])
+
+
+@pytest.fixture(scope="module")
+def plain(backbone: Path) -> np.ndarray:
+    """What two steps with the defaults above give."""
+    return vectors(trained(backbone, corpus(backbone, rows=columns(2)))[0])
+
+
+def test_the_table_above_holds_every_loss_and_argument() -> None:
+    assert {name: set(kind.arguments) for name, kind in LOSSES.items()} == {
+        name: set(given) for name, given in ARGUMENTS.items()
+    }
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_trains_with_every_argument(name: str, backbone: Path) -> None:
+    spec = spec_of({"name": name, **ARGUMENTS[name]})
+    kind = LOSSES[inner(spec)["name"]]
+    found = corpus(backbone, rows=columns(max(kind.texts[0], 1), kind.label))
+    sampler = "group_by_label" if name.startswith("Batch") else "batch_sampler"
+    encoder, curve = trained(backbone, found, loss=spec, batch_sampler=sampler)
+    assert [point.step for point in curve] == [1, 2]
+    assert all(np.isfinite(point.loss) for point in curve)
+    assert not np.allclose(vectors(encoder), vectors(read(Settings(), backbone, World())))
+
+
+def test_cosent_by_hand(backbone: Path) -> None:
+    """Of the library's formula: log(1 + sum of exp(scale (cos_j - cos_i)) over pairs in which gold i is above j).
+
+    Dropout is off, so the first loss is that of the untrained encoder on the batch: of two rows one pair remains.
+    """
+    plain = tiny_backbone(backbone.parent / "plain", dropout=0.0)
+    found = corpus(plain, rows=Columns({"a": ["the cat", "the old dog"], "b": ["a bird", "a dog"]}, [0.9, 0.1]))
+    still = read(Settings(), plain, World())
+    a, b = still.encode(["the cat", "the old dog"]), still.encode(["a bird", "a dog"])
+    high, low = (a * b).sum(1)
+    _, curve = trained(plain, found, loss="CoSENTLoss", max_steps=1)
+    assert curve[0].loss == pytest.approx(np.log1p(np.exp(20 * (low - high))), abs=1e-4)
+
+
+def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(backbone: Path, tmp_path: Path) -> None:
+    """SoftmaxLoss has parameters of its own, which a checkpoint holds too. Three batches make an epoch."""
+    found = corpus(backbone, rows=columns(2, "class"))
+    given: dict[str, Any] = {"loss": {"name": "SoftmaxLoss", "num_labels": 2}, "max_steps": 7}
+    whole, curve = trained(backbone, found, **given)
+    asked = iter([False] * 4 + [True])
+    with pytest.raises(Stopped):
+        trained(backbone, found, world=World(scratch=tmp_path, stopping=lambda: next(asked)), **given)
+    again, resumed = trained(backbone, found, world=World(scratch=tmp_path), **given)
+    assert [(one.step, one.loss) for one in resumed] == [(one.step, one.loss) for one in curve]
+    assert (vectors(again) == vectors(whole)).all()
+    assert not list(tmp_path.rglob("*.bin"))
+
+
+def test_a_checkpoint_without_its_curve_is_no_checkpoint(backbone: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    _, curve = trained(backbone, corpus(backbone, rows=columns(2)), world=World(scratch=tmp_path))
+    assert [point.step for point in curve] == [1, 2]
+
+
+@pytest.mark.parametrize("sampler", ["proportional", "round_robin", "weighted"])
+def test_several_data_sets_with_losses_of_their_own(sampler: str, backbone: Path) -> None:
+    found = corpus(backbone, pairs=columns(2, "similarity"), triplets=columns(3))
+    given: dict[str, Any] = {
+        "loss": {"pairs": {"name": "CoSENTLoss"}, "triplets": {"name": "MultipleNegativesRankingLoss"}},
+        "multi_dataset_batch_sampler": sampler,
+        "max_steps": 6,
+    }
+    if sampler == "weighted":
+        given["weights"] = {"pairs": 1, "triplets": 3}
+    _, curve = trained(backbone, found, **given)
+    _, again = trained(backbone, found, **given)
+    assert [one.loss for one in curve] == [one.loss for one in again]
+    assert len({one.sentences_per_second > 0 for one in curve}) == 1
+
+
+def test_the_mixture_is_drawn_by_weight() -> None:
+    """3 to 1: of 400 steps 300, give or take four standard deviations (8.7 each). No row is out of its set."""
+    from torch.utils.data import ConcatDataset
+
+    from trainers.sentence_transformers.order import Shuffled, Weighted
+
+    sets = [list(range(800)), list(range(800))]
+    samplers = [Shuffled(800, 4, False, 3, name) for name in ("one", "other")]
+    batches = list(Weighted(ConcatDataset(sets), samplers, [3, 1], seed=3))
+    of = Counter(batch[0] // 800 for batch in batches)
+    assert len(batches) == 400
+    assert abs(of[0] - 300) < 35
+    assert all(len({row // 800 for row in batch}) == 1 for batch in batches)
+    first = [row for batch in batches if batch[0] < 800 for row in batch]
+    assert sorted(first[:800]) == list(range(800))  # one round through before the next begins
+
+
+@pytest.mark.parametrize("sampler", ["no_duplicates", "group_by_label"])
+def test_the_library_s_own_samplers(sampler: str, backbone: Path) -> None:
+    found = corpus(backbone, rows=columns(2, "class"))
+    given: dict[str, Any] = {"loss": "ContrastiveLoss", "batch_sampler": sampler, "max_steps": 5}
+    one, two = (trained(backbone, found, **given)[1] for _ in range(2))
+    other = trained(backbone, found, seed=4, **given)[1]
+    assert [point.loss for point in one] == [point.loss for point in two]
+    assert [point.loss for point in one] != [point.loss for point in other]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompts": {"text0": "query: "}},
+        {"prompt": "query: "},
+        {"max_seq_length": 4},
+        {"weight_decay": 0.5},
+        {"warmup_steps": 2},
+        {"lr_scheduler_type": "constant"},
+        {"lr_scheduler_type": "cosine", "warmup_steps": 1},
+        {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 2},
+        {"max_grad_norm": 0.01},
+        {"gradient_accumulation_steps": 2},
+        {"max_steps": None, "num_train_epochs": 1.0},
+        {"per_device_train_batch_size": 5, "dataloader_drop_last": True, "max_steps": 3},
+    ],
+    ids=str,
+)
+def test_every_argument_has_its_effect(given: dict[str, Any], backbone: Path, plain: np.ndarray) -> None:
+    found = corpus(backbone, rows=columns(2))
+    other, curve = trained(backbone, found, **given)
+    assert not (plain == vectors(other)).all()
+    if given.get("num_train_epochs"):
+        assert [point.step for point in curve] == [1, 2, 3]
+        assert curve[0].steps == 3
+
+
+def test_lora_learns_little_and_leaves_a_plain_encoder(backbone: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    found = corpus(backbone, rows=columns(2))
+    lora = LoraSettings(r=2, lora_alpha=4, lora_dropout=0.1, target_modules=("query", "value"))
+    encoder, curve = trained(backbone, found, lora=lora)
+    assert len(curve) == 2
+    encoder.save(tmp_path)
+    assert not list(tmp_path.rglob("adapter*"))
+    from sentence_transformers import SentenceTransformer
+
+    opened = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True, trust_remote_code=False)
+    rows = opened.encode(["the old cat", "a small cup of water"], normalize_embeddings=True)
+    assert rows == pytest.approx(vectors(encoder), abs=1e-6)
+    assert not np.allclose(vectors(encoder), vectors(read(Settings(), backbone, World())), atol=1e-6)
+    again, _ = trained(backbone, found, lora=lora)
+    assert (vectors(again) == vectors(encoder)).all()
+
+
+def test_in_bf16_as_the_world_says(backbone: Path, plain: np.ndarray) -> None:
+    """Rounding to 8 bits moves what is learnt a little, and weights stay in fp32."""
+    encoder, curve = trained(backbone, corpus(backbone, rows=columns(2)), world=World(precision="bf16"))
+    assert all(np.isfinite(point.loss) for point in curve)
+    assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
+    assert not (vectors(encoder) == plain).all()
+    assert np.allclose(vectors(encoder), plain, atol=0.1)

@@ -1,0 +1,70 @@
+"""A model of sentence-transformers as semray trains and scores it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from trainers.encoders.frozen_encoder import quiet
+from trainers.encoders.gated_pooling import sentence_transformer
+from trainers.engine.world import World
+from trainers.sentence_transformers.settings import Settings
+
+BATCH = 32
+PROMPT = "text"  # what the prompt of every text is called in the folder
+
+
+@dataclass(eq=False)
+class SentenceModel:
+    """truncated counts texts that had to be cut."""
+
+    model: SentenceTransformer
+    world: World
+    truncated: int = 0
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
+        return {"texts": self.encode}
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors by the library's own `encode`, with the encoder's prompt. N texts -> (N, D) float32."""
+        self.truncated += self._cut(texts)
+        device = self.world.device.partition(":")[0]
+        with torch.autocast(device, torch.bfloat16, enabled=self.world.precision == "bf16"):
+            rows = self.model.encode(
+                list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+            )
+        return np.asarray(rows, np.float32)
+
+    def save(self, path: Path) -> None:
+        """A folder that SentenceTransformer opens; safetensors only."""
+        with quiet():
+            self.model.save_pretrained(str(path), create_model_card=False, safe_serialization=True)
+
+    def _cut(self, texts: Sequence[str]) -> int:
+        limit, name = self.model.max_seq_length, self.model.default_prompt_name
+        if not limit:
+            return 0
+        before = (self.model.prompts.get(name) if name else None) or ""
+        with quiet():  # it would say of each text that it is too long
+            ids = self.model.tokenizer([before + text for text in texts], truncation=False)["input_ids"]
+        return sum(len(row) > limit for row in ids)
+
+
+def opened(settings: Settings, folder: Path, world: World) -> SentenceModel:
+    """The model in a folder, in float32, with what the settings say of how it reads."""
+    reading: dict[str, Any] = {"use_safetensors": True, "dtype": "float32"}
+    with quiet():
+        model = sentence_transformer(folder, device=world.device, model_kwargs=reading, local_files_only=True)
+    if settings.max_seq_length is not None:
+        model.max_seq_length = settings.max_seq_length
+    if settings.prompt is not None:
+        model.prompts = {**model.prompts, PROMPT: settings.prompt}
+        model.default_prompt_name = PROMPT
+    return SentenceModel(model.eval(), world)

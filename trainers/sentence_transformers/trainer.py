@@ -1,0 +1,137 @@
+"""The library's own trainer, as a run of semray: its streams, its progress, its checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_model, save_model
+from sentence_transformers import SentenceTransformerTrainer
+from torch import nn
+from transformers import PrinterCallback, TrainerCallback
+
+from trainers.engine.loop import Diverged
+from trainers.engine.streams import number
+from trainers.engine.world import Progress, World
+from trainers.sentence_transformers import order
+from trainers.sentence_transformers.settings import Settings
+
+CURVE, WEIGHTS = "curve.json", "model_and_loss.safetensors"  # of a checkpoint; the curve is written last
+
+
+class Steps(TrainerCallback):
+    """What goes on around a step: its own stream of dropout, its point of the curve, its checkpoint, a stop."""
+
+    def __init__(self, seed: int, world: World, look: Callable[[], Mapping[str, float]]) -> None:
+        self.seed, self.world, self.look = seed, world, look
+        self.curve: list[Progress] = []
+        self.losses: list[float] = []
+        self.sentences, self.rate, self.began, self.stopped = 0, 0.0, 0.0, False
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        drawn = number(self.seed, "dropout", state.global_step, self.world.rank)
+        torch.manual_seed(drawn)  # of losses that draw besides: from the same, and from Python's and numpy's
+        random.seed(drawn)
+        np.random.seed(drawn % 2**32)  # noqa: NPY002 - for what the library draws from it
+        self.losses, self.sentences, self.began = [], 0, time.perf_counter()
+
+    def heard(self, loss: float, sentences: int) -> None:
+        """One batch of the step."""
+        self.losses.append(loss)
+        self.sentences += sentences
+
+    def on_pre_optimizer_step(
+        self, args: Any, state: Any, control: Any, optimizer: Any = None, **rest: Any
+    ) -> None:
+        self.rate = max(group["lr"] for group in optimizer.param_groups)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        step, loss = state.global_step, sum(self.losses) / len(self.losses)
+        done = Progress(
+            step=step,
+            steps=state.max_steps,
+            loss=loss,
+            terms={"loss": loss},
+            learning_rate=self.rate,
+            sentences_per_second=self.sentences / (time.perf_counter() - self.began),
+        )
+        if step in self.world.look_at:
+            done = replace(done, figures=self.look())
+        self.curve.append(done)
+        self.world.report(done)
+        due = self.world.checkpoint_every and step % self.world.checkpoint_every == 0
+        self.stopped = self.world.stopping()
+        control.should_save = self.world.scratch is not None and bool(due or self.stopped)
+        control.should_training_stop = control.should_training_stop or self.stopped
+
+    def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        draft = folder / f".{CURVE}"
+        draft.write_text(json.dumps([asdict(point) for point in self.curve]))
+        os.replace(draft, folder / CURVE)
+
+
+class RecipeTrainer(SentenceTransformerTrainer):
+    """The library's trainer with our order of rows, and checkpoints without pickled models.
+
+    A checkpoint holds the parameters of the loss too, which the library's own leaves out.
+    """
+
+    def __init__(self, *, settings: Settings, names: Sequence[str], seed: int, steps: Steps, **rest: Any) -> None:
+        self.settings, self.names, self.seed, self.steps = settings, names, seed, steps
+        super().__init__(callbacks=[steps], **rest)
+        self.remove_callback(PrinterCallback)  # it would print to stdout, where results go
+
+    def add_model_card_callback(self, default_args_dict: Mapping[str, Any]) -> None:
+        """None: it would look up data sets on the hub for a model card."""
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **rest: Any) -> Any:
+        columns = [value for name, value in inputs.items() if name.endswith("input_ids")]
+        loss: Any = super().compute_loss(model, inputs, *args, **rest)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise Diverged(self.state.global_step + 1, {"loss": value})
+        self.steps.heard(value, sum(len(ids) for ids in columns))
+        return loss
+
+    def get_batch_sampler(self, dataset: Any, *args: Any, **rest: Any) -> Any:
+        several = self.train_dataset if isinstance(self.train_dataset, dict) else {self.names[0]: dataset}
+        (name,) = (name for name, rows in several.items() if rows is dataset)
+        return order.of_rows(self.settings, dataset, name, self.seed)
+
+    def get_multi_dataset_batch_sampler(
+        self, dataset: Any, batch_samplers: list[Any], *args: Any, **rest: Any
+    ) -> Any:
+        return order.of_several(self.settings, dataset, batch_samplers, self.names, self.seed)
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        folder = Path(str(output_dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        save_model(self._learnt(), str(folder / WEIGHTS))
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        load_model(self._learnt(), str(Path(resume_from_checkpoint) / WEIGHTS))
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        """Nothing: every step draws from a stream of its own."""
+
+    def _learnt(self) -> nn.Module:
+        losses = self.loss if isinstance(self.loss, dict) else {"loss": self.loss}
+        return nn.ModuleDict({"model": self.model, **{f"loss {name}": loss for name, loss in losses.items()}})
+
+
+def newest(folder: Path) -> tuple[Path | None, list[Progress]]:
+    """The last checkpoint that is whole, with the curve up to it."""
+    whole = [file.parent for file in folder.glob(f"checkpoint-*/{CURVE}")]
+    last = max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
+    points = json.loads((last / CURVE).read_text()) if last else []
+    return last, [Progress(**point) for point in points]

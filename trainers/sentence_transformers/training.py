@@ -1,0 +1,202 @@
+"""A recipe of sentence-transformers as a training: model, losses, rows and arguments to the library's trainer.
+
+Where seeds go: the order of rows from (seed, "data", data set, epoch), the mixture from (seed, "data", "mixture",
+epoch), dropout from (seed, "dropout", step), what a loss or LoRA begins with from (seed, "init", …). What a loss
+draws inside a step (the dimensions of MatryoshkaLoss, the layers of AdaptiveLayerLoss) the library takes from the
+process's own generators, which begin each step from its stream: dropout is then no longer as in other arms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from trainers.sentence_transformers.losses import LOSSES, inner
+from trainers.sentence_transformers.settings import LoraSettings, Settings
+
+if TYPE_CHECKING:
+    from corpora.sentence_transformers.corpus import Columns, RecipeCorpus
+    from trainers.engine.world import Progress, World
+    from trainers.sentence_transformers.encoder import SentenceModel
+
+ARGUMENTS = (  # that stand in the settings under the library's names
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "dataloader_drop_last",
+    "learning_rate",
+    "weight_decay",
+    "warmup_steps",
+    "lr_scheduler_type",
+    "max_grad_norm",
+)
+ALONE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def read(settings: Settings, folder: Path, world: World) -> SentenceModel:
+    """A backbone's folder, or one that a run saved, without training."""
+    from trainers.sentence_transformers.encoder import opened
+
+    return opened(settings, folder, world)
+
+
+def fit(
+    settings: Settings, backbone: Path, corpus: RecipeCorpus, seed: int, world: World
+) -> tuple[SentenceModel, list[Progress]]:
+    """Train by the library's trainer. Raises Diverged, and Stopped when world.stopping() says so."""
+    import torch
+
+    from trainers.engine import loop
+    from trainers.engine.streams import number
+    from trainers.engine.world import Stopped
+    from trainers.sentence_transformers.trainer import RecipeTrainer, Steps, newest
+
+    loop.reset_process(seed, world)
+    encoder = read(settings, backbone, world)
+    encoder.model.train()
+    names = settings.datasets or tuple(corpus.sets)
+    specs = settings.losses(names)
+    torch.manual_seed(number(seed, "init", "lora"))
+    if settings.lora is not None:
+        _add_lora(encoder, settings.lora)
+    losses = {
+        name: _loss(spec, encoder, settings, corpus, number(seed, "init", name)) for name, spec in specs.items()
+    }
+    rows = {name: _dataset(corpus.sets[name], specs[name]) for name in names}
+    shared = next(iter(losses.values()))
+    if not settings.loss_by_dataset:
+        losses = dict.fromkeys(losses, shared)
+    steps = Steps(seed, world, partial(_looked, encoder, world))
+    with TemporaryDirectory(prefix="semray-recipe-") as room, _by_itself(world):
+        place = (world.scratch or Path(room)) / "checkpoints"
+        last, steps.curve = newest(place)
+        trainer = RecipeTrainer(
+            model=encoder.model,
+            args=_arguments(settings, place, seed, world),
+            train_dataset=rows if len(rows) > 1 else next(iter(rows.values())),
+            loss=losses if len(rows) > 1 else shared,
+            settings=settings,
+            names=names,
+            seed=seed,
+            steps=steps,
+        )
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    if steps.stopped:
+        raise Stopped(f"after step {steps.curve[-1].step}")
+    if settings.lora is not None:
+        _merge_lora(encoder)
+    encoder.model.eval()
+    return encoder, steps.curve
+
+
+def _arguments(settings: Settings, place: Path, seed: int, world: World) -> Any:
+    from sentence_transformers import SentenceTransformerTrainingArguments
+
+    from trainers.engine.streams import number
+
+    length = (
+        {"max_steps": settings.max_steps}
+        if settings.num_train_epochs is None
+        else {"num_train_epochs": settings.num_train_epochs}
+    )
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(place),
+        seed=number(seed, "process") % 2**32,
+        prompts=dict(settings.prompts) or None,
+        use_cpu=world.device == "cpu",
+        bf16=world.precision == "bf16",
+        save_strategy="no",
+        save_total_limit=2,
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        dataloader_pin_memory=world.device != "cpu",
+        **{name: getattr(settings, name) for name in ARGUMENTS},
+        **length,
+    )
+
+
+def _dataset(columns: Columns, spec: Mapping[str, Any]) -> Any:
+    """Rows as the library takes them, labels as the loss wants them."""
+    from datasets import Dataset
+
+    made: dict[str, Any] = {name: list(texts) for name, texts in columns.texts.items()}
+    if columns.labels is not None:
+        whole = LOSSES[inner(spec)["name"]].label == "class"
+        made["label"] = [int(label) if whole else float(label) for label in columns.labels]
+    return Dataset.from_dict(made)
+
+
+def _loss(
+    spec: Mapping[str, Any], encoder: SentenceModel, settings: Settings, corpus: RecipeCorpus, seed: int
+) -> Any:
+    """The loss of a spec, with one that it wraps. seed: of what it begins with."""
+    import torch
+    from sentence_transformers.sentence_transformer import losses
+
+    given = {name: value for name, value in spec.items() if name != "name"}
+    if "loss" in given:
+        given["loss"] = _loss(given["loss"], encoder, settings, corpus, seed)
+    if "guide" in given:
+        given["guide"] = _guide(corpus.guides[given["guide"]], encoder)
+    if spec["name"] == "SoftmaxLoss":
+        given["embedding_dimension"] = encoder.model.get_embedding_dimension()
+    if "directions" in given:
+        given["directions"] = tuple(given["directions"])
+    torch.manual_seed(seed)
+    return getattr(losses, spec["name"])(encoder.model, **given)
+
+
+def _guide(name: str, encoder: SentenceModel) -> Any:
+    from trainers.encoders.backbones import resolve_backbone
+    from trainers.sentence_transformers.encoder import opened
+
+    guide = opened(Settings(train=False), resolve_backbone(name, fetch=False), encoder.world).model
+    return guide.requires_grad_(False)
+
+
+def _add_lora(encoder: SentenceModel, lora: LoraSettings) -> None:
+    import peft
+
+    body: Any = encoder.model[0]
+    config = peft.LoraConfig(
+        task_type="FEATURE_EXTRACTION",
+        r=lora.r,
+        lora_alpha=lora.lora_alpha,
+        lora_dropout=lora.lora_dropout,
+        target_modules=None if lora.target_modules is None else list(lora.target_modules),
+    )
+    body.model = peft.get_peft_model(body.model, config)
+
+
+def _merge_lora(encoder: SentenceModel) -> None:
+    """Add the updates to the weights, so that what is scored is what is saved: a plain encoder."""
+    body: Any = encoder.model[0]
+    body.model = body.model.merge_and_unload()
+
+
+def _looked(encoder: SentenceModel, world: World) -> Mapping[str, float]:
+    encoder.model.eval()
+    try:
+        return dict(world.look(encoder))
+    finally:
+        encoder.model.train()
+
+
+@contextmanager
+def _by_itself(world: World) -> Iterator[None]:
+    """Without what other engines of this process left: the library's would take it for a group of workers."""
+    from accelerate.state import AcceleratorState, PartialState
+
+    kept = {name: os.environ.pop(name) for name in ALONE if name in os.environ}
+    AcceleratorState._reset_state(True)
+    try:
+        yield
+    finally:
+        AcceleratorState._reset_state(True)
+        PartialState._reset_state()
+        os.environ.update(kept)
