@@ -153,7 +153,7 @@ def parser() -> argparse.ArgumentParser:
     sync = add("sync", "bring MLflow up to what the ledger holds")
     track(sync)
     add("status", "show which runs are done, failed or left")
-    export = add("export", "write a run's model to a folder that SentenceTransformer loads", study=False)
+    export = add("export", "write a run's model to a folder, with a card that says what opens it", study=False)
     export.add_argument("run", metavar="RUN", help="an arm, with --seed; or the first digits of a run id")
     export.add_argument("path", metavar="PATH", help="the folder to write; must not exist or be empty")
     export.add_argument("--seed", type=int, default=None, help="the seed of the arm's run")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.model_card import model_card
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
+from orchestration.families.registry import family
 from orchestration.ledger.ledger import UNSEALED, Ledger, run_of
 from orchestration.plan.held import as_scored
 from orchestration.study.errors import StudyError
@@ -36,7 +37,7 @@ def export(options: Namespace) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(model, target, dirs_exist_ok=True)
     record = ledger.training(run_id)
-    (target / "README.md").write_text(_card(options, ledger, record), encoding="utf-8")
+    (target / "README.md").write_text(_card(options, ledger, record, target), encoding="utf-8")
     print(
         json.dumps({"run": run_id, "path": str(target)})
         if options.json
@@ -68,15 +69,17 @@ def _run_named(options: Namespace, ledger: Ledger) -> str:
     raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {names_accepted(options.run, arms)}")
 
 
-def _card(options: Namespace, ledger: Ledger, record: Record) -> str:
+def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> str:
+    opened_by = family(record.run.family).opened_by(folder)
     if not options.study:
         entries = sorted(entry for entry in ledger.entries() if run_of(entry) == record.id)
-        return model_card(ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)]))
+        found = ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)])
+        return model_card(found, opened_by)
     study = study_of(options)
     plan = grown(as_scored(study, ledger)[0], ledger)
     findings = find(study, plan.runs, ledger)
     run = next((run for run in plan.runs if run.id == record.id), record.run)
-    return model_card(ledger.record(run) if ledger.holds(run) else record, findings)
+    return model_card(ledger.record(run) if ledger.holds(run) else record, opened_by, findings)
 
 
 def set_aside(options: Namespace) -> int:

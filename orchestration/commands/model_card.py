@@ -6,23 +6,30 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from orchestration.families.opening import SENTENCE_TRANSFORMER
+
 if TYPE_CHECKING:
     from orchestration.ledger.entry import Record
     from orchestration.verdicts.findings import Findings
 
+FOR_SEMRAY = "These weights are of use to semray alone, which scores them on further tasks."
 LIBRARIES = ("semray", "torch", "transformers", "sentence-transformers")
 
 
-def model_card(record: Record, findings: Findings | None = None) -> str:
-    """Markdown with the front matter that model hubs read. findings: of the study whose verdicts it is to hold."""
+def model_card(record: Record, opened_by: str, findings: Findings | None = None) -> str:
+    """Markdown with the front matter that model hubs read.
+
+    opened_by: as the run's family says of the folder. findings: of the study whose verdicts it is to hold.
+    """
     run = record.run
     seed = "not trained" if run.seed is None else f"seed {run.seed}"
-    head = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity"]
-    head += [f"base_model: {json.dumps(run.backbone)}", "tags: [sentence-transformers, semray]", "---"]
+    encoder = opened_by == SENTENCE_TRANSFORMER
+    hubs = ["library_name: sentence-transformers", "pipeline_tag: sentence-similarity"] if encoder else []
+    tags = "sentence-transformers, semray" if encoder else "semray"
+    head = ["---", *hubs, f"base_model: {json.dumps(run.backbone)}", f"tags: [{tags}]", "---"]
     lines = [*head, "", f"# {run.arm}, {seed}", ""]
-    lines += [f"A sentence encoder of the family `{run.family}`, from `{run.backbone}`.", ""]
-    lines += ["```python", "from sentence_transformers import SentenceTransformer", ""]
-    lines += ['SentenceTransformer("FOLDER").encode(["a vessel for hot drinks"])', "```", ""]
+    lines += [f"A model of the family `{run.family}`, from `{run.backbone}`.", ""]
+    lines += ["```python", opened_by.rstrip(), "```", ""] if opened_by else [FOR_SEMRAY, ""]
     lines += ["## How it was made", "", *_table(("setting", "value"), sorted(run.settings.items())), ""]
     lines += ["Data:", "", *_table(("data", "value"), sorted(run.data.items())), ""]
     lines += [f"Rows trained on: `{run.corpus_fingerprint or 'none'}`. Run `{run.id}` of the ledger.", ""]

@@ -156,6 +156,11 @@ class Family(Protocol):
         none."""
         ...
 
+    def opened_by(self, folder: Path) -> str:
+        """What opens a folder that one of its runs saved, as lines of Python with FOLDER in its place; "" for one
+        that is of use to semray alone."""
+        ...
+
     def check(self, study: Study) -> None:
         """What arms and data get wrong together, found before any of them is opened. ValueError says what."""
         ...

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from trainers.difficulty.stack import TrainedAdapter
     from trainers.engine.world import World
 
+SCORER = """\
+from trainers.difficulty.pair_scorer import GatedPairScorer
+
+scores = GatedPairScorer.load("FOLDER/SET").score([("a vessel for hot drinks", "a cup of tea")])
+"""
+
 
 class DifficultyFamily:
     """See `contract.Family`. What its runs train is no encoder: it corrects the cosines of a frozen one."""
@@ -82,6 +88,11 @@ class DifficultyFamily:
         from trainers.difficulty.fingerprint import former_fingerprint
 
         return former_fingerprint(data)
+
+    def opened_by(self, folder: Path) -> str:
+        """A pair arm is a scorer on each data set; the projection of a per-sentence one is no model of its own."""
+        scorers = sorted(path.parent.name for path in folder.glob("*/scorer.json"))
+        return SCORER.replace("SET", scorers[0]) if scorers else ""
 
     def check(self, study: Study) -> None:
         judged = [arm.form for arm in study.arms.values() if arm.needs_judge]

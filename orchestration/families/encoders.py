@@ -18,6 +18,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Opener, Settings, Trainer
+from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
@@ -57,6 +58,7 @@ class EncoderFamily:
     told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
     caveats: Callable[[Sequence[ArmSeen], Any, Sequence[str]], tuple[str, ...]] = lambda sides, data, figures: ()
     former_fingerprint: Callable[[Any], str] = lambda data: ""
+    opened_by: Callable[[Path], str] = opened_by
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     first_checks: tuple[FirstCheck, ...] = ()

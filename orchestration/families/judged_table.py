@@ -77,6 +77,9 @@ class ElsewhereFamily:
     def former_fingerprint(self, data: ElsewhereData) -> str:
         return ""
 
+    def opened_by(self, folder: Path) -> str:
+        return ""
+
     def check(self, study: Study) -> None:
         """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
         raise ValueError(f"family = {study.family}\n  accepted: semray judge {study.data.table}")

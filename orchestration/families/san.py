@@ -12,6 +12,7 @@ from corpora.san.data import SanData
 from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
+from orchestration.families import opening
 from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.san import SPACE
@@ -20,6 +21,14 @@ from trainers.san.settings import PROMPTED, Settings, defining
 if TYPE_CHECKING:
     from corpora.san.records import SanCorpus
     from orchestration.study.study import Study
+
+IN_TEMPLATE = f"""\
+from pathlib import Path
+
+from trainers.san.readers import Prompted  # texts are put into the host's template and read at its mask
+
+vectors = Prompted.load(Path("FOLDER")).encode({opening.TEXTS})
+"""
 
 
 def fingerprint(data: SanData) -> str:
@@ -32,6 +41,13 @@ def fingerprint(data: SanData) -> str:
     named = {name: teacher.rpartition("@") for name, teacher in data.teachers.items()}
     weights = {name: [backbone_fingerprint(resolve_backbone(at)), how] for name, (at, _, how) in named.items()}
     return key_of({"rows": rows, "teachers": weights})
+
+
+def opened_by(folder: Path) -> str:
+    """A prompted host's template is no module of sentence-transformers."""
+    from trainers.san.readers import RECORD
+
+    return IN_TEMPLATE if (folder / RECORD).is_file() else opening.opened_by(folder)
 
 
 def load(data: SanData) -> SanCorpus:
@@ -120,6 +136,7 @@ FAMILY: Family = EncoderFamily(
     fingerprint=fingerprint,
     load=load,
     trainer=trainer,
+    opened_by=opened_by,
     told_of_corpus=told_of_corpus,
     distributions={  # figure 4, and its mirror image
         f"cosine, {task}": {

@@ -130,6 +130,11 @@ class Prompted(_Around):
         self.encoder.save(path / TRANSFORMER)
         (path / RECORD).write_text(json.dumps({"template": list(VIEW), "readout": "mask"}, indent=2) + "\n")
 
+    @staticmethod
+    def load(path: Path) -> Prompted:
+        """What `save` wrote."""
+        return Prompted(Encoder.load(path / TRANSFORMER))
+
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
         encoder = self.encoder
         tokens = in_template(encoder.tokenizer, texts, VIEW, max_length=encoder.max_length)
