@@ -24,7 +24,7 @@ def study(path: Path) -> Study:
 
 def reach(of: Study) -> list[Reach]:
     """What plan says of the claims whose arms train, whatever the machine has at hand."""
-    tasks = dict.fromkeys(family(of.family).tasks(of.data), "r")
+    tasks = dict.fromkeys((*family(of.family).tasks(of.data), *of.evaluate), "r")
     facts = Facts(backbones=dict.fromkeys(of.backbones, "b"), corpus="c", tasks=tasks, precision="fp32")
     return [one for one in reachability(plan(of, facts)) if one.seeds]
 

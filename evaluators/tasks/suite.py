@@ -11,6 +11,7 @@ from functools import partial
 
 from corpora.store.errors import CorpusError
 from evaluators.tasks import (
+    human_phrases,
     installed,
     mteb,
     noun_phrases,
@@ -46,6 +47,7 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
         **reranking.tasks(path),
         **words_in_context.tasks(path),
         **noun_phrases.tasks(None),
+        **human_phrases.tasks(path),
     }
     brought = installed.tasks(path)
     if taken := sorted(brought.keys() & {*listed, *(own or {})}):
