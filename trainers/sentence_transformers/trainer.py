@@ -19,6 +19,7 @@ from sentence_transformers import SentenceTransformerTrainer
 from torch import nn
 from transformers import PrinterCallback, TrainerCallback
 
+from corpora.store.durable import flush, flush_tree
 from trainers.engine.loop import Diverged
 from trainers.engine.streams import number
 from trainers.engine.world import Progress, World
@@ -77,7 +78,9 @@ class Steps(TrainerCallback):
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         draft = folder / f".{CURVE}"
         draft.write_text(json.dumps([asdict(point) for point in self.curve]))
+        flush_tree(folder)
         os.replace(draft, folder / CURVE)
+        flush(folder)
 
 
 class RecipeTrainer(SentenceTransformerTrainer):
@@ -90,6 +93,14 @@ class RecipeTrainer(SentenceTransformerTrainer):
         self.settings, self.names, self.seed, self.steps = settings, names, seed, steps
         super().__init__(callbacks=[steps], **rest)
         self.remove_callback(PrinterCallback)  # it would print to stdout, where results go
+
+    def finish(self, last: Path | None) -> None:
+        """Train from the beginning, or from this checkpoint, to the end."""
+        curve = self.steps.curve
+        if last is not None and curve[-1].step >= curve[-1].steps:
+            self._load_from_checkpoint(str(last))  # the library would take one step more
+        else:
+            self.train(resume_from_checkpoint=None if last is None else str(last))
 
     def add_model_card_callback(self, default_args_dict: Mapping[str, Any]) -> None:
         """None: it would look up data sets on the hub for a model card."""

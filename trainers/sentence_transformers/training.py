@@ -84,7 +84,7 @@ def fit(
             seed=seed,
             steps=steps,
         )
-        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+        trainer.finish(last)
     if steps.stopped:
         raise Stopped(f"after step {steps.curve[-1].step}")
     if settings.lora is not None:

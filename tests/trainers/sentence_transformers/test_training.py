@@ -176,10 +176,20 @@ def test_cosent_by_hand(backbone: Path) -> None:
     assert curve[0].loss == pytest.approx(np.log1p(np.exp(20 * (low - high))), abs=1e-4)
 
 
-def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(backbone: Path, tmp_path: Path) -> None:
-    """SoftmaxLoss has parameters of its own, which a checkpoint holds too. Three batches make an epoch."""
+@pytest.mark.parametrize("kind", ["own parameters", "mixture", "lora"])
+def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(
+    kind: str, backbone: Path, tmp_path: Path
+) -> None:
+    """SoftmaxLoss has parameters of its own, which a checkpoint holds too. Three batches of a set make an epoch."""
     found = corpus(backbone, rows=columns(2, "class"))
     given: dict[str, Any] = {"loss": {"name": "SoftmaxLoss", "num_labels": 2}, "max_steps": 7}
+    if kind == "mixture":
+        found = corpus(backbone, one=columns(2, rows=5), other=columns(3, rows=5))
+        given |= {"loss": "MultipleNegativesRankingLoss", "weights": {"one": 1, "other": 4}}
+        given |= {"multi_dataset_batch_sampler": "weighted"}
+    elif kind == "lora":
+        pytest.importorskip("peft")
+        given |= {"lora": LoraSettings(r=2, lora_dropout=0.1, target_modules=("query",))}
     whole, curve = trained(backbone, found, **given)
     asked = iter([False] * 4 + [True])
     with pytest.raises(Stopped):
@@ -188,6 +198,17 @@ def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(backbo
     assert [(one.step, one.loss) for one in resumed] == [(one.step, one.loss) for one in curve]
     assert (vectors(again) == vectors(whole)).all()
     assert not list(tmp_path.rglob("*.bin"))
+
+
+@pytest.mark.parametrize("length", [{"max_steps": 2}, {"max_steps": None, "num_train_epochs": 1.0}], ids=str)
+def test_a_training_that_was_killed_after_its_last_step_takes_no_other(
+    length: dict[str, Any], backbone: Path, tmp_path: Path
+) -> None:
+    found, world = corpus(backbone, rows=columns(2)), World(scratch=tmp_path, checkpoint_every=1)
+    whole, curve = trained(backbone, found, world=world, **length)
+    again, resumed = trained(backbone, found, world=world, **length)
+    assert [point.step for point in resumed] == [point.step for point in curve]
+    assert (vectors(again) == vectors(whole)).all()
 
 
 def test_a_checkpoint_without_its_curve_is_no_checkpoint(backbone: Path, tmp_path: Path) -> None:
