@@ -30,24 +30,24 @@ class CaleData:
     trains with another target, and `spcd/unseen` has no pairs.
     """
 
-    semcor: str | None = None
-    wordnet: str | None = None
-    spcd: str | None = None
-    path: str | None = None
-    seed: int = 42
-    length_unit: Literal["annotated", "tokens"] = "annotated"
-    min_len: Count = 10
-    max_len: Count = 100
-    multi_sense: Literal["first", "drop"] = "first"
-    min_count: Count = 10
-    partner_pool: Literal["one_sided", "strict"] = "one_sided"
-    val: Share = 0.05
-    test: Share = 0.10
-    train_pairs: Count | None = None
-    val_pairs: Count | None = None
-    test_pairs: Count | None = None
-    threshold_pairs: Count | None = 20_000
-    held_sentences: Annotated[float, Ge(0), Lt(1)] = 0.0
+    semcor: str | None = None  # a place, no choice
+    wordnet: str | None = None  # a place, no choice
+    spcd: str | None = None  # none: pairs are built from SemCor
+    path: str | None = None  # a place, no choice
+    seed: int = 42  # table 6
+    length_unit: Literal["annotated", "tokens"] = "annotated"  # ours: nearer to the paper's counts
+    min_len: Count = 10  # appendix A: 10 to 100 words
+    max_len: Count = 100  # appendix A: 10 to 100 words
+    multi_sense: Literal["first", "drop"] = "first"  # ours: the paper does not say
+    min_count: Count = 10  # appendix A
+    partner_pool: Literal["one_sided", "strict"] = "one_sided"  # ours: so pairs mix categories as the paper's do
+    val: Share = 0.05  # section 3.2: 5 % of lemmas and concepts
+    test: Share = 0.10  # section 3.2: 10 % of them
+    train_pairs: Count | None = None  # the paper's: all
+    val_pairs: Count | None = None  # the paper's: all
+    test_pairs: Count | None = None  # the paper's: all
+    threshold_pairs: Count | None = 20_000  # ours: as many as a threshold needs
+    held_sentences: Annotated[float, Ge(0), Lt(1)] = 0.0  # the paper's: none is held out
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -27,7 +27,7 @@ class CommandData:
         "a mapping of names to higher or lower, where rows are averaged, or to spearman, pearson, auc, "
         "balanced_accuracy or f1, where they are held against gold; such as {accuracy: higher}",
     ] = field(default_factory=dict)
-    path: str | None = None
+    path: str | None = None  # a place, no choice
 
     def __post_init__(self) -> None:
         for name in self.metrics:

@@ -36,27 +36,27 @@ class ConceptData:
     words. The last four belong to the hard negatives (corpora.concept.negatives).
     """
 
-    lexicons: tuple[Lexicon, ...] = ("wordnet",)
-    wordnet: str | None = None
-    gcide: str | None = None
-    wiktextract: str | None = None
-    d2d_monosemous: bool = False
-    split: Literal["in-domain", "source-holdout"] = "in-domain"
-    split_seed: int = 0
-    n_hh: Size = 2000
-    n_id: Size = 2000
-    n_dev: Size = 1000
-    dev_apart: bool = False
-    test_surfaces: Literal["normalised", "as-written"] = "normalised"
-    test_concepts: Size | None = None
-    stress_concepts: Size | None = None
-    mask_scope: Literal["synset", "term"] = "synset"
-    mask_token: str | None = None
-    mask_derivations: bool = False
-    negatives_seed: int = 0
-    antonym_fallback: Literal["none", "random_same_pos"] = "none"
-    prefix_fallback: Literal["initial3", "none"] = "initial3"
-    type_mode: Literal["replace", "edit"] = "replace"
+    lexicons: tuple[Lexicon, ...] = ("wordnet",)  # ours: what every machine has
+    wordnet: str | None = None  # a place, no choice
+    gcide: str | None = None  # a place, no choice
+    wiktextract: str | None = None  # a place, no choice
+    d2d_monosemous: bool = False  # section 4.5: all definitions of a term are grouped
+    split: Literal["in-domain", "source-holdout"] = "in-domain"  # section 4.5 has both
+    split_seed: int = 0  # ours
+    n_hh: Size = 2000  # ours: section 4.5 says the most frequent
+    n_id: Size = 2000  # ours: the paper gives no size
+    n_dev: Size = 1000  # ours: the paper names no dev part
+    dev_apart: bool = False  # ours: what runs were made with
+    test_surfaces: Literal["normalised", "as-written"] = "normalised"  # ours: what runs were made with
+    test_concepts: Size | None = None  # all
+    stress_concepts: Size | None = None  # all
+    mask_scope: Literal["synset", "term"] = "synset"  # ours: so that a synset has one text
+    mask_token: str | None = None  # section 4.5: the headword is removed
+    mask_derivations: bool = False  # section 4.5: the term is removed, not its kin
+    negatives_seed: int = 0  # ours
+    antonym_fallback: Literal["none", "random_same_pos"] = "none"  # appendix G, as worded
+    prefix_fallback: Literal["initial3", "none"] = "initial3"  # ours: none leaves 7 % of the rows
+    type_mode: Literal["replace", "edit"] = "replace"  # appendix G, as worded
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -27,21 +27,23 @@ class DefsentData:
     the fit of a head reads beside the definitions.
     """
 
-    sources: tuple[Source, ...] = ("wordnet",)
-    wordnet: str | None = None
-    gcide: str | None = None
-    oxford: str | None = None
-    path: str | None = None
-    plain_text: str | None = None
-    oxford_cleaning: Literal["authors", "fixed"] = "authors"
-    dedupe_definitions: bool | None = None
-    split_key: Literal["normalised", "surface"] = "normalised"
-    split_seed: int = 0
-    text_overlap: Literal["drop_from_train", "drop_from_eval", "keep"] | None = None
-    drop_self_mention: bool = False
-    dev_definitions: Count | None = None
-    test_definitions: Count | None = None
-    nli: Literal["none", "snli_mnli", "snli_devtest", "sick_e"] = "none"
+    sources: tuple[Source, ...] = ("wordnet",)  # ours: the paper's is given out on request alone
+    wordnet: str | None = None  # a place, no choice
+    gcide: str | None = None  # a place, no choice
+    oxford: str | None = None  # a place, no choice
+    path: str | None = None  # a place, no choice
+    plain_text: str | None = None  # none: definitions alone
+    oxford_cleaning: Literal["authors", "fixed"] = "authors"  # the authors' code
+    dedupe_definitions: bool | None = None  # of oxford the code's, else ours
+    split_key: Literal["normalised", "surface"] = "normalised"  # ours: the code's parts share case variants
+    split_seed: int = 0  # ours: the code shuffles without one
+    text_overlap: Literal["drop_from_train", "drop_from_eval", "keep"] | None = (
+        None  # of oxford the code's, else ours
+    )
+    drop_self_mention: bool = False  # the code keeps them
+    dev_definitions: Count | None = None  # all
+    test_definitions: Count | None = None  # all
+    nli: Literal["none", "snli_mnli", "snli_devtest", "sick_e"] = "none"  # none: of the Sentence-BERT arm alone
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -48,18 +48,18 @@ class PairData:
     max_length: tokens kept of a sentence; absent, the encoder's own limit.
     """
 
-    tasks: tuple[PairSet, ...] = ("stsb", "mrpc", "paws_offline")
-    cap_mode: Literal["first", "hash"] = "first"
-    train_cap: Cap = 4000
-    eval_cap: Cap = 1500
-    path: str | None = None
-    final_eval: tuple[FinalTest, ...] = ()
-    judge: str = "none"
-    judge_saw: tuple[str, ...] = ()
-    judge_symmetric: bool = False
-    scores_file: str | None = None
-    prompt: str | None = None
-    max_length: Count | None = None
+    tasks: tuple[PairSet, ...] = ("stsb", "mrpc", "paws_offline")  # ours: section 4's, without the hub
+    cap_mode: Literal["first", "hash"] = "first"  # ours: the paper says only how many
+    train_cap: Cap = 4000  # section 4: of the study of many tasks
+    eval_cap: Cap = 1500  # section 4: of the study of many tasks
+    path: str | None = None  # a place, no choice
+    final_eval: tuple[FinalTest, ...] = ()  # section 4: no test split is used
+    judge: str = "none"  # the study says which
+    judge_saw: tuple[str, ...] = ()  # the study says which
+    judge_symmetric: bool = False  # ours: pairs as they are given
+    scores_file: str | None = None  # none: of judge scores_file alone
+    prompt: str | None = None  # ours: the paper gives none
+    max_length: Count | None = None  # ours: the encoder's own
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -30,15 +30,17 @@ class SanData:
     sentences is made once and kept.
     """
 
-    sentences: str = "wordnet"
-    negatives: Annotated[Mapping[str, SetRecipe | str], SETS] = field(default_factory=lambda: {"san": SetRecipe()})
-    least_words: Count = 1
-    most_words: Count | None = None
-    sample: Count | None = None
-    lexicon: LexiconSource = "auto"
-    path: str | None = None
-    wordnet: str | None = None
-    semcor: str | None = None
+    sentences: str = "wordnet"  # ours: what every machine has; section 4.1: wiki1m
+    negatives: Annotated[Mapping[str, SetRecipe | str], SETS] = field(
+        default_factory=lambda: {"san": SetRecipe()}  # section 3.1; what its fields hold says more
+    )
+    least_words: Count = 1  # the paper's: none is left out
+    most_words: Count | None = None  # the paper's: none is left out
+    sample: Count | None = None  # the paper's: all
+    lexicon: LexiconSource = "auto"  # ours: spaCy, the authors', where it is installed
+    path: str | None = None  # a place, no choice
+    wordnet: str | None = None  # a place, no choice
+    semcor: str | None = None  # a place, no choice
     teachers: Annotated[Mapping[str, str], TEACHERS] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

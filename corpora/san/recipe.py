@@ -23,16 +23,16 @@ class SetRecipe:
     max_tokens: later ones stay as they are. seed: of masks and noise, never that of a training run.
     """
 
-    law: Law = "importance"
+    law: Law = "importance"  # section 3.1
     scale: Annotated[float, Gt(0), Lt(math.inf), "a number above 0"] = 20.0  # table 7
-    importance: str | None = None
+    importance: str | None = None  # table 2
     iterations: Annotated[int, Ge(1), Le(32)] = 4  # the released code's; the paper says "several"
-    decode: Literal["argmax", "topk"] = "argmax"
-    k: Annotated[int, Ge(1), Le(100)] = 5
-    tagging: Literal["static", "dynamic"] = "static"
-    negator: Literal["rule", "parse"] = "rule"
-    max_tokens: Annotated[int, Ge(1), Le(512)] = 128
-    seed: Annotated[int, Ge(0), Le(2**63)] = 0
+    decode: Literal["argmax", "topk"] = "argmax"  # the released code
+    k: Annotated[int, Ge(1), Le(100)] = 5  # ours
+    tagging: Literal["static", "dynamic"] = "static"  # appendix A
+    negator: Literal["rule", "parse"] = "rule"  # ours: needs no parser; the authors' have one
+    max_tokens: Annotated[int, Ge(1), Le(512)] = 128  # ours: the code cuts at 300 characters
+    seed: Annotated[int, Ge(0), Le(2**63)] = 0  # ours
 
     def __post_init__(self) -> None:
         check_fields(self, "negatives")

@@ -63,7 +63,7 @@ class RecipeData:
 
     datasets: Annotated[Mapping[str, TrainingSet], SETS] = field(default_factory=dict)
     guides: Annotated[Mapping[str, str], GUIDES] = field(default_factory=dict)
-    path: str | None = None
+    path: str | None = None  # a place, no choice
 
     def __post_init__(self) -> None:
         made = {name: _made(given) if isinstance(given, dict) else given for name, given in self.datasets.items()}

@@ -29,7 +29,7 @@ class Settings:
 
     train: bool = True
     readout: Literal["mean", "target", "lemma"] = "mean"  # section 4: a SentenceBERT model
-    layers: tuple[Count, ...] = ()  # of the readout target alone
+    layers: tuple[Count, ...] = ()  # none: of the readout target alone
     markers: Literal["plain", "added"] = "plain"  # ours: the paper does not say
     pairs: Literal["all", "same_lemma", "shuffled"] = "all"  # section 4; the others are controls
     loss: Literal["contrastive_distance", "printed"] = "contrastive_distance"  # section 4, as its prose says
@@ -37,8 +37,8 @@ class Settings:
     learning_rate: Positive = 6.02e-6  # table 6
     warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.24  # table 6
     weight_decay: NotNegative = 0.05  # table 6
-    clip_norm: Positive = 1.0  # ours, as the next: the paper gives none
-    batch_size: Count = 32
+    clip_norm: Positive = 1.0  # ours: the paper gives none
+    batch_size: Count = 32  # ours: the paper gives none
     steps: Steps | None = None  # table 6: one epoch
     max_length: Count = 128  # tokens; ours
 

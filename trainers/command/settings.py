@@ -27,8 +27,8 @@ class Settings:
     """
 
     train: bool = True
-    run: Annotated[tuple[Value, ...], COMMAND] = ()
-    timeout: Positive | None = None
+    run: Annotated[tuple[Value, ...], COMMAND] = ()  # none: the backbone as it is
+    timeout: Positive | None = None  # ours: none, since nobody knows how long a command takes
     values: Annotated[Mapping[str, Value], Others(Value)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -51,8 +51,8 @@ class Settings:
     order: Literal["shuffled", "file"] = "shuffled"  # ours; the code does not shuffle
     matched_budget: bool = False  # ours
     max_length: Count = 512  # the code: what the tokenizers of BERT and RoBERTa allow
-    mlm_texts: Count | None = None  # ours, as the next: the paper's backbones have their heads
-    mlm_epochs: Count = 8
+    mlm_texts: Count | None = None  # ours: the paper's backbones have their heads
+    mlm_epochs: Count = 8  # ours: the paper's backbones have their heads
 
     def __post_init__(self) -> None:
         check_fields(self, "train")

@@ -99,8 +99,8 @@ class Settings:
     batch_size: Count = 128  # section 4: 64 to 128
     learning_rate: Positive = 1e-3  # section 4
     weight_decay: NotNegative = 1e-2  # section 4
-    d_h: Count | Literal["full"] | None = None  # ours, as m: the paper gives no sizes
-    m: Count | None = None
+    d_h: Count | Literal["full"] | None = None  # ours: the paper gives no sizes
+    m: Count | None = None  # ours: the paper gives no sizes
     alpha0: Positive = 0.2  # ours: section 3.2 says "a small range"
     lambda_rank: NotNegative = 0.1  # section 3.6
     lambda_anchor: NotNegative = 0.05  # section 3.6

@@ -13,8 +13,8 @@ class Settings:
     """One arm: a readout, and how many tokens of a text are read. ValueError names a value that is refused."""
 
     train: Literal[False] = False
-    readout: Literal["mean", "cls", "max"] = "mean"
-    max_length: Count = 256
+    readout: Literal["mean", "cls", "max"] = "mean"  # ours: what most sentence encoders are read by
+    max_length: Count = 256  # ours: the limit of all-MiniLM-L6-v2, tokens
 
     def __post_init__(self) -> None:
         if self.train:
@@ -26,7 +26,7 @@ class Settings:
 class FrozenData:
     """The `data:` block. path: a folder in which benchmarks are looked for before $SEMRAY_DATA."""
 
-    path: str | None = None
+    path: str | None = None  # a place, no choice
 
 
 def defining(settings: Settings) -> dict[str, Any]:

@@ -60,17 +60,17 @@ class Settings:
     san_pass: Literal["separate", "fused"] = "separate"  # ours; the code runs one pass
     own_weight: float = 0.0  # SimCSE's code; 0 in every script
     dedup_in_batch: bool | None = None  # ours
-    learning_rate: Positive = 3e-5  # as the next two: SimCSE's settings for BERT-base, in the script of SimCSE+SAN
-    epochs: Count = 1
-    batch_size: Count = 64
+    learning_rate: Positive = 3e-5  # SimCSE's for BERT-base, in the script of SimCSE+SAN
+    epochs: Count = 1  # SimCSE's for BERT-base, in the script of SimCSE+SAN
+    batch_size: Count = 64  # SimCSE's for BERT-base, in the script of SimCSE+SAN
     steps: Steps | None = None  # ours
-    warmup: Annotated[int, Ge(0)] = 0  # as the next two: the defaults of transformers, which no script changes
-    weight_decay: NotNegative = 0.0
-    clip_norm: Positive = 1.0
+    warmup: Annotated[int, Ge(0)] = 0  # the default of transformers, which no script changes
+    weight_decay: NotNegative = 0.0  # the default of transformers, which no script changes
+    clip_norm: Positive = 1.0  # the default of transformers, which no script changes
     max_length: Count = 32  # every script, tokens
-    bml_alpha: NotNegative = 0.1  # as the next two: SNCSE's, in the scripts on BERT; bml_weight is equation 4's λ
-    bml_beta: NotNegative = 0.3
-    bml_weight: NotNegative = 1e-3
+    bml_alpha: NotNegative = 0.1  # SNCSE's, in the scripts on BERT
+    bml_beta: NotNegative = 0.3  # SNCSE's, in the scripts on BERT
+    bml_weight: NotNegative = 1e-3  # equation 4's λ: SNCSE's, in the scripts on BERT
     teachers: tuple[str, ...] = ()  # none: the study says which
     rank_loss: Literal["listmle", "listnet"] = "listmle"  # section 3.3: "as the baseline"
     rank_tau: Positive = 0.05  # RankCSE's, in its scripts
@@ -83,9 +83,9 @@ class Settings:
     san_mle: NotNegative = 0.2  # equation 6's λ: table 6, RLRD, where the grid of appendix C ends; RankCSE has 0.4
     tau3: Positive = 0.05  # equation 5, in RankCSE's scripts
     rl_weight: NotNegative = 1e-3  # equation 7's λ, in RLRD's scripts
-    rl_update: Literal["ppo", "reinforce", "fixed"] = "ppo"  # as the next two: the authors' code of RLRD
-    rl_every: Count = 125
-    rl_epochs: Count = 3
+    rl_update: Literal["ppo", "reinforce", "fixed"] = "ppo"  # the authors' code of RLRD
+    rl_every: Count = 125  # the authors' code of RLRD
+    rl_epochs: Count = 3  # the authors' code of RLRD
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
