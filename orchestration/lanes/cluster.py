@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +84,10 @@ class RunShare:
     gpus: float = 0.0
     memory: int = 0
 
+    @property
+    def words(self) -> str:
+        return _amounts({"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory})
+
 
 def runs_that_fit(share: RunShare) -> int:
     """How many runs of this size the connected Ray has room for at a time."""
@@ -96,6 +100,21 @@ def runs_that_fit(share: RunShare) -> int:
     if share.memory:
         room = min(room, free.get("memory", 0) // share.memory)
     return int(room)
+
+
+def room_words() -> str:
+    """What the connected Ray has and what of it is free, in words."""
+    import ray
+
+    return f"Ray has {_amounts(ray.cluster_resources())}, of which {_amounts(ray.available_resources())} are free"
+
+
+def _amounts(held: Mapping[str, float]) -> str:
+    counts = {"CPU": held.get("CPU", 0), **({"GPU": held["GPU"]} if held.get("GPU") else {})}
+    parts = [f"{count:g} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+    if memory := held.get("memory", 0):
+        parts.append(f"{memory / 2**30:.1f} GiB")
+    return " and ".join(parts)
 
 
 def cores() -> int:

@@ -28,6 +28,13 @@ class LaneReady:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """What keeps runs from going on, in words; told once of each thing that is waited for."""
+
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunStarted:
     """A lane got a run."""
 
@@ -69,7 +76,7 @@ class RunFailed:
     retrying: bool
 
 
-Event = Preparing | LaneReady | RunStarted | RunMoved | RunLooked | RunFinished | RunFailed
+Event = Preparing | LaneReady | Waiting | RunStarted | RunMoved | RunLooked | RunFinished | RunFailed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.lane import problem, resolved, with_models
+from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run, Trained
@@ -21,8 +22,6 @@ from orchestration.study.run import Body, Job, Run, Trained
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from trainers.engine.world import Progress, World
-
-POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +167,7 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
         nonlocal told
         if time.monotonic() - told >= POLL_SECONDS:
             told = time.monotonic()
-            board.sign.remote(run.id, rank, progress.doing or f"after step {progress.step} of {progress.steps}")
+            board.sign.remote(run.id, rank, place_of(progress), repr(progress))
             if rank == 0:
                 board.write.remote(run.id, progress)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,6 +104,7 @@ class Lane:
         self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
         self._body, self._ledger = resolved(body), Ledger(url)
         self._state, self._stopping, self._unwanted = LaneState(), False, ""
+        self._worker = 0  # the thread that executes
 
     def pid(self) -> int:
         """The lane's process, once it is ready."""
@@ -110,6 +113,11 @@ class Lane:
     def state(self) -> LaneState:
         """How far the present job is. An answer renews the lane's lease."""
         return self._state
+
+    def stack(self) -> str:
+        """The calls that the present job is in."""
+        frame = sys._current_frames().get(self._worker)
+        return "".join(traceback.format_stack(frame)) if frame else ""
 
     def stop(self) -> None:
         """Let the running step end, and the job with it, its checkpoint saved."""
@@ -121,7 +129,7 @@ class Lane:
 
     def work(self, lease: Lease) -> LaneState:
         """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
-        self._state = LaneState()
+        self._state, self._worker = LaneState(), threading.get_ident()
         try:
             self._execute(lease)
         except Dropped:

@@ -2,8 +2,8 @@
 
 A pooled lane is a long-lived actor: it imports torch once and executes job after job, so a run costs what it
 computes. The driver hands out jobs with a fencing number per run, asks every lane about once a second how far it
-is, and commits what lanes have staged. The answer is the renewal of a lane's lease: a lane that dies or stays
-silent is replaced, and its job is leased again under a higher number.
+is, and commits what lanes have staged. The answer is the renewal of a lane's lease: a lane that dies, stays silent
+or comes no further is replaced, and its job is leased again under a higher number.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def launch(
                 body, tuple(warm), one.gpus, threads_per_lane, resources.checkpoint_every, memory=one.memory
             )
             more = growing and resources.lanes is None
-            pool = Pool(kind, ledger, on_event, stop, lease_seconds=lease_seconds, growing=more)
+            stall = resources.stall_seconds
+            pool = Pool(
+                kind, ledger, on_event, stop, lease_seconds=lease_seconds, stall_seconds=stall, growing=more
+            )
             outcome = pool.run(pooled, lanes=lanes, tries=resources.retries + 1)
         if grouped:
             from orchestration.lanes.worker_group import launch_groups
@@ -119,7 +122,8 @@ def serve(
         kind = LaneKind(
             body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory, models=False
         )
-        pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS)
+        stall = resources.stall_seconds
+        pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS, stall_seconds=stall)
         with open_source(lanes) as source:
             return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
 
@@ -158,10 +162,8 @@ def _room(share: RunShare, growing: bool) -> int:
     if room < 1 and growing:
         return 1
     if room < 1:
-        wanted = f"{share.cpus} CPUs" + (f" and {share.gpus:g} GPUs" if share.gpus else "")
-        wanted += f" and {share.memory / 2**30:.1f} GiB" if share.memory else ""
         raise StudyError(
-            f"resources: a run needs {wanted}, and Ray has no such room\n"
+            f"resources: a run needs {share.words}, and Ray has no such room\n"
             f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, less `memory_gib_per_run`, or a cluster "
             f"with as much"
         )

@@ -6,7 +6,8 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,8 +21,10 @@ from orchestration.lanes.events import (
     RunLooked,
     RunMoved,
     RunStarted,
+    Waiting,
 )
 from orchestration.lanes.lane import Lane, LaneState, Lease, Problem
+from orchestration.lanes.waits import POLL_SECONDS, Elsewhere, Stillness, place_of, stalled_words, still_words
 from orchestration.ledger.ledger import run_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run
@@ -29,9 +32,9 @@ from orchestration.study.run import Body, Job, Run
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure, Ledger
 
-POLL_SECONDS = 1.0
 START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
 START_TRIES = 3  # of every lane in a row, none being ready
+STACK_SECONDS = 10.0  # for a lane that stands still to say where
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
@@ -98,12 +101,13 @@ class _Task:
 class _Held:
     """A task that a lane is at, with the attempt numbers of its runs that are not finished yet.
 
-    lacking: the entries that each of those still owes.
+    lacking: the entries that each of those still owes. still: for how long its lane has said the same.
     """
 
     task: _Task
     attempts: dict[str, int]
     lacking: dict[str, set[str]]
+    still: Stillness = field(default_factory=Stillness)
 
     def owed(self) -> tuple[Run, ...]:
         return tuple(run for run in self.task.runs if run.id in self.attempts)
@@ -131,7 +135,11 @@ class _Slot:
 
 
 class Pool:
-    """Some lanes of one kind, and what has come out of them so far. growing: there may be room for more later."""
+    """Some lanes of one kind, and what has come out of them so far.
+
+    lease_seconds, stall_seconds: how long a lane may say nothing, and nothing new. growing: there may be room for
+    more later.
+    """
 
     def __init__(
         self,
@@ -141,10 +149,12 @@ class Pool:
         stop: threading.Event,
         *,
         lease_seconds: float,
+        stall_seconds: float,
         growing: bool = False,
     ) -> None:
         self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
-        self.lease_seconds, self.growing = lease_seconds, growing
+        self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
+        self.elsewhere = Elsewhere(ledger, on_event)
         self.source: JobSource | None = None
         self.tries = 1
         self.queue: deque[_Task] = deque()
@@ -272,7 +282,7 @@ class Pool:
                 task.runs = tuple(self.ledger.remaining(run) for run in left)
                 if not task.runs:
                     continue
-                if not any(self.ledger.held_elsewhere(run.id) for run in task.runs):
+                if not any(self.elsewhere.holds(run) for run in task.runs):
                     return task
                 task.not_before = time.monotonic() + ELSEWHERE_SECONDS
             self.queue.append(task)
@@ -315,6 +325,7 @@ class Pool:
                 if slot.held:
                     self._take(slot.held, answer)
                     self._drop_unwanted(slot, slot.held)
+                    self._end_if_still(slot, slot.held, answer)
             else:
                 self._end_work(slot, answer)
 
@@ -339,6 +350,26 @@ class Pool:
         if slot.held:
             self._commit_staged(slot.held)
             self._fail(slot.held, Problem(message=message, traceback=details, final=False))
+
+    def _end_if_still(self, slot: _Slot, held: _Held, state: LaneState) -> None:
+        """Replace a lane that answers and comes no further: its run waits for what will not happen."""
+        if state.problem or not (owed := held.owed()):
+            return  # its job is over
+        seconds = held.still.hear(repr((state.moving, sorted(state.staged))))
+        place = place_of(state.moving[1] if state.moving else None)
+        if seconds >= self.stall_seconds:
+            stack = self._stack(slot)
+            self._lose(slot, stalled_words("its lane", self.stall_seconds, place), stack)
+        elif held.still.worth_a_word(self.stall_seconds):
+            self.on_event(Waiting(what=still_words(owed[0], seconds, place, self.stall_seconds)))
+
+    def _stack(self, slot: _Slot) -> str:
+        """The calls that a lane is in, for the log; "" where it cannot say."""
+        import ray
+
+        with suppress(ray.exceptions.RayError):
+            return ray.get(slot.actor.stack.options(concurrency_group="poll").remote(), timeout=STACK_SECONDS)
+        return ""
 
     def _end_work(self, slot: _Slot, state: LaneState) -> None:
         """A lane has done its job, or failed at it: let it go on, then see to the results."""
@@ -421,7 +452,7 @@ class Pool:
 
 
 def _no_lane(why: str) -> str:
-    last = [line for line in why.strip().splitlines() if line.strip()][-1]
+    last = (why.strip() or "it died without a word").splitlines()[-1]
     return (
         f"no lane could be started: {last}\n"
         f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"

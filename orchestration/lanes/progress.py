@@ -53,6 +53,8 @@ class Watch:
                 self.waiting = what
                 if self.terminal is None:
                     self._line(what)
+            case events.Waiting(what=what):
+                self._line(what)
             case events.RunStarted(run=run, lane=lane):
                 self.waiting = ""
                 self.started = self.started or time.monotonic()

@@ -17,13 +17,16 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted
-from orchestration.lanes.group_worker import POLL_SECONDS, GroupKind, train
-from orchestration.lanes.pool import WIND_DOWN_SECONDS
+from orchestration.lanes.cluster import RunShare, room_words
+from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, Waiting
+from orchestration.lanes.group_worker import GroupKind, train
+from orchestration.lanes.pool import START_SECONDS, WIND_DOWN_SECONDS
+from orchestration.lanes.waits import POLL_SECONDS, Elsewhere, Stillness, stalled_words, still_words
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run
 
 if TYPE_CHECKING:
@@ -42,10 +45,9 @@ FASTER = {  # Ray Train answers at its poll and starts services that nobody read
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
 }
 
+SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for
 
-SILENT_SECONDS = 900.0  # no worker of a group has come any further for so long: it will not
-
-Sign = tuple[str, float]  # where a worker was last, and how many seconds ago
+Sign = tuple[str, float, int]  # where a worker was last, for how many seconds, and the number of this sign
 
 
 class Board:
@@ -53,7 +55,9 @@ class Board:
 
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
-        self._signs: dict[str, dict[int, tuple[str, float]]] = {}
+        self._signs: dict[str, dict[int, tuple[str, float, int]]] = {}
+        self._said: dict[tuple[str, int], tuple[str, str]] = {}
+        self._numbers = count()
         self._ended: set[str] = set()
         self._stop = asyncio.Event()
 
@@ -68,6 +72,7 @@ class Board:
     def begin(self, run_id: str, rank: int) -> None:
         """A worker has started: what its group was ended for lies behind it."""
         self._ended.discard(run_id)
+        self._said.pop((run_id, rank), None)
         self.sign(run_id, rank, "at its start")
 
     def end(self, run_id: str) -> None:
@@ -77,15 +82,17 @@ class Board:
     def ended(self, run_id: str) -> bool:
         return run_id in self._ended
 
-    def sign(self, run_id: str, rank: int, words: str) -> None:
-        """A worker is alive and has come so far."""
-        self._signs.setdefault(run_id, {})[rank] = (words, time.monotonic())
+    def sign(self, run_id: str, rank: int, words: str, news: str = "") -> None:
+        """A worker has come so far; news: all that it says. To say the same again is to come no further."""
+        if self._said.get((run_id, rank)) != (words, news):
+            self._said[run_id, rank] = words, news
+            self._signs.setdefault(run_id, {})[rank] = (words, time.monotonic(), next(self._numbers))
 
     def signs(self) -> dict[str, dict[int, Sign]]:
-        """Run id -> rank -> where that worker was last, and how long ago."""
+        """Run id -> rank -> where that worker was last."""
         now = time.monotonic()
         return {
-            run_id: {rank: (words, now - at) for rank, (words, at) in ranks.items()}
+            run_id: {rank: (words, now - at, number) for rank, (words, at, number) in ranks.items()}
             for run_id, ranks in self._signs.items()
         }
 
@@ -122,26 +129,40 @@ def launch_groups(
         retries=resources.retries,
         checkpoint_every=resources.checkpoint_every,
     )
-    return _Groups(kind, ledger, on_event).run([run for job in jobs for run in job.runs], lanes, stop)
+    groups = _Groups(kind, ledger, on_event, resources)
+    return groups.run([run for job in jobs for run in job.runs], lanes, stop)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Group:
-    """A run that a group is at. before: the newest attempt when it began."""
+    """A run that a group is at. before: the newest attempt when it began.
+
+    has_begun: whether any worker of it was ever there. still: for how long its workers have said the same.
+    ended: its workers were told to end themselves. given_up: so was the task that waits for them. told: it was
+    said what it waits for.
+    """
 
     run: Run
     before: int
     began: float
+    has_begun: bool = False
+    still: Stillness = field(default_factory=Stillness)
+    ended: bool = False
+    told: bool = False
+    given_up: bool = False
 
 
 class _Groups:
     """The worker groups of a launch, and what has come out of them so far."""
 
-    def __init__(self, kind: GroupKind, ledger: Ledger, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self, kind: GroupKind, ledger: Ledger, on_event: Callable[[Event], None], resources: Resources
+    ) -> None:
         import ray
 
         remote: Any = ray.remote
-        self.kind, self.ledger, self.on_event = kind, ledger, on_event
+        self.kind, self.ledger, self.on_event, self.resources = kind, ledger, on_event, resources
+        self.elsewhere = Elsewhere(ledger, on_event)
         self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()
         self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
         self.groups: dict[Any, _Group] = {}
@@ -158,7 +179,7 @@ class _Groups:
                     run = queue.popleft()
                     if self.ledger.holds(run):
                         self._finish(run, 0.0)
-                    elif len(self.groups) == lanes or self.ledger.held_elsewhere(run.id):
+                    elif len(self.groups) == lanes or self.elsewhere.holds(run):
                         queue.append(run)
                     else:
                         self._start(self.ledger.remaining(run))
@@ -203,7 +224,7 @@ class _Groups:
             return
         done, _ = ray.wait(list(self.groups), num_returns=1, timeout=POLL_SECONDS)
         self._read_board()
-        self._end_silent()
+        self._end_still()
         for group in self.groups.values():
             self._keep(group)
         for task in done:
@@ -226,7 +247,7 @@ class _Groups:
                 if run_id in runs:
                     self.on_event(RunMoved(run=runs[run_id], progress=progress))
 
-    def _end_silent(self) -> None:
+    def _end_still(self) -> None:
         """End groups none of whose workers has come any further for too long: they wait for one another.
 
         Their processes end themselves, which Ray Train takes for a failure: the group is started again from its
@@ -234,13 +255,58 @@ class _Groups:
         """
         import ray
 
-        with suppress(ray.exceptions.RayError):
+        try:
             signs = ray.get(self.board.signs.remote(), timeout=POLL_SECONDS)
-            for group in self.groups.values():
-                ranks = signs.get(group.run.id, {})
-                if ranks and min(seconds for _, seconds in ranks.values()) >= SILENT_SECONDS:
-                    self.stood_still[group.run.id] = _standstill(ranks)
-                    self.board.end.remote(group.run.id)
+        except ray.exceptions.RayError:
+            return
+        for task, group in self.groups.items():
+            ranks = signs.get(group.run.id, {})
+            group.has_begun |= bool(ranks)
+            if group.has_begun:
+                self._look_after(task, group, ranks)
+        self._look_for_room()
+
+    def _look_after(self, task: Any, group: _Group, ranks: Mapping[int, Sign]) -> None:
+        import ray
+
+        run, limit = group.run, self.resources.stall_seconds
+        seconds = group.still.hear(repr(sorted(number for _, _, number in ranks.values())))
+        if group.ended and seconds < limit:
+            group.ended = False  # it was started again
+        elif group.ended and seconds >= limit + START_SECONDS:
+            self.stood_still[run.id] += f"; it was not started again: {self._asked(run)}"
+            ray.cancel(task, force=group.given_up)  # unforced, it gives its room back
+            group.still, group.given_up = Stillness(), True
+        elif not group.ended and seconds >= limit:
+            group.ended = True
+            self.stood_still[run.id] = stalled_words("its worker group", limit, _places(ranks))
+            self.on_event(Waiting(what=f"{run.label}: {self.stood_still[run.id]}; its workers are ended"))
+            self.board.end.remote(run.id)
+        elif group.still.worth_a_word(limit):
+            self.on_event(Waiting(what=still_words(run, seconds, _places(ranks), limit)))
+
+    def _look_for_room(self) -> None:
+        """Say what groups without a worker wait for. StudyError when all there are have waited too long."""
+        now = time.monotonic()
+        for group in self.groups.values():
+            if not group.has_begun and not group.told and now - group.began > SAID_SECONDS:
+                group.told = True
+                self.on_event(
+                    Waiting(what=f"{group.run.label}: no worker has begun yet; {self._asked(group.run)}")
+                )
+        waited = [now - group.began for group in self.groups.values() if not group.has_begun]
+        if len(waited) == len(self.groups) and min(waited) > START_SECONDS:
+            run = next(iter(self.groups.values())).run
+            raise StudyError(
+                f"{run.label}: no worker has begun in {START_SECONDS:.0f} s; {self._asked(run)}\n"
+                f"  accepted: a cluster with as much, or a moment when it is free; fewer `workers_per_run`, other "
+                f"`gpus_per_run`, less `memory_gib_per_run`"
+            )
+
+    def _asked(self, run: Run) -> str:
+        """What a run's group asks of Ray, and what there is."""
+        share = RunShare(cpus=self.kind.threads, gpus=self.kind.gpus, memory=self.kind.memory)
+        return f"{run.world_size} workers with {share.words} each were asked for; {room_words()}"
 
     def _commit(self, group: _Group) -> bool:
         """Commit what a group has staged; whether its run is finished, whatever became of the group afterwards."""
@@ -266,19 +332,17 @@ class _Groups:
         """Record what the workers did not record themselves."""
         failure = self.ledger.failure(group.run.id)
         if failure is None or failure.attempt <= group.before:
-            last = [line for line in str(error).strip().splitlines() if line.strip()][-1]
-            last = self.stood_still.get(group.run.id, last)
+            said = self.stood_still.get(group.run.id) or str(error).strip() or type(error).__name__
+            last = said.splitlines()[-1]
             attempt = self.ledger.newest(group.run.id)
             failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
         self.failed[group.run.id] = failure
         self.on_event(RunFailed(run=group.run, message=failure.error, retrying=False))
 
 
-def _standstill(ranks: Mapping[int, Sign]) -> str:
-    last = ", ".join(
-        f"rank {rank} {words} ({seconds:.0f} s ago)" for rank, (words, seconds) in sorted(ranks.items())
-    )
-    return f"its worker group stood still for {SILENT_SECONDS:.0f} s; last heard: {last}"
+def _places(ranks: Mapping[int, Sign]) -> str:
+    signs = sorted(ranks.items())
+    return ", ".join(f"rank {rank} {words} ({seconds:.0f} s ago)" for rank, (words, seconds, _) in signs)
 
 
 # The task that waits for a group

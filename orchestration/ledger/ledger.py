@@ -257,14 +257,14 @@ class Ledger:
         """The number of the latest attempt that was leased; 0 before the first."""
         return attempts.newest(self._storage, run_id)
 
-    def held_elsewhere(self, run_id: str) -> bool:
-        """Whether another living driver is at work on this run: wait for it rather than doing it twice."""
+    def held_elsewhere(self, run_id: str) -> Driver | None:
+        """The other living driver that is at work on this run: wait for it rather than doing it twice."""
         newest = self.newest(run_id)
         owner = attempts.owner(self._storage, run_id, newest)
         if owner is None or owner == self.driver or not is_driving(self._storage, owner):
-            return False
+            return None
         failure = self.failure(run_id)
-        return failure is None or failure.attempt < newest
+        return owner if failure is None or failure.attempt < newest else None
 
     def scratch(self, run_id: str, attempt: int) -> Path | None:
         """An attempt's checkpoints, with what the one before it left. None unless the ledger is local."""

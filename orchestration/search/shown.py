@@ -32,7 +32,7 @@ class SearchWatch:
     def event(self, event: Event) -> None:
         """Take one event of a lane."""
         match event:
-            case events.Preparing(what=what):
+            case events.Preparing(what=what) | events.Waiting(what=what):
                 self._say(what)
             case events.LaneReady():
                 self._began = self._began or time.monotonic()

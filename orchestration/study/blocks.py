@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from corpora.store.fields import Text
 from evaluators.significance.claims import Arm, Metric
@@ -152,8 +152,9 @@ class DeepSpeed:
 class Resources:
     """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never.
 
-    memory_gib_per_run: what each run is given room for; 0 counts no memory. models: those that stay in the ledger:
-    all; of every arm and backbone the seed that is best by the first claim's metric, once the study is done; none.
+    memory_gib_per_run: what each run is given room for; 0 counts no memory. stall_minutes: a run that comes no
+    further for so long is ended, and tried again as if it had failed. models: those that stay in the ledger: all;
+    of every arm and backbone the seed that is best by the first claim's metric, once the study is done; none.
     """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
@@ -165,7 +166,12 @@ class Resources:
     launcher: Literal["auto", "pool", "train"] = "auto"
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     checkpoint_every: Annotated[int, Ge(0)] = 0
+    stall_minutes: Annotated[float, Gt(0), Le(10_080)] = 30.0  # a week at most
     models: Models = "keep"
+
+    @property
+    def stall_seconds(self) -> float:
+        return self.stall_minutes * 60
 
     @property
     def gpus_per_worker(self) -> float:

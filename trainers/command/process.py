@@ -53,6 +53,11 @@ class Running:
         return time.monotonic() - self.began
 
     @property
+    def printed(self) -> int:
+        """Bytes of its log that `news` has seen."""
+        return self._read_to
+
+    @property
     def code(self) -> int | None:
         """The exit code, 128 + n after signal n; None while it runs."""
         return self._process.poll()

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -64,7 +65,8 @@ def _follow(command: Running, timeout: float | None, world: World) -> None:
     while True:
         code = command.code
         last = command.news() or last
-        world.report(last)
+        # whatever it prints is a sign that it goes on, though it may name no step
+        world.report(replace(last, figures={**last.figures, "bytes printed": command.printed}))
         late = timeout is not None and command.seconds > timeout
         failed, busy = _anywhere([bool(code) or late, code is None], world)
         if failed:

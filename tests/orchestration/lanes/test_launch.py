@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.lanes.events import Waiting
 from orchestration.lanes.launch import (
     Event,
     LaneReady,
@@ -110,6 +112,19 @@ def waiting(job: Job, world: World) -> Iterator[Result]:
         if first and (Path(run.data["folder"]) / "go").exists():
             break
     yield from results(run, [Score(metric="m/reached", value=float((world.scratch / "reached").read_text()))])
+
+
+def still(job: Job, world: World) -> Iterator[Result]:
+    """At the first attempt says the same over and over, or nothing, and comes no further."""
+    import time
+
+    (run,) = job.runs
+    while entries_at_first(run) or run.settings["always"]:
+        for _ in range(3600):
+            if run.settings["talks"]:
+                world.report(Progress(step=3, steps=60, loss=float("nan")))
+            time.sleep(1)
+    yield from results(run, [Score(metric="m", value=1.0)])
 
 
 def stacked(job: Job, world: World) -> Iterator[Result]:
@@ -274,6 +289,29 @@ def test_a_lane_that_is_paused(ledger: Ledger, folder: Path) -> None:
     assert ledger.ids() == {run.id}
 
 
+@pytest.mark.parametrize(
+    ("talks", "always", "place"),
+    [(True, False, "after step 3 of 60"), (False, True, "before its first word")],
+)
+def test_a_lane_that_answers_and_comes_no_further(
+    ledger: Ledger, folder: Path, talks: bool, always: bool, place: str
+) -> None:
+    """It is ended as a silent one is, after a word of warning; the log says which calls it was in."""
+    run = make_run(folder, 0, talks=talks, always=always)
+    outcome, events = go(ledger, alone([run]), still, resources={"stall_minutes": 3 / 60})
+    assert outcome.finished == (() if always else (run.id,))
+    failed = [event for event in events if isinstance(event, RunFailed)]
+    message = f"its lane stood still for 3 s (`resources.stall_minutes`: 0.05); last heard: {place}"
+    assert [event.message for event in failed] == [message] * (1 + always)
+    assert [event.retrying for event in failed] == [True, False][: 1 + always]
+    warned = [event.what for event in events if isinstance(event, Waiting)]
+    assert len(warned) == 1 + always
+    assert f"{run.label}: nothing new for " in warned[0]
+    assert f", last {place}; it is ended after 3 s" in warned[0]
+    if always:
+        assert "in still\n" in Path(outcome.failed[run.id].log).read_text()
+
+
 def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: Path) -> None:
     runs = [make_run(folder, seed) for seed in range(6)]
     outcome, _ = go(ledger, [Job(runs=tuple(runs))], stacked)
@@ -335,6 +373,11 @@ def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
     assert sorted(outcome.finished) == sorted([shared.id, own.id])
     assert ledger.record(shared).metrics["m/square"].value == -1
     assert [event.run for event in events if isinstance(event, RunStarted)] == [own]
+    (waited,) = [event.what for event in events if isinstance(event, Waiting)]
+    assert (
+        waited
+        == f"waiting for process {os.getpid()} on {socket.gethostname()}, which is at {shared.label} for another study"
+    )
 
 
 @pytest.mark.parametrize("moment", [RunStarted, LaneReady])
@@ -464,7 +507,7 @@ def test_lanes_that_die_early_while_another_works(ledger: Ledger, folder: Path) 
 
 
 def test_memory_is_room_too(ledger: Ledger, folder: Path) -> None:
-    with pytest.raises(StudyError, match=r"1 CPUs and 100000\.0 GiB, and Ray has no such room"):
+    with pytest.raises(StudyError, match=r"1 CPU and 100000\.0 GiB, and Ray has no such room"):
         go(ledger, alone([make_run(folder, 0)]), squares, resources={"memory_gib_per_run": 1e5})
     notes = go(ledger, alone([make_run(folder, 1)]), squares, resources={"memory_gib_per_run": 0.5})[0]
     assert len(notes.finished) == 1
@@ -480,7 +523,7 @@ def test_lanes_that_cannot_start(ledger: Ledger, folder: Path) -> None:
 
 def test_a_run_that_needs_what_is_not_there(ledger: Ledger, folder: Path) -> None:
     with pytest.raises(
-        StudyError, match=r"a run needs 1 CPUs and 0.5 GPUs, and Ray has no such room\n  accepted: "
+        StudyError, match=r"a run needs 1 CPU and 0.5 GPUs, and Ray has no such room\n  accepted: "
     ):
         go(ledger, alone([make_run(folder, 0)]), squares, resources={"gpus_per_run": 0.5})
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.events import Preparing
+from orchestration.lanes.events import Preparing, Waiting
 from orchestration.lanes.group_worker import private
 from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger.ledger import Ledger
@@ -119,7 +121,10 @@ def failing(job: Job, world: World) -> Iterator[Result]:
 
 
 def go(
-    ledger: Ledger, runs: list[Run], body: Callable, on_event: Callable[[Event], None] = lambda event: None
+    ledger: Ledger,
+    runs: list[Run],
+    body: Callable,
+    on_event: Callable[[Event], None] = lambda event: None,
 ) -> tuple[Outcome, list[Event]]:
     events: list[Event] = []
 
@@ -162,23 +167,107 @@ def figures(ledger: Ledger, run: Run) -> Figures:
 
 
 def stuck(job: Job, world: World) -> Iterator[Result]:
-    """One worker waits for the other, which has gone to sleep."""
+    """At its first start one worker says the same for ever, and the other waits for it."""
     import time
 
-    world.report(Progress(step=1, steps=2, loss=0.0))
-    time.sleep(3600)
+    folder = Path(job.runs[0].data["folder"])
+    (folder / f"pid-{world.rank}").write_text(str(os.getpid()))
+    first = folder / f"first-{world.rank}"
+    if not first.exists():
+        first.touch()
+        for _ in range(3600):
+            if world.rank == 0:
+                world.report(Progress(step=1, steps=2, loss=0.0))
+            time.sleep(1)
     yield from results(job.runs[0])
 
 
-def test_a_group_that_stands_still_is_ended_and_says_where_each_worker_was(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Event], None]:
+    """From the moment a group trains until it is ended, six seconds are too long; before and after it imports."""
+    ended: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Waiting) and event.what.endswith("; its workers are ended"):
+            ended.append(event)
+            monkeypatch.setattr(Resources, "stall_seconds", 1800.0)
+        elif isinstance(event, RunMoved) and not ended:
+            monkeypatch.setattr(Resources, "stall_seconds", 6.0)
+
+    return hear
+
+
+STOOD_STILL = (
+    r"its worker group stood still for 6 s \(`resources.stall_minutes`: 0.1\); last heard: "
+    r"rank 0 after step 1 of 2 \(.* s ago\), rank 1 at its start \(.* s ago\)"
+)
+
+
+def test_a_group_that_stands_still_is_ended_and_started_again(
+    ledger: Ledger, tmp_path: Path, impatient: Callable[[Event], None]
 ) -> None:
-    monkeypatch.setattr("orchestration.lanes.worker_group.SILENT_SECONDS", 4.0)
-    run = make_run(tmp_path / "meet", "stuck")
-    outcome, _ = go(ledger, [run], stuck)
+    run = make_run(tmp_path / "meet")
+    outcome, events = go(ledger, [run], stuck, impatient)
+    assert outcome.finished == (run.id,)
+    assert ledger.record(run).attempt == 2
+    warned, ended = [event.what for event in events if isinstance(event, Waiting) and "begun" not in event.what]
+    assert re.fullmatch(f"{run.label}: nothing new for . s, last rank 0 .*; it is ended after 6 s", warned)
+    assert re.fullmatch(f"{run.label}: {STOOD_STILL}; its workers are ended", ended)
+
+
+ASKED = r"2 workers with 1 CPU each were asked for; Ray has 2 CPUs and .* GiB, of which {} and .* GiB are free"
+
+
+def test_a_group_that_cannot_even_be_ended(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, impatient: Callable[[Event], None]
+) -> None:
+    """Its machines have stopped: no worker hears that it is to end, and none is started in its place."""
+    run, folder = make_run(tmp_path / "meet"), tmp_path / "meet"
+
+    def signal_both(number: signal.Signals) -> None:
+        for rank in (0, 1):
+            with suppress(ProcessLookupError):
+                os.kill(int((folder / f"pid-{rank}").read_text()), number)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Waiting) and event.what.endswith("; its workers are ended"):
+            signal_both(signal.SIGSTOP)
+            monkeypatch.setattr("orchestration.lanes.worker_group.START_SECONDS", 4.0)
+            monkeypatch.setattr(Resources, "stall_seconds", 6.0)
+        else:
+            impatient(event)
+
+    try:
+        outcome, _ = go(ledger, [run], stuck, hear)
+    finally:
+        signal_both(signal.SIGKILL)
     (failure,) = outcome.failed.values()
-    assert "stood still for 4 s; last heard: rank 0 after step 1 of 2 (" in failure.error
-    assert "rank 1 after step 1 of 2 (" in failure.error
+    assert re.fullmatch(rf"{STOOD_STILL}; it was not started again: {ASKED.format('0 CPUs')}", failure.error)
+
+
+def test_a_group_without_room(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else has one of the two cores, and keeps it."""
+    import ray
+
+    monkeypatch.setattr("orchestration.lanes.worker_group.START_SECONDS", 5.0)
+    monkeypatch.setattr("orchestration.lanes.worker_group.SAID_SECONDS", 1.0)
+    somebody, told = ray.remote(num_cpus=1)(Somebody).remote(), list[Event]()
+    asked, run = ASKED.format("1 CPU"), make_run(tmp_path / "meet")
+    ray.get(somebody.is_there.remote())
+    try:
+        with pytest.raises(StudyError, match=rf"no worker has begun in 5 s; {asked}\n  accepted: "):
+            go(ledger, [run], fitting, told.append)
+    finally:
+        ray.kill(somebody)
+    (waited,) = [event.what for event in told if isinstance(event, Waiting)]
+    assert re.fullmatch(f"{run.label}: no worker has begun yet; {asked}", waited)
+
+
+class Somebody:
+    """Another program on the same cluster."""
+
+    def is_there(self) -> bool:
+        return True
 
 
 @pytest.fixture(scope="module")

@@ -249,6 +249,7 @@ def test_the_reference_states_the_real_defaults() -> None:
         ("`launcher`", f"`{default.launcher}`"),
         ("`deepspeed`", f"`{{zero_stage: {default.deepspeed.zero_stage}}}`"),
         ("`checkpoint_every`", f"`{default.checkpoint_every}`"),
+        ("`stall_minutes`", f"`{default.stall_minutes:g}`"),
     ):
         row = next(row for row in DOCS.splitlines() if row.startswith(f"| {line} |"))
         assert row.split(" | ")[-1].strip(" |") == value

@@ -53,6 +53,7 @@ def test_it_leaves_scores_and_a_curve(tmp_path: Path) -> None:
     assert [point.step for point in curve] == [1, 2, 3, 4]
     assert curve[0].figures == {"lr": 0.1}
     assert {moved.step for moved in seen} >= {2, 3}
+    assert 0 < seen[-1].figures["bytes printed"] <= (tmp_path / "command.log").stat().st_size
     (tmp_path / "saved").mkdir()
     product.save(tmp_path / "saved")
     assert sorted(place.name for place in (tmp_path / "saved").iterdir()) == ["command.log", "scores.csv"]
