@@ -7,9 +7,9 @@ from functools import partial
 from urllib.parse import unquote
 
 from orchestration.ledger import budgets, claims, drivers, failures, points
-from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
+from orchestration.study.errors import StudyError
 
 
 def damaged_notes(storage: Storage) -> dict[str, str]:
@@ -21,7 +21,7 @@ def damaged_notes(storage: Storage) -> dict[str, str]:
     for place, read in _reads(storage):
         try:
             read()
-        except LedgerError as error:
+        except StudyError as error:
             found[place] = str(error)
         except OSError as error:
             found[place] = (
@@ -35,8 +35,9 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     """What there is to look at, each with what reads it."""
     for name in _own(storage, ".declared"):
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
-    for run_id in failures.ids(storage):
-        yield f".failures/{run_id}.json", partial(failures.read, storage, run_id)
+    for name in _own(storage, failures.FOLDER):
+        if not name or failures.is_record(name):
+            yield f"{failures.FOLDER}/{name}", partial(failures.read, storage, name.removesuffix(".json"))
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):
@@ -55,5 +56,5 @@ def _own(storage: Storage, folder: str) -> list[str]:
     """What lies in a folder, but for what systems leave there; "" for what is no folder, which then fails."""
     try:
         return [name for name in storage.children(folder) if not is_foreign(name)]
-    except NotADirectoryError:
+    except StudyError:
         return [""]

@@ -58,8 +58,12 @@ def read(storage: Storage, run_id: str) -> Failure | None:
 
 def ids(storage: Storage) -> list[str]:
     """The runs that a record names."""
-    names = [name.removesuffix(".json") for name in storage.children(FOLDER) if name.endswith(".json")]
-    return [name for name in names if RUN_ID.fullmatch(name)]
+    return [name.removesuffix(".json") for name in storage.children(FOLDER) if is_record(name)]
+
+
+def is_record(name: str) -> bool:
+    """Whether a file in the folder of failures is named as one of ours."""
+    return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
 
 
 def every(storage: Storage) -> Iterator[Failure]:

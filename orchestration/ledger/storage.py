@@ -53,7 +53,7 @@ class Storage(Protocol):
         """
 
     def children(self, name: str) -> list[str]:
-        """What lies directly in a folder; [] when there is none."""
+        """What lies directly in a folder; [] when there is none. StudyError where it cannot be listed."""
 
     def entries(self) -> set[str]:
         """The complete folders directly below the root."""
@@ -161,9 +161,15 @@ class LocalStorage:
             os.link(temporary, self.root / name)  # unlike open("x"), never shows an empty file
 
     def children(self, name: str) -> list[str]:
-        with suppress(FileNotFoundError):
+        try:
             return sorted(child for child in os.listdir(self.root / name) if not child.endswith(TEMPORARY))
-        return []
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StudyError(
+                f"{self.root / name}: no folder that can be read ({error.strerror})\n  accepted: the folder that "
+                f"semray makes there; move this out of the ledger, and it is made anew"
+            ) from None
 
     def entries(self) -> set[str]:
         with suppress(FileNotFoundError):

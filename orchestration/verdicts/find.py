@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, judge
@@ -133,10 +134,8 @@ def item_gains(items: ItemScores, sign: int) -> np.ndarray:
     """
     treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
     if items.aggregate in ("spearman", "pearson"):
-        from scipy.stats import rankdata
-
-        gold = rankdata(items.gold)
-        distance = [np.abs(rankdata(scores) - gold) for scores in (control, treatment)]
+        gold = mid_ranks(np.asarray(items.gold))
+        distance = [np.abs(mid_ranks(scores) - gold) for scores in (control, treatment)]
         return sign * (distance[0] - distance[1]) / len(gold)
     towards = 1.0 if items.gold is None else 2 * items.gold - 1
     return sign * towards * (treatment - control)
@@ -162,7 +161,7 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
         problem = f"{failure.error} ({failure.log})"
         return replace(row, status="failed", attempt=failure.attempt, problem=problem)
     curve = evidence.ledger.curve(run)
-    loss = curve.filter(pc.equal(curve["name"], "loss"))
+    loss = curve.filter(pc.match_substring_regex(curve["name"], pattern="^loss$"))  # pc.equal imports pandas
     means = {m: v for m in evidence.study.figures if is_mean(m) and math.isfinite(v := evidence.value(run, m))}
     trained, *scored = evidence.ledger.entries_of(run)
     return replace(

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from orchestration.ledger.repeats import Reproduction
 from orchestration.ledger.seal import digest_of_file
 from orchestration.study.errors import StudyError
@@ -25,6 +27,8 @@ from orchestration.study.run import Run
 from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.plan import Facts, Plan
     from orchestration.study.study import Study
@@ -204,6 +208,7 @@ def _differing_metrics(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
     from evaluators.metrics.item_metrics import aggregate
+    from orchestration.ledger.entry import of_metric
 
     held = ledger.entries()
     for run in {run.id: run for run in runs if not run.lacking(held)}.values():
@@ -212,14 +217,21 @@ def _differing_metrics(
             if found.larger_is_better != better.get(name, found.larger_is_better):
                 yield f"{run.label}: {name}: larger_is_better", found.larger_is_better, better[name]
         for entry in dict.fromkeys(metric.entry for metric in metrics.values()):
-            for metric, rows in ledger.items(entry).to_pandas().groupby("metric", observed=True):
-                gold = None if rows["gold"].isna().all() else rows["gold"].to_numpy()
+            items = ledger.items(entry)
+            for metric in items["metric"].unique().to_pylist():
+                rows = of_metric(items, metric)
+                gold = None if rows["gold"].null_count == rows.num_rows else _numbers(rows["gold"])
                 kind = metrics[metric].aggregate
                 if kind is None:
                     raise StudyError(f"{run.label}: {metric} has items but no way to add them up")
-                again = aggregate(kind, rows["value"].to_numpy(), gold)
+                again = aggregate(kind, _numbers(rows["value"]), gold)
                 if not _same(metrics[metric].value, again):
                     yield f"{run.label}: {metric}", metrics[metric].value, again
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """A column as an array, which pyarrow's own `to_numpy` would import pandas for. null is nan."""
+    return np.array(column.to_pylist(), dtype=float)
 
 
 def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:

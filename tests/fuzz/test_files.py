@@ -27,6 +27,7 @@ from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import plain, verify, write_passport
 from tests.named_study import finished, write_study
 
+LONG_SECONDS = 3600  # of a search for minutes, on a machine that others use too
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
@@ -87,6 +88,7 @@ def test_a_damaged_study(study: Path, changes: list[tuple[float, int, str]]) -> 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @thorough
 @given(st.sampled_from(STUDIES), edits)
 def test_many_damaged_studies(study: Path, changes: list[tuple[float, int, str]]) -> None:
@@ -213,6 +215,7 @@ def test_a_damaged_passport(members: dict[str, bytes], seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @thorough
 @given(seed=st.integers(0, 2**32))
 def test_many_damaged_passports(members: dict[str, bytes], seed: int) -> None:
@@ -288,6 +291,7 @@ def test_a_damaged_entry(held: tuple[Plan, Ledger, Findings], seed: int) -> None
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @thorough
 @given(seed=st.integers(0, 2**32))
 def test_many_damaged_entries(held: tuple[Plan, Ledger, Findings], seed: int) -> None:

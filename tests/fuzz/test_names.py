@@ -22,6 +22,7 @@ from orchestration.study.names import cut, printable
 from orchestration.verdicts.findings import Findings
 from tests.named_study import finished, names, write_study
 
+LONG_SECONDS = 3600  # of a search for minutes, on a machine that others use too
 quick = settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 thorough = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 three = st.lists(names, min_size=3, max_size=3)
@@ -34,6 +35,7 @@ def test_names_from_study_to_report(question: str, arms: list[str], claims: list
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @thorough
 @given(question=names, arms=three, claims=three, item=names)
 def test_many_names_from_study_to_report(question: str, arms: list[str], claims: list[str], item: str) -> None:
@@ -54,6 +56,7 @@ def test_accepted_names_come_out_right(arms: list[str], claims: list[str]) -> No
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @thorough
 @given(
     arms=st.lists(shown, min_size=3, max_size=3, unique=True),

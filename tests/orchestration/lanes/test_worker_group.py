@@ -278,7 +278,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     with ledger.drive("study"):
         outcome, events = go(ledger, [run], fitting)
     assert outcome.finished == (run.id,)
-    assert [type(event) for event in events if not isinstance(event, Preparing | RunMoved)] == [
+    assert [type(event) for event in events if not isinstance(event, Preparing | Waiting | RunMoved)] == [
         RunStarted,
         RunFinished,
     ]
@@ -310,7 +310,7 @@ def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path, undisturbed: Fi
     kill = at_step_6(lambda: os.kill(int((folder / "pid-disturbed-1").read_text()), signal.SIGKILL))
     outcome, events = go(ledger, [run], fitting, kill)
     assert outcome.finished == (run.id,)
-    assert [type(event) for event in events if not isinstance(event, Preparing | RunMoved)] == [
+    assert [type(event) for event in events if not isinstance(event, Preparing | Waiting | RunMoved)] == [
         RunStarted,
         RunFinished,
     ]

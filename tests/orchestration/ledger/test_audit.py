@@ -13,6 +13,7 @@ import pytest
 from orchestration.commands.cli import main
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.study.errors import StudyError
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put
 
 CLAIM = {"claim": "H1", "treatment": "B1", "control": "B0", "metric": "t2d/mrr", "expect": "better", "seen": False}
@@ -106,7 +107,9 @@ def test_an_audit_names_what_is_damaged_beside_the_entries(
     assert counts.endswith("1 damaged")
 
 
-@pytest.mark.parametrize("folder", [".declared", ".drivers", ".searches", ".drivers/a%2Fb"])
+@pytest.mark.parametrize(
+    "folder", [".declared", ".drivers", ".searches", ".drivers/a%2Fb", ".failures", ".budgets"]
+)
 def test_a_file_where_a_folder_belongs(ledger: Ledger, folder: str) -> None:
     place = Path(ledger.url) / folder
     place.rename(Path(ledger.url).parent / "away")
@@ -114,6 +117,23 @@ def test_a_file_where_a_folder_belongs(ledger: Ledger, folder: str) -> None:
     (said,) = ledger.damaged_notes().values()
     assert said.startswith(f"{ledger.url}/{folder}")
     assert "\n  accepted: " in said
+
+
+@pytest.mark.parametrize(
+    ("folder", "look"),
+    [
+        (".failures", Ledger.failed),
+        (".declared", Ledger.declarations),
+        (".attempts", lambda ledger: ledger.newest("0" * 16)),
+    ],
+)
+def test_whoever_looks_into_it_says_so(ledger: Ledger, folder: str, look: Callable[[Ledger], object]) -> None:
+    place = Path(ledger.url) / folder
+    if place.exists():
+        place.rename(Path(ledger.url).parent / "away")
+    os.mkfifo(place)
+    with pytest.raises(StudyError, match=rf"/{folder}.*: no folder that can be read\n  accepted: "):
+        look(ledger)
 
 
 def test_a_point_that_is_missing_before_others_is_missed(ledger: Ledger) -> None:
