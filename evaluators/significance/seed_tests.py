@@ -144,8 +144,9 @@ class SignTest:
 def sign_test(deltas: np.ndarray) -> SignTest:
     """Exact two-sided binomial test of the signs; zeros are dropped and reported."""
     positive, negative = int(np.sum(deltas > 0)), int(np.sum(deltas < 0))
-    below = special.bdtr(min(positive, negative), positive + negative, 0.5)  # not scipy.stats: a second to load
-    return SignTest(positive, negative, len(deltas) - positive - negative, min(1.0, 2 * float(below)))
+    signs = positive + negative
+    below = sum(math.comb(signs, k) for k in range(min(positive, negative) + 1))  # exact, as a count of 2^signs
+    return SignTest(positive, negative, len(deltas) - signs, min(1.0, 2 * below / 2**signs))
 
 
 @dataclass(frozen=True)

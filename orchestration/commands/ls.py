@@ -12,6 +12,7 @@ from orchestration.commands.terminal import DONE, STUDIES, ledger_of, width_of
 from orchestration.commands.waiting import doing
 from orchestration.ledger.ledger import Ledger, LedgerError
 from orchestration.report.layout import laid_out
+from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, printable
 
 ELSEWHERE = "its file is elsewhere"
@@ -42,16 +43,16 @@ def ls(options: Namespace) -> int:
 
 def _studies(ledger: Ledger) -> list[dict[str, str]]:
     """Studies of this folder and of `studies`, and those that the ledger has claims of, wherever their file is."""
-    import yaml
+    from orchestration.reading.document import read
 
     declared = {one.study: one.declared_at for one in ledger.declarations()}
     found = {}
     for file in sorted(file for folder in (Path(), STUDIES) for file in folder.glob("*.y*ml")):
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
+            content = read(file).content
+        except StudyError:
             continue  # `semray plan` says what is wrong with it
-        if isinstance(content, dict) and isinstance(content.get("question"), str):
+        if isinstance(content.get("question"), str):
             found[file.stem] = {"study": str(file), "question": " ".join(content["question"].split())}
     names = [*found, *(name for name in declared if name not in found)]
     return [

@@ -37,6 +37,8 @@ _MEMBER = re.compile(rf"ledger/{ENTRY.pattern}/({'|'.join(map(re.escape, (*ENTRY
 
 def unpacked(path: Path, folder: Path) -> Any:
     """Unpack a passport into an empty folder; returns its header. StudyError, in words, for any other file."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for, a device has no end
+        raise refused(path, "it is no plain file")
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(path, archive)

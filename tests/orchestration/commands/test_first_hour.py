@@ -18,6 +18,7 @@ from orchestration.commands.cli import DAY, HOMES, main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
+from orchestration.study.names import printable
 from orchestration.verdicts.declared import declare
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.finished_study import fill
@@ -162,6 +163,22 @@ def test_ls(ask: Ask, place: Path) -> None:
     found = json.loads(ask("ls", "--json")[1])
     assert [one["runs"] for one in found["runs"]] == [1 + 2 * 2 * 6]
     assert found["bytes"] > 0
+
+
+@pytest.mark.timeout(30)
+def test_ls_among_files_that_are_no_studies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe is not waited for, nothing nested without end is followed, and no question acts on the terminal."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.yaml")
+    Path("folder.yaml").mkdir()
+    Path("deep.yaml").write_text("question: " + "[" * 10_000)
+    Path("odd.yaml").write_text('question: "Is it \\e[2J \\u202e so?"')
+    assert main(["ls"]) == 0
+    out = capsys.readouterr().out
+    assert printable(out, keep="\n") == out
+    assert [line.split()[0] for line in out.splitlines() if ".yaml" in line] == ["odd.yaml"]
 
 
 def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:

@@ -132,7 +132,9 @@ def test_whoever_looks_into_it_says_so(ledger: Ledger, folder: str, look: Callab
     if place.exists():
         place.rename(Path(ledger.url).parent / "away")
     os.mkfifo(place)
-    with pytest.raises(StudyError, match=rf"/{folder}.*: no folder that can be read\n  accepted: "):
+    with pytest.raises(
+        StudyError, match=rf"/{folder}.*: no folder that can be read \(Not a directory\)\n  accepted: "
+    ):
         look(ledger)
 
 

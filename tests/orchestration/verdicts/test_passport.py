@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -278,6 +279,16 @@ def test_a_file_that_is_no_passport_is_refused_in_words(damage: str, passport: P
     assert "accepted:" in str(refused.value)
     assert time.process_time() - began < 5
     assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_plain_file_is_not_waited_for(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "passport"
+    make = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: path.symlink_to("/dev/zero")}
+    make[kind](place)
+    with pytest.raises(StudyError, match="no readable passport: it is no plain file\n  accepted: "):
+        verify(place)
 
 
 def test_a_link_in_a_passport_is_refused(passport: Path, tmp_path: Path) -> None:
