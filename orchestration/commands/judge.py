@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
 from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings
 from corpora.store.errors import CorpusError
 from orchestration.commands.show import check_signing, show, write_report
@@ -53,8 +54,9 @@ def judge(options: Namespace) -> int:
     """Judge the claims of a command line or of a file; write the report, and a passport where asked for."""
     check_signing(options)
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
+    folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     with doing(JUDGING):
-        done = judged(Path(options.table), claims, told, options.out, declared)
+        done = judged(_as_table(options, folder), claims, told, folder, declared)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -88,6 +90,26 @@ def judged(
     done = _carried_out(study, facts, table, ledger)
     declare(study, done.runs, ledger)  # of claims not declared before, pairs are there already: they were seen
     return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
+
+
+def _as_table(options: Namespace, folder: Path) -> Path:
+    """The table that is given, or what another tool exported, written as one into the folder."""
+    given = Path(options.table)
+    if bool(options.arm) != bool(options.seed):
+        raise StudyError(
+            "--arm, --seed: one without the other\n  accepted: both, for a table with a row for each run"
+        )
+    try:
+        if given.is_dir():
+            rows = list(of_mteb(given))
+        elif options.arm:
+            rows = list(of_runs(given, options.arm, options.seed))
+        else:
+            return given
+    except CorpusError as error:
+        raise StudyError(str(error)) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_rows(rows, folder / "scores.csv")
 
 
 def _told(entries: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,13 @@ SUMMARY = "verdicts on scores that were made elsewhere: a table of arm, seed, me
 
 
 def add_to(judge: ArgumentParser) -> None:
-    judge.add_argument("table", metavar="TABLE", help="a .csv, .parquet, .json or .jsonl file")
+    judge.add_argument(
+        "table", metavar="TABLE", help="a .csv, .parquet, .json or .jsonl file, or a folder of MTEB's results"
+    )
+    judge.add_argument(
+        "--arm", metavar="COLUMN", default=None, help="of a CSV with a row for each run: what names the arm"
+    )
+    judge.add_argument("--seed", metavar="COLUMN", default=None, help="of such a CSV: what names the seed")
     judge.add_argument("--treatment", metavar="ARM", default=None, help="the arm that is claimed to be so")
     judge.add_argument("--control", metavar="ARM", default=None, help="the arm that it is held against")
     judge.add_argument("--metric", metavar="METRIC", default=None, help="as the table calls it")

@@ -160,6 +160,31 @@ def test_its_family_is_offered_to_nobody() -> None:
     assert set(registry.WRITTEN).isdisjoint(registry.names())
 
 
+def test_runs_that_another_tool_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight seeds, each better by a half: p = 2/2^8 of the exact sign flips. One column, or one folder a run."""
+    monkeypatch.chdir(tmp_path)
+    runs = [(loss, seed, (seed + 50 * (loss == "B")) / 100) for loss in "AB" for seed in range(8)]
+    lines = [f"{loss},{seed},{score}" for loss, seed, score in runs]
+    Path("runs.csv").write_text("\n".join(["loss,seed,STSBenchmark", *lines]))
+    for loss, seed, score in runs:
+        folder = Path("results") / f"{loss}-seed{seed}" / "r"
+        folder.mkdir(parents=True)
+        scores = {"test": [{"main_score": score, "hf_subset": "default"}]}
+        (folder / "s.json").write_text(json.dumps({"task_name": "STSBenchmark", "scores": scores}))
+    claim = ["--treatment", "B", "--control", "A", "--metric", "STSBenchmark", "--json"]
+    found = []
+    for source in (["runs.csv", "--arm", "loss", "--seed", "seed"], ["results"]):
+        assert main(["judge", *source, *claim]) == 0
+        (verdict,) = json.loads(capsys.readouterr().out)
+        found.append({name: verdict[name] for name in ("verdict", "words", "p", "deltas") if name in verdict})
+    assert found[0]["verdict"] == "better"
+    assert found[0] == found[1]
+    assert main(["judge", "runs.csv", "--arm", "loss", *claim]) == 2
+    assert "accepted: both, for a table with a row for each run" in capsys.readouterr().err
+
+
 def test_it_loads_nothing_that_trains(place: Path, tmp_path: Path) -> None:
     code = """
 import json, sys

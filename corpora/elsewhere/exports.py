@@ -1,0 +1,114 @@
+"""What other tools export of their runs, as rows of the table of scores (table.py).
+
+A table of runs has a row for each run and a column for each metric: what Weights & Biases gives as CSV, and MLflow
+by `mlflow experiments csv`. A folder of MTEB's results has a folder for each model, with a JSON file for each task
+below; models of one recipe are told apart by a name that ends in their seed, such as `cosent-seed3`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpora.command.data import NAME
+from corpora.command.scores import wrong
+
+SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
+WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
+
+
+class ScoreRow(NamedTuple):
+    """A figure without items. seed: "" for an arm without."""
+
+    arm: str
+    seed: str
+    metric: str
+    score: float
+
+
+def of_runs(path: Path, arm: str, seed: str) -> Iterator[ScoreRow]:
+    """The figures of a CSV with a row for each run. arm, seed: the columns that name these.
+
+    Every other column that holds numbers alone is a metric; a run may lack one. CorpusError names file and column.
+    """
+    rows = _csv(path)
+    for column in (arm, seed):
+        if column not in rows[0]:
+            raise wrong(path, f"lacks the column {column}", ", ".join(rows[0]))
+    columns = [name for name in rows[0] if name not in (arm, seed) and NAME.fullmatch(name)]
+    metrics = [name for name in columns if _are_numbers(row[name] for row in rows)]
+    if not metrics:
+        raise wrong(path, "has no column of numbers beside the seed", "one for each metric")
+    for number, row in enumerate(rows, 1):
+        if not row[arm].strip():
+            raise wrong(path, f"row {number}: {arm} is empty", "what the run's arm is called")
+        for metric in metrics:
+            if row[metric].strip():
+                yield ScoreRow(row[arm], row[seed].strip(), metric, float(row[metric]))
+
+
+def of_mteb(folder: Path) -> Iterator[ScoreRow]:
+    """The main scores below a folder of MTEB's results. CorpusError for one without, or a file that is none."""
+    files = sorted(file for file in folder.glob("*/**/*.json") if file.name != "model_meta.json")
+    if not files:
+        raise wrong(folder, "holds no result of MTEB", "MODEL/REVISION/TASK.json below it")
+    for file in files:
+        named = file.relative_to(folder).parts[0]
+        told = SEEDED.fullmatch(named)
+        arm, seed = (told["arm"], told["seed"]) if told else (named, "")
+        for metric, score in _main_scores(file):
+            yield ScoreRow(arm, seed, metric, score)
+
+
+def write_rows(rows: Iterable[ScoreRow], file: Path) -> Path:
+    """The rows as a table of scores; returns its place."""
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(ScoreRow._fields)
+        table.writerows((*row[:3], repr(row.score)) for row in rows)
+    return file
+
+
+def _main_scores(file: Path) -> Iterator[tuple[str, float]]:
+    try:
+        content = json.loads(file.read_bytes())
+        task, splits = str(content["task_name"]), dict(content["scores"])
+        found = [(split, one["hf_subset"], float(one["main_score"])) for split in splits for one in splits[split]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise wrong(
+            file, f"is no result of MTEB ({type(error).__name__}: {error})", "task_name and scores"
+        ) from None
+    for split, subset, score in found:
+        parts = (task, "" if subset == WHOLE else subset, "" if split == USUAL else split)
+        if not math.isfinite(score):
+            raise wrong(file, f"main_score = {score}", "a finite number")
+        yield "/".join(filter(None, parts)), score
+
+
+def _csv(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows: list[Mapping[str, Any]] = [
+                {name: value or "" for name, value in row.items() if name} for row in csv.DictReader(file)
+            ]
+    except (OSError, ValueError, csv.Error) as error:
+        raise wrong(
+            path, f"cannot be read ({str(error).splitlines()[0]})", "a CSV with a row for each run"
+        ) from None
+    if not rows:
+        raise wrong(path, "holds no row", "one for each run")
+    return rows
+
+
+def _are_numbers(values: Iterable[str]) -> bool:
+    """Whether all that is written is a finite number, and something is."""
+    try:
+        found = [float(value) for value in values if value.strip()]
+    except ValueError:
+        return False
+    return bool(found) and all(map(math.isfinite, found))

@@ -1,0 +1,111 @@
+"""What other tools export becomes rows of the table of scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
+from corpora.elsewhere.table import read_table
+from corpora.store.errors import CorpusError
+
+RUNS = """\
+Run ID,params.loss,params.seed,metrics.acc,metrics.loss,status,start_time
+a1,mnrl,0,0.5,1.5,FINISHED,2026-01-01
+a2,mnrl,1,0.6,,FINISHED,2026-01-01
+a3,cosent,0,0.7,1.25,FINISHED,2026-01-02
+"""
+
+
+def result(folder: Path, model: str, task: str, scores: dict[str, list[dict[str, Any]]]) -> None:
+    place = folder / model / "no_revision"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{task}.json").write_text(json.dumps({"task_name": task, "scores": scores}))
+    (place / "model_meta.json").write_text("{}")
+
+
+def main_score(value: float, subset: str = "default") -> dict[str, Any]:
+    return {"main_score": value, "hf_subset": subset, "spearman": 0.0}
+
+
+def test_a_row_for_each_run(tmp_path: Path) -> None:
+    """Columns of numbers are metrics; `Run ID`, words and dates are none, and a blank is no figure."""
+    (tmp_path / "runs.csv").write_text(RUNS)
+    assert [tuple(row) for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == [
+        ("mnrl", "0", "metrics.acc", 0.5),
+        ("mnrl", "0", "metrics.loss", 1.5),
+        ("mnrl", "1", "metrics.acc", 0.6),
+        ("cosent", "0", "metrics.acc", 0.7),
+        ("cosent", "0", "metrics.loss", 1.25),
+    ]
+
+
+def test_a_folder_of_mteb(tmp_path: Path) -> None:
+    result(tmp_path, "cosent-seed1", "STSBenchmark", {"test": [main_score(0.8)], "validation": [main_score(0.7)]})
+    result(tmp_path, "base__model", "STS22", {"test": [main_score(0.6, "en"), main_score(0.5, "de")]})
+    assert {tuple(row) for row in of_mteb(tmp_path)} == {
+        ("base__model", "", "STS22/en", 0.6),
+        ("base__model", "", "STS22/de", 0.5),
+        ("cosent", "1", "STSBenchmark", 0.8),
+        ("cosent", "1", "STSBenchmark/validation", 0.7),
+    }
+
+
+def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text(RUNS)
+    rows = of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")
+    table = read_table(write_rows(rows, tmp_path / "scores.csv"))
+    assert {run: columns["metrics.acc"].scores for run, columns in table.items()} == {
+        ("mnrl", "", 0): [0.5],
+        ("mnrl", "", 1): [0.6],
+        ("cosent", "", 0): [0.7],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            RUNS.replace("params.seed", "seed"),
+            r"lacks the column params\.seed\n  accepted: Run ID, params\.loss, seed",
+        ),
+        ("params.loss,params.seed,note\nmnrl,0,good\n", "has no column of numbers"),
+        ("params.loss,params.seed,acc\n,0,1\n", r"row 1: params\.loss is empty"),
+        ("params.loss,params.seed,acc\n", "holds no row"),
+    ],
+)
+def test_a_broken_table_of_runs_is_said(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text(text)
+    with pytest.raises(CorpusError, match=said):
+        list(of_runs(tmp_path / "runs.csv", "params.loss", "params.seed"))
+
+
+def test_a_folder_that_holds_other_things_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="holds no result of MTEB"):
+        list(of_mteb(tmp_path))
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "x.json").write_text('{"scores": 3}')
+    with pytest.raises(CorpusError, match="is no result of MTEB"):
+        list(of_mteb(tmp_path))
+    result(tmp_path, "m", "x", {"test": [main_score(float("nan"))]})
+    (tmp_path / "m" / "x.json").unlink()
+    with pytest.raises(CorpusError, match="main_score = nan"):
+        list(of_mteb(tmp_path))
+
+
+def test_what_mteb_itself_writes_is_read(tmp_path: Path) -> None:
+    """A result as the library's own class saves it."""
+    mteb = pytest.importorskip("mteb.results.task_result")
+    made = mteb.TaskResult(
+        dataset_revision="r",
+        task_name="STSBenchmark",
+        mteb_version="2",
+        scores={"test": [{**main_score(0.75), "languages": ["eng-Latn"]}]},
+        evaluation_time=1.0,
+    )
+    (tmp_path / "mnrl-seed4" / "r").mkdir(parents=True)
+    made.to_disk(tmp_path / "mnrl-seed4" / "r" / "STSBenchmark.json")
+    assert [tuple(row) for row in of_mteb(tmp_path)] == [("mnrl", "4", "STSBenchmark", 0.75)]
