@@ -166,6 +166,8 @@ class LocalStorage:
         except FileNotFoundError:
             return []
         except OSError as error:
+            if not self.root.is_dir():
+                raise  # there is no ledger at all, which `reached` says
             raise StudyError(
                 f"{self.root / name}: no folder that can be read ({error.strerror})\n  accepted: the folder that "
                 f"semray makes there; move this out of the ledger, and it is made anew"
