@@ -47,8 +47,9 @@ def plan(options: Namespace) -> int:
     if options.json:
         evidence = StudyRecords(study, plan.runs, ledger)
         reaches = reachability(plan, seen(evidence), nulls_by_group(withdrawn(evidence)))
+        done = {run.id for run in plan.done}
         runs = [
-            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r in plan.done}
+            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
             for r in plan.runs
         ]
         print(
@@ -70,12 +71,12 @@ def status(options: Namespace) -> int:
     plan = grown(asked, ledger)
     if before:
         say(scored_before(before))
-    failed = ledger.failed()
+    done, failed = {run.id for run in plan.done}, ledger.failed()
     rows = [
         {
             "id": run.id,
             "run": run.label,
-            "status": "done" if run in plan.done else "failed" if run.id in failed else "left",
+            "status": "done" if run.id in done else "failed" if run.id in failed else "left",
             "problem": failed[run.id].error if run.id in failed else "",
         }
         for run in plan.runs

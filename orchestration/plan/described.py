@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
 
 if TYPE_CHECKING:
@@ -26,13 +27,17 @@ class TimeEstimate:
 def estimate(plan: Plan) -> TimeEstimate | None:
     """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
     timed = [run for run in plan.done if run.id in plan.facts.seconds]
-    everywhere = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
+    alike = {
+        place: fmean(plan.facts.seconds[run.id] for run in runs) for place, runs in by_arm(timed).items()
+    }
+    trained = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
+    everywhere = fmean(trained) if trained else None
     total = 0.0
     for run in plan.left:
-        alike = [plan.facts.seconds[r.id] for r in timed if (r.arm, r.backbone) == (run.arm, run.backbone)]
-        if not alike and not everywhere:
+        seconds = alike.get((run.arm, run.backbone), everywhere)
+        if seconds is None:
             return None
-        total += fmean(alike or everywhere)
+        total += seconds
     return TimeEstimate(seconds=total, finished=len(timed))
 
 

@@ -44,24 +44,24 @@ def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool =
     as_scored: tasks may be of the version before, too.
     """
     facts = gather_facts(study)
-    return _best_held(_versions(facts) if as_scored else [facts], held)
+    return max(_readings(_versions(facts) if as_scored else [facts]), key=held)
 
 
 def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     held = ledger.entries()
-    facts = _best_held(versions, lambda known: len(make_plan(study, known, held).done))
-    plan = make_plan(study, facts, held)
-    seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in plan.done}
+    plan = max((make_plan(study, facts, held) for facts in _readings(versions)), key=lambda one: len(one.done))
+    timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
+    seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in timed}
     trained = (run for run in plan.to_score if run.seed is not None)
     gone = frozenset(run.id for run in trained if not ledger.model_size(run))
-    return replace(plan, facts=replace(facts, seconds=seconds), gone=gone)
+    return replace(plan, facts=replace(plan.facts, seconds=seconds), gone=gone)
 
 
 def _versions(facts: Facts) -> list[Facts]:
     return [facts] if facts.before is None else [facts, facts.before]
 
 
-def _best_held(versions: Sequence[Facts], held: Callable[[Facts], int]) -> Facts:
-    """Of equals the first: of the present version, and this machine's precision."""
+def _readings(versions: Sequence[Facts]) -> list[Facts]:
+    """By what a ledger may be read, the likeliest first: of the present version, in this machine's precision."""
     other: Precision = "fp32" if versions[0].precision == "bf16" else "bf16"
-    return max((one for facts in versions for one in (facts, replace(facts, precision=other))), key=held)
+    return [one for facts in versions for one in (facts, replace(facts, precision=other))]

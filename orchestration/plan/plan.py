@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.task import Task, Tasks, is_dev, named
@@ -53,11 +54,11 @@ class Plan:
     finished: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def done(self) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if not run.lacking(self.finished))
 
-    @property
+    @cached_property
     def left(self) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if run.lacking(self.finished))
 
@@ -84,13 +85,25 @@ class Plan:
 
     def seeds(self, arm: str, backbone: str) -> tuple[int, ...]:
         """The seeds an arm runs with; for an untrained arm, whose one result stands beside every seed, none."""
-        runs = (run for run in self.runs if (run.arm, run.backbone) == (arm, backbone))
-        return tuple(run.seed for run in runs if run.seed is not None)
+        return tuple(run.seed for run in self.runs_of.get((arm, backbone), ()) if run.seed is not None)
 
     def run(self, arm: str, backbone: str, seed: int) -> Run | None:
         """The run that stands for an arm at a seed: its own, or the one run of an untrained arm."""
-        candidates = (run for run in self.runs if (run.arm, run.backbone) == (arm, backbone))
+        candidates = self.runs_of.get((arm, backbone), ())
         return next((run for run in candidates if run.seed in (seed, None)), None)
+
+    @cached_property
+    def runs_of(self) -> Mapping[tuple[str, str], Sequence[Run]]:
+        """The runs of each (arm, backbone), in the order of the plan."""
+        return by_arm(self.runs)
+
+
+def by_arm(runs: Iterable[Run]) -> Mapping[tuple[str, str], Sequence[Run]]:
+    """The runs of each (arm, backbone), in their order."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.arm, run.backbone), []).append(run)
+    return found
 
 
 def gather_facts(study: Study) -> Facts:

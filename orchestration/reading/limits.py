@@ -11,7 +11,7 @@ from orchestration.study.errors import StudyError
 
 BYTES = 256 * 1024  # the longest study of this project has 4 KB
 DEPTH = 20  # lists and mappings inside each other; a study has 5
-VALUES = 5_000  # with every alias written out; 1,000 seeds twice, and room for 100 arms
+VALUES = 10_000  # with every alias written out: a study of 500 arms and 500 claims has 7,500
 CHARACTERS = 2_000  # of one key or value
 MISTAKES = 100  # told at once
 

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ class Run:
     zero_stage: int = 0
     look_at: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """16 hex digits: the hash of everything that can change the model."""
         identity = {
@@ -78,14 +79,19 @@ class Run:
 
     def entry(self, task: str) -> str:
         """The name of the entry with the scores of a task: the run's id, and the id of these scores."""
-        scores = {"training": self.id, "task": task, "rows": self.tasks[task], "precision": self.precision}
-        return f"{self.id}.{_digest(scores)}"
+        return self._entry_of[task]
 
-    @property
+    @cached_property
+    def _entry_of(self) -> Mapping[str, str]:
+        scores = {"training": self.id, "precision": self.precision}
+        asked = {task: {**scores, "task": task, "rows": rows} for task, rows in self.tasks.items()}
+        return {task: f"{self.id}.{_digest(of_task)}" for task, of_task in asked.items()}
+
+    @cached_property
     def entries(self) -> tuple[str, ...]:
         """The names of everything the run leaves: its training first, then its scores in the order of its
         tasks."""
-        return (self.id, *map(self.entry, self.tasks))
+        return (self.id, *self._entry_of.values())
 
     def lacking(self, held: Collection[str]) -> tuple[str, ...]:
         """Which of its entries are not among these; none where they hold the one of before."""

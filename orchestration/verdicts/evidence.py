@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from evaluators.significance.claims import Claim, ClaimSide
 from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds, align_items, pair
@@ -16,13 +15,38 @@ from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.entry import of_metric
+from orchestration.plan.plan import by_arm
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from orchestration.ledger.ledger import Failure, Ledger, Record
     from orchestration.plan.spread import Seen
     from orchestration.study.study import Study
+
+
+class ItemNames:
+    """What the M items of a metric are called, what is resampled together, and what they are compared with."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._columns = [rows[name] for name in ("item_id", "group_id", "gold")]
+        ids, groups, gold = self._columns
+        self.ids: tuple[str, ...] = tuple(ids.to_pylist())
+        self.groups: tuple[str, ...] = tuple(groups.to_pylist())
+        self.gold: np.ndarray | None = None if gold.null_count else gold.to_numpy()  # (M,)
+
+    def match(self, rows: pa.Table) -> bool:
+        """Whether another run has the same items, in the same order."""
+        return all(column.equals(rows[name]) for column, name in zip(self._columns, ("item_id", "group_id", "gold")))
+
+
+class RunItems(NamedTuple):
+    """The M items of one metric of one run."""
+
+    names: ItemNames
+    values: np.ndarray  # (M,)
 
 
 @dataclass(frozen=True)
@@ -49,8 +73,18 @@ class StudyRecords:
         return {(run.arm, run.backbone, run.seed): run for run in self.runs}
 
     @cached_property
-    def _items(self) -> dict[str, pa.Table]:
+    def runs_of(self) -> Mapping[tuple[str, str], Sequence[Run]]:
+        """The runs of each (arm, backbone), in the order of the plan."""
+        return by_arm(self.runs)
+
+    @cached_property
+    def _items(self) -> dict[tuple[str, str], RunItems]:
         return {}
+
+    @cached_property
+    def _compared(self) -> frozenset[str]:
+        """The figures of runs that some claim is about: of these the items are kept."""
+        return frozenset(one for part in self.study.parts for one in self.study.figures_of(part.metric))
 
     @cached_property
     def larger_is_better(self) -> Mapping[str, bool]:
@@ -64,7 +98,7 @@ class StudyRecords:
         """What the study is measured on."""
         return named(family(self.study.family).tasks(self.study.data), self.study.evaluate)
 
-    @property
+    @cached_property
     def seeds(self) -> tuple[int, ...]:
         """Every seed that some run of the plan has, in the order in which seeds are added.
 
@@ -99,12 +133,28 @@ class StudyRecords:
         found = {name: one.value for name, one in self.records[run.id].metrics.items()}
         return mean_of(found, self.study.figures_of(metric))
 
-    def item_rows(self, run_id: str, metric: str) -> pa.Table:
-        """The items of one metric of one run."""
-        entry = self.records[run_id].metrics[metric].entry
-        if entry not in self._items:
-            self._items[entry] = self.ledger.items(entry)
-        return of_metric(self._items[entry], metric)
+    def items(self, run_id: str, metric: str) -> RunItems:
+        """The items of one metric of one run. Its file is read once, for all metrics that claims are about."""
+        if (run_id, metric) not in self._items:
+            measured = self.records[run_id].metrics
+            entry = measured[metric].entry
+            table = self.ledger.items(entry)
+            for name in {metric, *self._compared}:
+                if name in measured and measured[name].entry == entry:
+                    self._items[run_id, name] = self._named(name, of_metric(table, name))
+        return self._items[run_id, metric]
+
+    @cached_property
+    def _names(self) -> dict[str, ItemNames]:
+        return {}
+
+    def _named(self, metric: str, rows: pa.Table) -> RunItems:
+        """Rows as arrays. Names are kept once where the runs of a metric agree on them, as they should."""
+        known = self._names.get(metric)
+        if known is None or not known.match(rows):
+            known = ItemNames(rows)
+            self._names.setdefault(metric, known)
+        return RunItems(known, rows["value"].to_numpy())
 
 
 def seen(evidence: StudyRecords) -> Seen:
@@ -123,7 +173,7 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
         found = None if run_id is None else evidence.records[run_id].metrics.get(claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups = pc.count_distinct(evidence.item_rows(run_id, claim.metric)["group_id"]).as_py()
+        groups = len(set(evidence.items(run_id, claim.metric).names.groups))
         if groups >= 2:
             return Sample(arm=side.arm, score=found.value, groups=groups, aggregate=found.aggregate)
     return None
@@ -193,28 +243,28 @@ def _item_scores(
     evidence: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
 ) -> ItemScores | None:
     """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
-    ids = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
-    first = ids[0][seeds[0]]
+    runs = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
+    first = runs[0][seeds[0]]
     aggregate = evidence.records[first].metrics[metric].aggregate
-    rows = evidence.item_rows(first, metric)
-    if aggregate is None or not rows.num_rows:
+    names = evidence.items(first, metric).names
+    if aggregate is None or not names.ids:
         return None
-    names = rows["item_id"].to_pylist()
-    gold = rows["gold"]
-
-    def by_seed(runs: Mapping[int, str]) -> dict[int, dict[str, float]]:
-        tables = {run: evidence.item_rows(run, metric) for run in {runs[seed] for seed in seeds}}
-        as_dict = {
-            run: dict(zip(t["item_id"].to_pylist(), t["value"].to_pylist(), strict=True))
-            for run, t in tables.items()
-        }
-        return {seed: as_dict[runs[seed]] for seed in seeds}
-
+    sides = [[evidence.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
+    if all(items.names is names for side in sides for items in side):
+        treatment, control = (np.stack([items.values for items in side]) for side in sides)
+        return ItemScores(
+            aggregate=aggregate,
+            treatment=treatment,
+            control=control,
+            gold=names.gold,
+            item_ids=names.ids,
+            group_ids=names.groups,
+        )
+    by_name = [[dict(zip(one.names.ids, one.values.tolist(), strict=True)) for one in side] for side in sides]
     return align_items(
         seeds,
-        by_seed(ids[0]),
-        by_seed(ids[1]),
+        *(dict(zip(seeds, side, strict=True)) for side in by_name),
         aggregate=aggregate,
-        gold=None if gold.null_count else dict(zip(names, gold.to_pylist(), strict=True)),
-        groups=dict(zip(names, rows["group_id"].to_pylist(), strict=True)),
+        gold=None if names.gold is None else dict(zip(names.ids, names.gold.tolist(), strict=True)),
+        groups=dict(zip(names.ids, names.groups, strict=True)),
     )

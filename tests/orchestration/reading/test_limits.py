@@ -28,14 +28,14 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     for before, letter in zip("abcdefgh", "bcdefghi", strict=True)
 )
 BOMBS = {
-    "aliases of aliases": (LAUGHS, "more than 5,000 values"),
-    "aliases of a mapping": (LAUGHS.replace("[x, x, x, x, x, x, x, x, x]", "{k: v}"), "more than 5,000 values"),
+    "aliases of aliases": (LAUGHS, "more than 10,000 values"),
+    "aliases of a mapping": (LAUGHS.replace("[x, x, x, x, x, x, x, x, x]", "{k: v}"), "more than 10,000 values"),
     "10,000 lists in each other": (GOOD + "data: " + "[" * 10_000, "more than 20 lists and mappings inside each other"),
     "10,000 mappings in each other": (GOOD + "data: " + "{a: " * 10_000, "more than 20 lists and mappings"),
     "10,000 dashes": (GOOD + "data:\n  " + "- " * 10_000 + "a", "more than 20 lists and mappings"),
     "10,000 keys of keys": (GOOD + "? " * 10_000, "more than 20 lists and mappings"),
     "50 MB": (GOOD + "#" * 50_000_000, "larger than 256 KiB\n  accepted: a study, which is a page of text"),
-    "20,000 seeds": (GOOD + f"seeds: {list(range(20_000))}\n", "more than 5,000 values\n  accepted: fewer: a study names"),
+    "20,000 seeds": (GOOD + f"seeds: {list(range(20_000))}\n", "more than 10,000 values\n  accepted: fewer: a study names"),
     "2,000 seeds": (GOOD + f"seeds: {list(range(2000))}\n", "seeds are 2000\n  accepted: at most 1000 seeds"),
     "10**12 steps": (GOOD + "train: {steps: 1000000000000}\n", "train.steps = 1000000000000\n  accepted: a whole number of at most 10 digits"),
     "10**9 steps": (GOOD + "train: {steps: 1000000000}\n", "train.steps = 1000000000\n  accepted: a whole number from 1 to 10,000,000, days of training"),

@@ -1,0 +1,234 @@
+"""What a large finished study costs to look at: plan, status, why and report, each a process of its own.
+
+    python benchmarks/large_studies.py [--sizes 100 1000 10000] [--ledgers FOLDER] [--against CHECKOUT]
+
+A study of the concept family is made up: arms of 20 seeds, every other claim about the mean of 2,000 items (with
+four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is declared as
+`semray run` does, so that no claim is exploratory. --ledgers keeps what was made for a later run. --against runs the
+same commands with the code of another checkout too, on the same ledgers, and shows it beside; the sizes that are
+beyond LIMIT_SECONDS there are said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tables import save
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from evaluators.metrics.item_metrics import score_of_items  # noqa: E402
+from evaluators.metrics.scores import Score  # noqa: E402
+from orchestration.ledger.ledger import Ledger  # noqa: E402
+from orchestration.plan.held import planned  # noqa: E402
+from orchestration.reading.read_study import read_study  # noqa: E402
+from orchestration.study.run import Result, Run, Scored, Trained  # noqa: E402
+from orchestration.verdicts.declared import declare  # noqa: E402
+from trainers.engine.world import Progress  # noqa: E402
+
+CLAIMS = {100: 10, 1_000: 100, 10_000: 500}  # runs -> claims
+SEEDS, ITEMS, STEPS = 20, 2_000, 60
+RECALL, AUC = "t2d/recall@10", "stress/negate/auc"
+RETRIEVAL = ("t2d/recall@1", "t2d/recall@5", RECALL, "t2d/recall@50", "t2d/mrr")
+LIMIT_SECONDS = 600
+ASKED = {
+    1_000: "status 4 s, why 6 s, report 30 s and 600 MB, page 3 MB and 3 s in Chromium",
+    10_000: "plan 20 s, report 240 s",
+}
+
+
+class Cost(NamedTuple):
+    """What a command took; None where it was ended."""
+
+    wall: float
+    cpu: float
+    peak: float  # MB
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", choices=CLAIMS, default=list(CLAIMS))
+    parser.add_argument("--ledgers", type=Path, default=None, help="where made-up ledgers are kept")
+    parser.add_argument("--against", type=Path, default=None, help="a checkout of other code, to compare with")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = (options.ledgers or Path(folder)).absolute()
+        rows = [row for size in options.sizes for row in measured(size, place, options.against)]
+    notes = [
+        f"{SEEDS} seeds an arm, half of the claims about a mean of {ITEMS:,} items in a file with four more such "
+        f"metrics, half about an AUC of {ITEMS:,} items, curves of {STEPS} steps. Every command is a process of its "
+        "own, interpreter and imports included, and checks the seal of every file that it reads.",
+        "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
+        "is laid out.",
+        *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in options.sizes),
+        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end.",
+    ]
+    if options.against:
+        notes.append(f"Before: the code of {_revision(options.against)}, on the same ledgers.")
+    save("large_studies", "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
+
+
+def measured(size: int, place: Path, against: Path | None) -> Iterator[dict[str, Any]]:
+    """One row a command."""
+    study, ledger = made(size, place)
+    out = place / "report"
+    words = ["--ledger", str(ledger)]
+    commands = {
+        "plan": ["plan", str(study), *words],
+        "status": ["status", str(study), *words],
+        "why": ["why", str(study), "H1", *words],
+        "report": ["report", str(study), *words, "--out", str(out)],
+    }
+    for name, command in commands.items():
+        row: dict[str, Any] = {"runs": size, "claims": CLAIMS[size], "command": name}
+        costs = {"": cost(command, ROOT)}
+        page = _page(out) if name == "report" else ("–", "–")
+        if against is not None:
+            costs[", before"] = cost(command, against)
+        for when, found in costs.items():
+            row |= {
+                f"wall, s{when}": f"> {LIMIT_SECONDS}" if found is None else round(found.wall, 2),
+                f"CPU, s{when}": "–" if found is None else round(found.cpu, 2),
+                f"peak, MB{when}": "–" if found is None else round(found.peak),
+            }
+        row |= {"page, MB": page[0], "opened, s": page[1]}
+        if against is not None:
+            row["page, MB, before"] = _page(out)[0] if name == "report" and costs[", before"] else "–"
+        print(row, file=sys.stderr)
+        yield row
+    shutil.rmtree(out, ignore_errors=True)
+
+
+def made(size: int, place: Path) -> tuple[Path, Path]:
+    """A study of so many runs, declared and finished: its file and its ledger."""
+    place.mkdir(parents=True, exist_ok=True)
+    file, url = place / f"large_{size}.yaml", place / f"ledger_{size}"
+    file.write_text(as_yaml(size // SEEDS, CLAIMS[size]))
+    study, ledger = read_study(file), Ledger(url)
+    plan = planned(study, ledger) if not url.exists() else None
+    if plan is not None:
+        declare(study, plan.runs, ledger)
+        for run in plan.left:
+            attempt = ledger.lease(run.id)
+            for result in results(run):
+                ledger.stage(result, attempt)
+                ledger.commit(result.entry, attempt)
+            ledger.forget(run.id)
+    return file, url
+
+
+def as_yaml(arms: int, claims: int) -> str:
+    """Arms that differ in their learning rate; each is compared with the first, by turns in both metrics."""
+    lines = [
+        "question: Which of many learning rates is better than the first?",
+        "family: concept",
+        "backbones: [all-MiniLM-L6-v2]",
+        f"seeds: {SEEDS}",
+        f"train: {{steps: {STEPS}, batch_size: 16}}",
+        "arms:",
+        *(f"  A{arm}: {{learning_rate: {1 + arm / 10_000:.4f}e-5}}" for arm in range(arms)),
+        "evaluate: [t2d, stress]",
+        "compare:",
+    ]
+    for claim in range(claims):
+        arm, metric = 1 + claim % (arms - 1), (RECALL, AUC)[(claim // (arms - 1) + claim) % 2]
+        lines.append(f"  - {{claim: H{claim + 1}, treatment: A{arm}, control: A0, metric: {metric}, expect: better}}")
+    return "\n".join(lines) + "\n"
+
+
+def results(run: Run) -> Iterator[Result]:
+    """Its training, then the scores of both tasks: what an arm gains, and noise of seeds and of items."""
+    arm, seed = int(run.arm[1:]), run.seed or 0
+    rng = np.random.default_rng([arm, seed])
+    level = 0.5 + 0.1 * np.sin(arm) + rng.normal(0, 0.01)
+    hard = np.random.default_rng(7).normal(0, 0.5, ITEMS)  # of the items, the same for all runs
+    names = [f"wordnet:word{number:05d}.n.01" for number in range(ITEMS)]
+    curve = [
+        Progress(step=step, steps=STEPS, loss=float(2 * np.exp(-step / 20) + rng.normal(0, 0.05)), terms={})
+        for step in range(STEPS)
+    ]
+    yield Trained(run=run, curve=curve, seconds={"train": 2.5})
+    ranks = np.exp(3 - 3 * level + hard + rng.normal(0, 0.3, ITEMS)) + 1
+    cuts = (1, 5, 10, 50)
+    values = [*((ranks / 1.5 <= cut).astype(float) for cut in cuts), 1 / ranks]
+    pairs = zip(RETRIEVAL, values, strict=True)
+    scores = [score_of_items(metric, "mean", names, names, found) for metric, found in pairs]
+    yield Scored(run=run, task="t2d", scores=scores, seconds={"evaluate": 0.5})
+    gold = np.arange(ITEMS) % 2
+    near = level * gold + hard + rng.normal(0, 0.3, ITEMS)
+    auc = score_of_items(AUC, "auc", names, names, near, gold)
+    accuracy = Score(metric="stress/negate/acc", value=float(np.mean((near > level / 2) == gold)))
+    yield Scored(run=run, task="stress", scores=[auc, accuracy], seconds={"evaluate": 0.5})
+
+
+def cost(words: list[str], checkout: Path) -> Cost | None:
+    """What a command takes with the code of a checkout; None when it was still at it after LIMIT_SECONDS."""
+    began = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    command = [sys.executable, "-m", "orchestration", *words]
+    with tempfile.TemporaryFile() as told:
+        child = subprocess.Popen(command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=told)
+        while True:
+            done, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if done:
+                break
+            if time.perf_counter() - began > LIMIT_SECONDS:
+                child.kill()
+                os.wait4(child.pid, 0)
+                return None
+            time.sleep(0.02)
+        child.returncode = os.waitstatus_to_exitcode(status)  # collected here: Popen must not wait for it again
+        if child.returncode:
+            told.seek(0)
+            raise SystemExit(f"{' '.join(words)}: {told.read().decode()}")
+    wall = time.perf_counter() - began
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000)
+
+
+def _page(folder: Path) -> tuple[float, float | str]:
+    """Megabytes of a report's page, and the seconds until Chromium has laid it out."""
+    page = folder / "report.html"
+    return round(page.stat().st_size / 1e6, 2), opened(page)
+
+
+def opened(page: Path) -> float | str:
+    """Seconds until the browser, which is running, has loaded a page and knows how tall it is."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        return "no browser"
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    browser = Chrome(options=options, service=ChromeService(driver))
+    try:
+        browser.set_page_load_timeout(LIMIT_SECONDS)
+        browser.get("about:blank")
+        began = time.perf_counter()
+        browser.get(page.as_uri())
+        browser.execute_script("return document.documentElement.getBoundingClientRect().height")
+        return round(time.perf_counter() - began, 2)
+    finally:
+        browser.quit()
+
+
+def _revision(checkout: Path) -> str:
+    asked = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
