@@ -22,6 +22,7 @@ from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
 
 CAP = 200  # beyond this many more seeds the number itself is no advice
 TAIL = 1e-15
+SECANTS = 12
 SEED_NODES, ITEM_NODES = 400, 40  # of the two laws of a variance
 
 Aim = Literal["difference", "equivalent", "not worse"]
@@ -108,6 +109,7 @@ def power_paired_t(n: int, dz: float, alpha: float = ALPHA) -> float:
     return power(n, Noise(), effect=dz, alpha=alpha)
 
 
+@lru_cache
 def smallest_effect(
     n: float, alpha: float = ALPHA, power_asked: float = POWER, noise: Noise | None = None
 ) -> float:
@@ -126,12 +128,35 @@ def smallest_effect(
 def halved(rising: Callable[[float], float], low: float, high: float, *, within: float) -> float:
     """Where a function that rises from below 0 to above it is 0, by bisection.
 
-    Forty steps, each well below a millisecond: scipy's own finders take a quarter of a second to load.
+    A few steps of the secant narrow it down first, and the forty of the bisection ask only for what these leave
+    open. Scipy's own finders take a quarter of a second to load.
     """
+    below, above = _narrowed(rising, low, high, within=within)
     while high - low > within:
         middle = (low + high) / 2
-        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+        is_above = middle >= above or (middle > below and rising(middle) >= 0)
+        low, high = (low, middle) if is_above else (middle, high)
     return (low + high) / 2
+
+
+def _narrowed(rising: Callable[[float], float], low: float, high: float, *, within: float) -> tuple[float, float]:
+    """Two places between these, the function below 0 at the first and not at the second (Illinois's rule)."""
+    at_low, at_high, side = rising(low), rising(high), 0
+    if not at_low < 0 <= at_high:
+        return low, high
+    for _ in range(SECANTS):
+        place = low - at_low * (high - low) / (at_high - at_low)
+        place = min(max(place, low + within), high - within)  # beside a root that is met, to close in on it
+        if not low < place < high:
+            break
+        value = rising(place)
+        if value >= 0:
+            high, at_high = place, value
+            at_low, side = (at_low / 2 if side > 0 else at_low), 1
+        else:
+            low, at_low = place, value
+            at_high, side = (at_high / 2 if side < 0 else at_high), -1
+    return low, high
 
 
 def least_n(enough: Callable[[int], bool], *, cap: int) -> int | None:
