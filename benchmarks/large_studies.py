@@ -4,9 +4,8 @@
 
 A study of the concept family is made up: arms of 20 seeds, every other claim about the mean of 2,000 items (with
 four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is declared as
-`semray run` does, so that no claim is exploratory. --ledgers keeps what was made for a later run. --against runs the
-same commands with the code of another checkout too, on the same ledgers, and shows it beside; the sizes that are
-beyond LIMIT_SECONDS there are said to be.
+`semray run` does, so that no claim is exploratory. --ledgers keeps what was made for a later run. --against runs
+the same commands with the code of another checkout too, on the same ledgers, and shows it beside.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ def main() -> None:
         rows = [row for size in options.sizes for row in measured(size, place, options.against)]
     notes = [
         f"{SEEDS} seeds an arm, half of the claims about a mean of {ITEMS:,} items in a file with four more such "
-        f"metrics, half about an AUC of {ITEMS:,} items, curves of {STEPS} steps. Every command is a process of its "
-        "own, interpreter and imports included, and checks the seal of every file that it reads.",
+        f"metrics, half about an AUC of {ITEMS:,} items, curves of {STEPS} steps. Every command is a process of "
+        "its own, interpreter and imports included, and checks the seal of every file that it reads.",
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
         *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in options.sizes),
@@ -143,7 +142,9 @@ def as_yaml(arms: int, claims: int) -> str:
     ]
     for claim in range(claims):
         arm, metric = 1 + claim % (arms - 1), (RECALL, AUC)[(claim // (arms - 1) + claim) % 2]
-        lines.append(f"  - {{claim: H{claim + 1}, treatment: A{arm}, control: A0, metric: {metric}, expect: better}}")
+        lines.append(
+            f"  - {{claim: H{claim + 1}, treatment: A{arm}, control: A0, metric: {metric}, expect: better}}"
+        )
     return "\n".join(lines) + "\n"
 
 

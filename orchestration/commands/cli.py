@@ -143,6 +143,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--methods", action="store_true", help="print the Methods paragraph of a paper instead")
     across(report)
     report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
+    report.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
     report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
     report.add_argument(
         "--sign", metavar="KEY", default=None, help="sign the passport with an SSH key, as FILE.sig beside it"

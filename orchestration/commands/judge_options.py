@@ -42,6 +42,7 @@ def add_to(judge: ArgumentParser) -> None:
         help=f"how a metric's rows become a figure: {', '.join(READINGS)}",
     )
     judge.add_argument("--out", metavar="FOLDER", default=None, help="default: judged/<name of the table>")
+    judge.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
     judge.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
     judge.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
     judge.add_argument("--sign", metavar="KEY", default=None, help="sign the passport with an SSH key")

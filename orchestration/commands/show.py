@@ -136,7 +136,7 @@ def write_report(
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        page = write(told_of_versions(findings, before), folder)
+        page = write(told_of_versions(findings, before), folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)

@@ -27,9 +27,7 @@ class TimeEstimate:
 def estimate(plan: Plan) -> TimeEstimate | None:
     """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
     timed = [run for run in plan.done if run.id in plan.facts.seconds]
-    alike = {
-        place: fmean(plan.facts.seconds[run.id] for run in runs) for place, runs in by_arm(timed).items()
-    }
+    alike = {place: fmean(plan.facts.seconds[run.id] for run in runs) for place, runs in by_arm(timed).items()}
     trained = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
     everywhere = fmean(trained) if trained else None
     total = 0.0

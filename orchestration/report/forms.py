@@ -135,10 +135,13 @@ def report_json(findings: Findings) -> str:
     return json.dumps(as_json(findings), indent=1, ensure_ascii=False) + "\n"
 
 
-def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = None) -> Path:
-    """Write report.html, report.md, report.tex, report.json and a PNG of each plot; returns the HTML file.
+def write(
+    findings: Findings, folder: Path, links: Mapping[str, str] | None = None, *, each_png: bool = False
+) -> Path:
+    """Write report.html, report.md, report.tex, report.json and PNGs of the overviews; returns the HTML file.
 
-    links: run id -> where MLflow shows the run. Files of an earlier report are replaced one by one, each whole.
+    links: run id -> where MLflow shows the run. each_png: a PNG of every comparison's seeds as well. Files of an
+    earlier report are replaced one by one, each whole.
     """
     from orchestration.report import plots
     from orchestration.report.html import html
@@ -151,7 +154,11 @@ def write(findings: Findings, folder: Path, links: Mapping[str, str] | None = No
         "report.json": report_json(findings),
         "report.html": html(findings, drawn, links),
     }
-    pictures = {f"{name}.png": picture.png for name, picture in drawn.items()}
+    overviews = (name for name in drawn if each_png or not name.startswith("seeds-"))
+    pictures = {f"{name}.png": drawn[name].png for name in overviews}
+    for left in folder.glob("seeds-claim-*.png"):  # of an earlier report, whose figures were others
+        if left.name not in pictures:
+            left.unlink()
     for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
         part = folder / f".{name}.part"
         part.write_bytes(content)

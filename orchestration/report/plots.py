@@ -9,13 +9,17 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from itertools import cycle
-from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import nan
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from orchestration.report.seeds import seeds_svg
 from orchestration.report.tables import agreement, anchor, difference, known
 from orchestration.study.names import cut, printable
 
@@ -39,6 +43,7 @@ MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "unde
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
 # One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
+CURVES_SHOWN = 200  # runs whose curves are told apart; of more a page holds megabytes
 ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -64,32 +69,45 @@ STYLE: dict[str, Any] = {
 }
 
 
-class Picture(NamedTuple):
-    """A plot, drawn: for a page, and as a file."""
+@dataclass(frozen=True)
+class Picture:
+    """A plot, drawn for a page; as a file only where one is asked for, which takes as long again."""
 
     svg: str
-    png: bytes
+    figure: Callable[[], Figure]
+
+    @cached_property
+    def png(self) -> bytes:
+        return png(_laid_out(self.figure()))
 
 
 @lru_cache(maxsize=2)  # drawn once for the report's files, its page and the tracking server
 def every(findings: Findings) -> Mapping[str, Picture]:
     """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
-    drawn = {"forest": forest(findings)} if findings.findings else {}
+    drawn = {"forest": _picture(forest(findings), "forest")} if findings.findings else {}
     for finding in findings.findings:
         if finding.verdict.per_seed:
-            drawn[f"seeds-{anchor(finding.verdict)}"] = pairs(finding)
+            name = f"seeds-{anchor(finding.verdict)}"
+            drawn[name] = Picture(seeds_svg(finding), partial(pairs, finding))
     if findings.has_curves:
-        drawn["curves"] = curves(findings)
+        drawn["curves"] = _picture(curves(findings), "curves")
     if findings.distributions:
-        drawn["distributions"] = distributions(findings)
-    return {name: _picture(figure, name) for name, figure in drawn.items()}
+        drawn["distributions"] = _picture(distributions(findings), "distributions")
+    return drawn
 
 
 def _picture(figure: Figure, name: str) -> Picture:
-    with _style():
-        figure.draw_without_rendering()  # finds the layout: once, not again for each form
-    figure.set_layout_engine(None)
-    return Picture(svg(figure, name), png(figure))
+    figure = _laid_out(figure)
+    return Picture(svg(figure, name), lambda: figure)
+
+
+def _laid_out(figure: Figure) -> Figure:
+    """With its layout found: once, not again for each form."""
+    if figure.get_layout_engine() is not None:
+        with _style():
+            figure.draw_without_rendering()
+        figure.set_layout_engine(None)
+    return figure
 
 
 def forest(findings: Findings) -> Figure:
@@ -137,9 +155,9 @@ def _row_name(finding: Finding, several: bool) -> str:
 def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
     verdict, colour = finding.verdict, COLOURS[finding.verdict.verdict]
     _margin(axes.fill_betweenx, [row - 0.3, row + 0.3], verdict.margin)
-    for pair in verdict.per_seed:
-        if known(pair["delta"]):
-            axes.plot([pair["delta"]] * 2, [row + 0.16, row + 0.3], color=colour, lw=1.1, alpha=0.75)
+    deltas = [pair["delta"] for pair in verdict.per_seed if known(pair["delta"])]
+    ticks = [[delta, delta, nan] for delta in deltas], [[row + 0.16, row + 0.3, nan]] * len(deltas)
+    axes.plot(*map(np.ravel, ticks), color=colour, lw=1.1, alpha=0.75)  # one line with gaps: one path on the page
     if known(verdict.ci_low) and known(verdict.ci_high):
         axes.plot([verdict.ci_low, verdict.ci_high], [row, row], color=colour, lw=2, solid_capstyle="butt")
     if known(verdict.delta_mean):
@@ -233,7 +251,8 @@ def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]
 def curves(findings: Findings) -> Figure:
     """Training loss of every run by step, one panel per arm and backbone with a curve; there must be one.
 
-    Panels have their own scale: losses of different recipes are not comparable.
+    Panels have their own scale: losses of different recipes are not comparable. Of more than CURVES_SHOWN runs,
+    those that share their steps are shown by their mean and its band alone.
     """
     groups = {
         (arm, backbone): [row for row in findings.of(arm, backbone) if row.curve]
@@ -247,7 +266,7 @@ def curves(findings: Findings) -> Figure:
         figure = _figure(0.6 + 2.5 * columns, 0.3 + 1.8 * lines)
         panels = figure.subplots(lines, columns, squeeze=False)
         for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
-            _curve_panel(axes, rows)
+            _curve_panel(axes, rows, each=sum(map(len, groups.values())) <= CURVES_SHOWN)
             axes.set_title(_panel_name(findings, arm, backbone))
         for axes in list(panels.flat)[len(groups) :]:
             axes.set_visible(False)
@@ -256,22 +275,23 @@ def curves(findings: Findings) -> Figure:
     return figure
 
 
-def _curve_panel(axes: Axes, rows: Sequence[RunRow]) -> None:
-    """A faint line per seed, linked to its run; at shared steps their mean and a band of one sd."""
+def _curve_panel(axes: Axes, rows: Sequence[RunRow], *, each: bool) -> None:
+    """A faint line per seed, linked to its run; at shared steps their mean and a band of one sd.
+
+    each: lines of single runs beside their mean too.
+    """
     shared = {tuple(step for step, _ in row.curve) for row in rows}
     together = len(rows) > 1 and len(shared) == 1
-    for row in rows:
+    for row in rows if each or not together else ():
         steps, losses = zip(*row.curve, strict=True)
         width, alpha = (0.6, 0.25) if together else (0.9, 0.8)
         (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=width, alpha=alpha)
         line.set_url(f"#run-{row.id}")
     if together:
-        at_step = list(zip(*([loss for _, loss in row.curve] for row in rows), strict=True))
-        means = [fmean(losses) for losses in at_step]
-        spread = [stdev(losses) for losses in at_step]
-        low, high = ([mean + sign * sd for mean, sd in zip(means, spread, strict=True)] for sign in (-1, 1))
+        losses_of = np.array([[loss for _, loss in row.curve] for row in rows])  # (seeds, steps)
+        means, spread = losses_of.mean(0), losses_of.std(0, ddof=1)
         (steps,) = shared
-        axes.fill_between(steps, low, high, color=COLOURS["equivalent"], alpha=0.2, lw=0)
+        axes.fill_between(steps, means - spread, means + spread, color=COLOURS["equivalent"], alpha=0.2, lw=0)
         axes.plot(steps, means, color=INK, lw=1.2)
     axes.margins(x=0.02)
 
@@ -323,12 +343,18 @@ def svg(figure: Figure, name: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    meant = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
     # what stands between the tags is text, names among it, and stays as it is
-    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name), text)
+    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, meant), text)
 
 
-def _for_the_page(tag: str, name: str) -> str:
-    """A tag with ids of its own, and the page's letters and colours."""
+def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
+    """A tag with ids of its own where something points to them, and the page's letters and colours.
+
+    Places are rounded to a hundredth of a point.
+    """
+    tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in meant else "", tag)
+    tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
     tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", tag)
     for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():

@@ -27,19 +27,22 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 
+NAMING = ("item_id", "group_id", "gold")
+
+
 class ItemNames:
     """What the M items of a metric are called, what is resampled together, and what they are compared with."""
 
     def __init__(self, rows: pa.Table) -> None:
-        self._columns = [rows[name] for name in ("item_id", "group_id", "gold")]
-        ids, groups, gold = self._columns
-        self.ids: tuple[str, ...] = tuple(ids.to_pylist())
-        self.groups: tuple[str, ...] = tuple(groups.to_pylist())
+        self._columns = {name: rows[name] for name in NAMING}
+        self.ids: tuple[str, ...] = tuple(rows["item_id"].to_pylist())
+        self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
+        gold = rows["gold"]
         self.gold: np.ndarray | None = None if gold.null_count else gold.to_numpy()  # (M,)
 
     def match(self, rows: pa.Table) -> bool:
         """Whether another run has the same items, in the same order."""
-        return all(column.equals(rows[name]) for column, name in zip(self._columns, ("item_id", "group_id", "gold")))
+        return all(column.equals(rows[name]) for name, column in self._columns.items())
 
 
 class RunItems(NamedTuple):

@@ -91,7 +91,7 @@ def _from_study_to_report(question: str, arms: list[str], claims: list[str], ite
             _check_words(str(error))
             return False
         assert [finding.verdict.claim for finding in findings.findings] == claims
-        page = forms.write(findings, Path(folder, "report"))
+        page = forms.write(findings, Path(folder, "report"), each_png=True)
         _check_terminal(forms.table(findings), findings)
         _check_markdown(forms.markdown(findings), findings)
         _check_latex(forms.latex(findings), findings)

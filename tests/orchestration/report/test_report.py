@@ -249,11 +249,13 @@ def test_names_are_escaped(findings: Findings) -> None:
 
 def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path: Path) -> None:
     page = forms.write(findings, tmp_path / "out")
+    assert not any(path.name.startswith("seeds-") for path in page.parent.iterdir())
+    forms.write(findings, page.parent, each_png=True)
     first = {path.name: path.read_bytes() for path in page.parent.iterdir()}
     assert {"report.html", "report.md", "report.tex", "report.json", "forest.png", "curves.png"} <= first.keys()
     assert sum(name.startswith("seeds-") for name in first) == len(findings.findings)
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith(".png"))
-    forms.write(findings, page.parent)
+    forms.write(findings, page.parent, each_png=True)
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == first
 
 
