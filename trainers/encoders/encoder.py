@@ -47,7 +47,7 @@ class Encoder(nn.Module):
     that layer_gate tells from each text, which start uniform too. precision "bf16"
     lets `encode` run its matrix products in bfloat16. normalises: the backbone's own modules end in unit vectors;
     one that does not has vectors of other lengths too, for those whom lengths tell something. `truncated` counts
-    texts that `encode` and `tokenise` had to cut.
+    texts that `encode` and `tokenise` had to cut at max_length, None for all that the backbone has positions for.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
         *,
         readout: Readout = "mean",
         layers: int = 4,
-        max_length: int = 128,
+        max_length: int | None = 128,
         prefix: str = "",
         normalises: bool = True,
         precision: Precision = "fp32",
@@ -70,7 +70,8 @@ class Encoder(nn.Module):
         self.tokenizer = tokenizer
         self.readout: Readout = readout
         self.layers = layers
-        self.max_length = min(max_length, _longest(backbone.config, tokenizer))
+        longest = _longest(backbone.config, tokenizer)
+        self.max_length = longest if max_length is None else min(max_length, longest)
         self.prefix = prefix
         self.normalises = normalises
         self.precision: Precision = precision

@@ -10,11 +10,14 @@ from corpora.store.fields import Count, check_fields
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One arm: a readout, and how many tokens of a text are read. ValueError names a value that is refused."""
+    """One arm: a readout, and how many tokens of a text are read. ValueError names a value that is refused.
+
+    readout "own": as the model's own modules read it. max_length null: the model's own.
+    """
 
     train: Literal[False] = False
-    readout: Literal["mean", "cls", "max"] = "mean"  # ours: what most sentence encoders are read by
-    max_length: Count = 256  # ours: the limit of all-MiniLM-L6-v2, tokens
+    readout: Literal["own", "mean", "cls", "max"] = "own"  # ours: what the model's makers say
+    max_length: Count | None = None  # ours, as the readout; tokens
 
     def __post_init__(self) -> None:
         if self.train:

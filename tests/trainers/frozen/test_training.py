@@ -1,0 +1,93 @@
+"""Encoders as they are: each is read as its own modules read it, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tiny import tiny_backbone
+from trainers.engine.world import World
+from trainers.frozen.settings import Settings
+from trainers.frozen.training import read
+
+TEXTS = ["the old cat", "a small cup of hot water on the stone", "a river that runs from the town to the house " * 9]
+
+
+def as_kept(folder: Path, pooling: str | tuple[str, ...], length: int, *more: str) -> Path:
+    """A tiny transformer as sentence-transformers itself keeps it, with further modules by name."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    body = modules.Transformer(str(tiny_backbone(folder / "body", seed=2)))
+    body.max_seq_length = length
+    parts = [body, modules.Pooling(32, pooling)]
+    parts += [modules.Dense(32, 16) if kind == "Dense" else modules.Normalize() for kind in more]
+    SentenceTransformer(modules=parts, device="cpu").save(str(folder / "kept"))
+    return folder / "kept"
+
+
+def by_its_own_program(folder: Path) -> np.ndarray:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, show_progress_bar=False)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "more"), [("cls", ()), ("cls", ("Normalize",)), ("mean", ("Normalize",)), ("lasttoken", ())]
+)
+def test_a_model_is_read_as_its_own_modules_read_it(tmp_path: Path, pooling: str, more: tuple[str, ...]) -> None:
+    folder = as_kept(tmp_path, pooling, 20, *more)
+    encoder = read(Settings(), folder, World())
+    assert encoder.max_length == 20
+    assert encoder.normalises == bool(more)
+    expected = by_its_own_program(folder)
+    reader = encoder.readers["texts" if more else "unscaled"]
+    assert reader(TEXTS) == pytest.approx(expected, abs=1e-5)
+    assert encoder.truncated == 1
+    other = read(Settings(readout="max", max_length=8), folder, World())
+    assert (other.readout, other.max_length) == ("max", 8)
+
+
+def test_a_bare_transformer_is_read_by_its_mean_at_full_length(tmp_path: Path) -> None:
+    folder = tiny_backbone(tmp_path / "bare", seed=2)
+    (folder / "sentence_bert_config.json").unlink()
+    encoder = read(Settings(), folder, World())
+    assert (encoder.readout, encoder.max_length) == ("mean", 128)
+    assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
+
+
+def test_the_longer_standing_spelling_of_a_pooling(tmp_path: Path) -> None:
+    folder = as_kept(tmp_path, "cls", 20)
+    flags = {"word_embedding_dimension": 32, "pooling_mode_cls_token": False, "pooling_mode_max_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(flags))
+    encoder = read(Settings(), folder, World())
+    assert encoder.readout == "max"
+    assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
+
+
+def test_an_encoder_that_was_saved_here_is_read_as_it_was(tmp_path: Path) -> None:
+    first = read(Settings(readout="cls", max_length=20), tiny_backbone(tmp_path / "tiny"), World())
+    first.save(tmp_path / "saved")
+    again = read(Settings(), tmp_path / "saved", World())
+    assert (again.readout, again.max_length) == ("cls", 20)
+    assert np.array_equal(again.encode(TEXTS), first.encode(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("pooling", "more", "said"),
+    [
+        ("mean", ("Dense", "Normalize"), "Dense in modules.json"),
+        (("cls", "mean"), (), "pooling by cls and mean"),
+        ("weightedmean", (), "pooling by weightedmean"),
+    ],
+)
+def test_modules_that_are_not_here_are_refused_with_what_reads_them(
+    tmp_path: Path, pooling: str, more: tuple[str, ...], said: str
+) -> None:
+    folder = as_kept(tmp_path, pooling, 20, *more)
+    with pytest.raises(ValueError, match=rf"{said}, which no readout here is\n  accepted: family: command"):
+        read(Settings(), folder, World())
+    assert read(Settings(readout="mean"), folder, World()).readout == "mean"
