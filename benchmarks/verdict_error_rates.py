@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -295,6 +295,7 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
 
 
 TASKS: tuple[tuple[Aggregate, int], ...] = (("mean", 300), ("spearman", 150), ("auc", 80))  # items of each
+SEEDS = 8  # of a study that names none: untrained arms stand at each
 
 
 def papers(replications: int) -> None:
@@ -314,6 +315,16 @@ def rows_of_papers(replications: int, rng: np.random.Generator) -> Iterator[dict
                 replications // 10,
                 lambda n=n, regime=regime: over_tasks(n, SEED_SD[regime], rng),
             )
+    for name, tasks in (
+        ("accuracy, 300 items", (("mean", 300),)),
+        ("Spearman, 150 items", (("spearman", 150),)),
+        ("mean of three tasks, 300, 150 and 80 items", TASKS),
+    ):
+        yield rate(
+            f"encoders as they are, one run of each arm, {name}",
+            replications // 4,
+            lambda tasks=tasks: as_they_are(tasks, rng),
+        )
     yield rate(
         "mean of two tasks that share a third of their items, n = 5, items dominate",
         replications // 10,
@@ -362,9 +373,25 @@ def over_tasks(n: int, seed_sd: float, rng: np.random.Generator, shared: int = 0
         terms = [
             named_items(scored(kind, *world(n, size, seed_sd, (0.65, 0.65), rng)), kind) for kind, size in TASKS
         ]
-    items = ItemSum(tuple((1 / len(terms), term) for term in terms))
+    return told_apart(terms)
+
+
+def as_they_are(tasks: Sequence[tuple[Aggregate, int]], rng: np.random.Generator) -> bool:
+    """Two untrained arms, neither better: one run of each, which stands at all seeds of the study."""
+    terms = []
+    for kind, size in tasks:
+        once = named_items(scored(kind, *world(1, size, 0.0, (0.65, 0.65), rng)), kind)
+        treatment, control = (np.repeat(rows, SEEDS, axis=0) for rows in (once.treatment, once.control))
+        terms.append(replace(once, treatment=treatment, control=control))
+    return told_apart(terms)
+
+
+def told_apart(terms: Sequence[ItemScores]) -> bool:
+    """Whether a claim on the mean over these tasks is decided, where no arm is better."""
+    items = terms[0] if len(terms) == 1 else ItemSum(tuple((1 / len(terms), term) for term in terms))
     means = np.mean([scores_of(term) for term in terms], axis=0)  # (2, n)
-    pairs = PairedSeeds(seeds=tuple(range(n)), treatment=tuple(means[0]), control=tuple(means[1]), items=items)
+    seeds = tuple(range(means.shape[1]))
+    pairs = PairedSeeds(seeds=seeds, treatment=tuple(means[0]), control=tuple(means[1]), items=items)
     return judge([(claim(), pairs)])[0].verdict != "undecided"
 
 

@@ -33,11 +33,13 @@ def tasks(path: str | None) -> dict[str, STSTask]:
     """Every STS task by name; path: a folder to look in before $SEMRAY_DATA.
 
     SICK-R is SentEval's test part, SICK-R/all all three parts together, which is what MTEB calls SICK-R. A task of
-    the name `…/dedup` leaves out the pairs of STS-B train and dev.
+    the name `…/dedup` leaves out the pairs of STS-B train and dev. dev/sts/SICK-R is SICK's trial part.
     """
     whole = {f"sts/{name}": partial(sts.read, name, path=path) for name in (*SETS, "SICK-R/all")}
     dedup = {f"sts/{name}/dedup": partial(sts.read_dedup, name, path=path) for name in SETS}
-    read = {**whole, **dedup, "dev/sts/STS-B": partial(sts.read, "STS-B/dev", path=path)}
+    parts = {"STS-B": "STS-B/dev", "SICK-R": "SICK-R/trial"}
+    dev = {f"dev/sts/{name}": partial(sts.read, part, path=path) for name, part in parts.items()}
+    read = {**whole, **dedup, **dev}
     return {name: _task(name, rows) for name, rows in read.items()}
 
 

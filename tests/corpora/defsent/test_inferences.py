@@ -8,6 +8,7 @@ import pytest
 
 from corpora.defsent import inferences
 from corpora.store.errors import CorpusError
+from tests.published import COLLECTION, needs
 
 SNLI = [("A man eats .", "A man sleeps .", "contradiction"), ("A dog runs .", "An animal runs .", "entailment")]
 
@@ -51,6 +52,18 @@ def test_sick(tmp_path: Path):
     rows = inferences.read("sick_e", str(tmp_path))
     assert rows is not None
     assert (list(rows.hypotheses), rows.label.tolist()) == (["A man is eating", "A jug"], [0, 1])
+
+
+@needs("snli")
+@needs("senteval/SICK")
+def test_the_counts_of_the_published_sets():
+    """SNLI: 9,842 rows of dev and 9,824 of test, all with a label; SICK: 4,500 of its training part."""
+    snli, sick = (inferences.read(source, str(COLLECTION)) for source in ("snli_devtest", "sick_e"))
+    assert snli is not None
+    assert sick is not None
+    assert (len(snli), len(sick)) == (9_842 + 9_824, 4_500)
+    lines = [len((COLLECTION / "snli" / f"labels.{part}").read_text().splitlines()) for part in ("dev", "test")]
+    assert lines == [9_842, 9_824]
 
 
 def test_nothing_asked_for_nothing_read():
