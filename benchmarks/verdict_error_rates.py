@@ -315,6 +315,11 @@ def rows_of_papers(replications: int, rng: np.random.Generator) -> Iterator[dict
                 replications // 10,
                 lambda n=n, regime=regime: over_tasks(n, SEED_SD[regime], rng),
             )
+    yield rate(
+        "crossed t, standard deviation over items, n = 5, 300 items",
+        replications // 10,
+        lambda: crossed("sd", SEED_SD["both"], rng),
+    )
     for name, tasks in (
         ("accuracy, 300 items", (("mean", 300),)),
         ("Spearman, 150 items", (("spearman", 150),)),

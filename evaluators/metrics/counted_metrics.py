@@ -29,6 +29,20 @@ def _mean(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
     return under
 
 
+def _sd(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
+    """Standard deviation of item scores, over one less than there are. rows (R, M); gold is not read."""
+    x = rows - rows.mean(1, keepdims=True)  # centred, so that moments do not cancel
+
+    def under(counts: np.ndarray) -> np.ndarray:
+        weights = counts.astype(np.float64)
+        size = weights.sum(0)
+        with np.errstate(invalid="ignore"):
+            variance = (x**2 @ weights - (x @ weights) ** 2 / size) / (size - 1)
+        return np.sqrt(np.maximum(variance, 0.0))  # rounding may leave a constant resample below nought
+
+    return under
+
+
 def _pearson(rows: np.ndarray, gold: np.ndarray) -> Metric:
     x = rows - rows.mean(1, keepdims=True)  # centred, so that moments do not cancel
     y = gold - gold.mean()
@@ -203,4 +217,5 @@ METRICS: dict[Aggregate, Callable[..., Metric]] = {
     "pearson": _pearson,
     "balanced_accuracy": _balanced_accuracy,
     "f1": _f1,
+    "sd": _sd,
 }

@@ -87,12 +87,14 @@ def mid_ranks(values: np.ndarray) -> np.ndarray:
 def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = None) -> float:
     """The metric of these items, as `Score` defines it. values, gold (N,) -> scalar.
 
-    ValueError for an unknown kind, for no items at all, and when a kind other than "mean" has no gold.
+    ValueError for an unknown kind, for no items at all, and when a kind other than "mean" and "sd" has no gold.
     """
     if len(values) == 0:
         raise ValueError(f"no items to take the {kind} of")
     if kind == "mean":
         return float(np.mean(values))
+    if kind == "sd":
+        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     if gold is None:
         raise ValueError(f"{kind} compares values with gold, and these items have no gold")
     match kind:

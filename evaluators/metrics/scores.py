@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-Aggregate = Literal["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1"]
+Aggregate = Literal["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1", "sd"]
 
 
 class Items(NamedTuple):
@@ -28,7 +28,8 @@ class Score:
 
     value is the aggregate of the items, in [0, 1] or [-1, 1] where the metric has such a range.
     aggregate names how items become the value: "mean" averages `values`; "auc", "balanced_accuracy" and "f1"
-    read `values` as scores and `gold` as 0/1 labels; "spearman" and "pearson" correlate `values` with `gold`.
+    read `values` as scores and `gold` as 0/1 labels; "spearman" and "pearson" correlate `values` with `gold`;
+    "sd" is the standard deviation of `values`, over N - 1.
     None: the metric has no items (geometry of a whole space).
     group_ids is the unit of resampling: items that share a sentence, a concept or a document share a group.
     """

@@ -3,13 +3,13 @@
 Two slices of graded pairs tell: alike in meaning with few words in common (hi_lo), and unlike with many (lo_hi).
 Source: SAN, section on feature suppression, which prints hi_lo alone and does not define overlap; Jaccard is the
 one usual measure that admits all its examples. lo_hi and `partial` are added, for a narrower space concentrates
-hi_lo too.
+hi_lo too. The slices by Dice stand beside them, to tell what hangs on the choice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -30,13 +30,28 @@ def metric_names(name: str) -> dict[str, bool]:
     for part, larger in SLICES.items():
         figures |= {f"{part}/mean": larger, f"{part}/standardised": larger, f"{part}/near": larger}
         figures[f"{part}/sd"] = False
-    return {f"{name}/{figure}": larger for figure, larger in figures.items()}
+    places = {measure: f"{name}/{measure}".removesuffix(f"/{USUAL}") for measure in OVERLAPS}
+    return {f"{place}/{figure}": larger for place in places.values() for figure, larger in figures.items()}
 
 
-def overlap(a: str, b: str) -> float:
-    """Jaccard of the sets of lower-cased words, 1 where neither has any. -> [0, 1]."""
-    left, right = set(WORD.findall(a.lower())), set(WORD.findall(b.lower()))
+def jaccard(a: str, b: str) -> float:
+    """Shared words over all words, as sets of lower-cased ones; 1 where neither has any. -> [0, 1]."""
+    left, right = _words(a), _words(b)
     return len(left & right) / len(left | right) if left | right else 1.0
+
+
+def dice(a: str, b: str) -> float:
+    """Twice the shared words over the words of both, likewise; never below Jaccard. -> [0, 1]."""
+    left, right = _words(a), _words(b)
+    return 2 * len(left & right) / (len(left) + len(right)) if left | right else 1.0
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(text.lower()))
+
+
+USUAL = "jaccard"  # whose figures stand without its name
+OVERLAPS: Mapping[str, Callable[[str, str], float]] = {USUAL: jaccard, "dice": dice}
 
 
 def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
@@ -79,6 +94,6 @@ def _slice(place: str, larger: bool, items: Items, cosines: np.ndarray, random: 
 
         density = stats.gaussian_kde(cosines)(GRID)  # Scott's bandwidth
         described["mode"] = GRID[np.argmax(density)]
-        yield Score(metric=f"{place}/sd", value=float(cosines.std(ddof=1)), larger_is_better=False)
+        yield score_of_items(f"{place}/sd", "sd", *items, cosines, larger_is_better=False)
     for figure, value in described.items():
         yield Score(metric=f"{place}/{figure}", value=float(value))

@@ -50,7 +50,7 @@ class ItemScores:
             )
         if len(set(self.group_ids)) < 2:
             raise ValueError("items: fewer than two groups of items, so their variance is unknown")
-        if self.aggregate != "mean":
+        if self.aggregate not in ("mean", "sd"):
             self._check_gold(size)
 
     def _check_gold(self, size: int) -> None:

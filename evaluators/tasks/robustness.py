@@ -15,13 +15,14 @@ from corpora.benchmarks import negation, paws, sts, wic
 from corpora.benchmarks.negation import Contrast
 from corpora.benchmarks.pairs import Pairs, joined
 from corpora.benchmarks.sts import Subsets
-from evaluators.metrics import alignment, geometry, suppression
+from evaluators.metrics import alignment, geometry
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.pair_decisions import decision_scores, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks import suppression
 from evaluators.tasks.named_items import pair_items
-from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
+from evaluators.tasks.sts import pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
@@ -40,8 +41,7 @@ def tasks(path: str | None) -> dict[str, Task]:
         _semantoneg(path),
         _negation(path),
         _wic(path),
-        _suppression("suppression", SETS, path),
-        *(_suppression(f"suppression/{name}", (name,), path) for name in SETS),
+        *suppression.tasks(path),
         _geometry(path),
     )
     return {task.name: task for task in named}
@@ -181,35 +181,6 @@ def _wic(path: str | None) -> PairTask:
         texts=pair_texts,
         score=score,
         source="Pilehvar and Camacho-Collados 2019; the threshold is the best on train",
-    )
-
-
-def _suppression(name: str, sets: Sequence[str], path: str | None) -> PairTask:
-    def read() -> Subsets:
-        parts = {of: sts.read(of, path=path) for of in sets}
-        return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
-
-    def score(subsets: Subsets, encode: Encode) -> list[Score]:
-        pairs = joined(subsets.values())
-        overlaps = np.array([suppression.overlap(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)])
-        vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
-        return suppression.suppression_scores(
-            name,
-            pair_items(pairs),
-            pair_cosines(pairs, encode),
-            pairs.gold,
-            overlaps,
-            geometry.random_cosines(vectors, np.random.default_rng(geometry.SEED)),
-        )
-
-    return PairTask(
-        name=name,
-        metrics=suppression.metric_names(name),
-        headline=f"{name}/partial",
-        benchmark=subsets_at_hand(read),
-        texts=pair_texts,
-        score=score,
-        source="SAN, figure 4 and table 11; slices and partial correlation as documented",
     )
 
 

@@ -110,6 +110,8 @@ def _guess(sample: Sample | None) -> tuple[float, tuple[str, ...]]:
         return 0.0, (unknown,)
     if sample.aggregate in ("spearman", "pearson"):
         variance, formula = (1 - sample.score**2) ** 2 / sample.groups, "(1 - r²)²/M"
+    elif sample.aggregate == "sd":
+        variance, formula = sample.score**2 / (2 * sample.groups), "s²/2M"
     elif 0 <= sample.score <= 1:
         variance, formula = sample.score * (1 - sample.score) / sample.groups, "p(1 - p)/M"
     else:

@@ -130,9 +130,13 @@ def item_gains(items: ItemScores, sign: int) -> np.ndarray:
     """How much each item moved in the treatment's favour, averaged over seeds. (M,)
 
     Mean of items: the difference itself. Labels 0/1: the score's move towards its label. Correlations: how much
-    closer the item's rank came to its rank in gold, as a share of all items.
+    closer the item's rank came to its rank in gold, as a share of all items. Standard deviation: how much farther
+    the item moved from the mean of its arm.
     """
     treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
+    if items.aggregate == "sd":
+        away = [np.abs(scores - scores.mean()) for scores in (control, treatment)]
+        return sign * (away[1] - away[0])
     if items.aggregate in ("spearman", "pearson"):
         gold = mid_ranks(np.asarray(items.gold))
         distance = [np.abs(mid_ranks(scores) - gold) for scores in (control, treatment)]

@@ -107,7 +107,7 @@ def test_what_cannot_be_scored_is_refused():
         spearman(np.array([0.1, math.nan]), np.array([1.0, 2.0]))
 
 
-@pytest.mark.parametrize("kind", ["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1"])
+@pytest.mark.parametrize("kind", ["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1", "sd"])
 def test_a_score_is_the_aggregate_of_its_items(kind):
     values = np.array([0.9, 0.1, 0.8, 0.3], np.float32)
     score = score_of_items("m", kind, list("abcd"), list("aabb"), values, np.array([1, 0, 0, 1]))

@@ -15,7 +15,7 @@ from evaluators.metrics.alignment import squared_distances, uniformity
 from evaluators.metrics.pair_decisions import average_precision, decision_scores
 from evaluators.metrics.scores import Items
 from evaluators.metrics.sts import sts_scores
-from evaluators.metrics.suppression import overlap, partial_spearman, suppression_scores
+from evaluators.metrics.suppression import dice, jaccard, partial_spearman, suppression_scores
 
 
 def items(count: int) -> Items:
@@ -56,9 +56,10 @@ def test_one_subset_has_one_reading_and_a_constant_subset_no_mean():
         ("", "word", 0.0),
     ],
 )
-def test_overlap(a: str, b: str, expected: float):
+def test_overlaps(a: str, b: str, expected: float):
     """The first two: golden numbers 9 and 10 of the SAN specification."""
-    assert overlap(a, b) == overlap(b, a) == pytest.approx(expected, abs=1e-9)
+    assert jaccard(a, b) == jaccard(b, a) == pytest.approx(expected, abs=1e-9)
+    assert dice(a, b) == dice(b, a) == pytest.approx(2 * expected / (1 + expected), abs=1e-9)
 
 
 def test_partial_spearman_is_the_correlation_of_residuals_of_ranks():
@@ -82,6 +83,15 @@ def test_suppression_slices_by_hand():
     assert found["s/hi_lo/sd"] == pytest.approx(math.sqrt(0.02))
     assert found["s/lo_hi/mean"] == 0.5
     assert "s/lo_hi/sd" not in found
+
+
+def test_a_standard_deviation_keeps_its_pairs():
+    """So that how much two arms differ in it is judged like any other figure."""
+    cosines, gold = np.array([0.9, 0.7, 0.5]), np.array([4.0, 5.0, 4.5])
+    scores = suppression_scores("s", items(3), cosines, gold, np.zeros(3), np.array([-1.0, 1.0]))
+    (spread,) = (score for score in scores if score.metric == "s/hi_lo/sd")
+    assert (spread.aggregate, spread.values.tolist(), spread.larger_is_better) == ("sd", [0.9, 0.7, 0.5], False)
+    assert spread.value == pytest.approx(0.2)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=40))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from corpora.benchmarks import negation
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, text_key
+from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
-from evaluators.tasks import robustness, suite
+from evaluators.tasks import robustness, suite, suppression
 from evaluators.tasks.named_items import pair_items
 from evaluators.tasks.task import evaluate
 
@@ -106,3 +107,28 @@ def test_names_for_several_tasks_stand_for_tasks_that_there_are() -> None:
     assert all(member in table for members in suite.GROUPS.values() for member in members)
     assert not set(suite.GROUPS) & set(table)
     assert all(name == task.name for name, task in table.items())
+
+
+def test_the_paper_s_own_pairs_are_found_by_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whichever case and punctuation a copy has them; a copy without one of them is not the set."""
+    (tmp_path / "SICK").mkdir()
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    for part, row in (
+        ("train", "a jug near\tA cup, far"),
+        ("trial", "Rain near\train falls nearer"),
+        ("test_annotated", "x\ty"),
+    ):
+        (tmp_path / "SICK" / f"SICK_{part}.txt").write_text(f"{header}1\t{row}\t4.8\tNEUTRAL\n")
+    table = {
+        "jug": ("SICK-R/all", text_key("A CUP FAR", "a jug, near")),
+        "rain": ("SICK-R/all", text_key("rain near", "rain falls nearer.")),
+    }
+    monkeypatch.setattr(suppression, "TABLE_11", table)
+    found = scored(robustness.tasks(str(tmp_path)), "suppression/table11")
+    assert set(found) == {"suppression/table11/mean", "suppression/table11/jug", "suppression/table11/rain"}
+    expected = [0.0, np.cos(np.radians(5))]
+    assert found["suppression/table11/mean"].values == pytest.approx(expected, abs=1e-6)
+    assert found["suppression/table11/rain"].value == pytest.approx(expected[1], abs=1e-6)
+    table["rain"] = ("SICK-R/all", "0" * 16)
+    with pytest.raises(CorpusError, match=r"SICK-R/all does not hold the pair 'rain'(.|\n)*3 pairs were read"):
+        scored(robustness.tasks(str(tmp_path)), "suppression/table11")

@@ -13,7 +13,11 @@ from trainers.engine.world import World
 from trainers.frozen.settings import Settings
 from trainers.frozen.training import read
 
-TEXTS = ["the old cat", "a small cup of hot water on the stone", "a river that runs from the town to the house " * 9]
+TEXTS = [
+    "the old cat",
+    "a small cup of hot water on the stone",
+    "a river that runs from the town to the house " * 9,
+]
 
 
 def as_kept(folder: Path, pooling: str | tuple[str, ...], length: int, *more: str) -> Path:

@@ -1,0 +1,104 @@
+"""Feature suppression: does cosine follow the words that two sentences share, or what they mean?
+
+tasks("data")        # suppression over all seven STS sets, suppression/STS12 …, and the paper's own six pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from corpora.benchmarks import sts
+from corpora.benchmarks.pairs import Pairs, joined, text_key
+from corpora.benchmarks.sts import Subsets
+from corpora.store.errors import CorpusError
+from evaluators.metrics import geometry, suppression
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.named_items import pair_items
+from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
+from evaluators.tasks.task import Task
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+PairTask = Task[Subsets, str]
+# The pairs of SAN, table 11, all alike in meaning: what each is called here -> the set that holds it, and its key.
+TABLE_11 = {
+    "adventure": ("STS12", "a301ecab007d397b"),
+    "motocross": ("SICK-R/all", "448eb44da8a0ce7f"),
+    "bulbs": ("STS15", "35ccd5b2588fb7da"),
+    "union": ("STS12", "c817bf38c1958493"),
+    "talks": ("STS14", "271bcf7c698db852"),
+    "broccoli": ("SICK-R/all", "466786e8db3089db"),
+}
+
+
+def tasks(path: str | None) -> Iterator[PairTask]:
+    """Every task; path: a folder to look in before $SEMRAY_DATA."""
+    yield _slices("suppression", SETS, path)
+    for name in SETS:
+        yield _slices(f"suppression/{name}", (name,), path)
+    yield _table_11(path)
+
+
+def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
+    def read() -> Subsets:
+        parts = {of: sts.read(of, path=path) for of in sets}
+        return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
+
+    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+        pairs = joined(subsets.values())
+        items, cosines = pair_items(pairs), pair_cosines(pairs, encode)
+        vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
+        random = geometry.random_cosines(vectors, np.random.default_rng(geometry.SEED))
+        scores = []
+        for measure, overlap in suppression.OVERLAPS.items():
+            overlaps = np.array([overlap(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)])
+            place = name if measure == suppression.USUAL else f"{name}/{measure}"
+            scores += suppression.suppression_scores(place, items, cosines, pairs.gold, overlaps, random)
+        return scores
+
+    return PairTask(
+        name=name,
+        metrics=suppression.metric_names(name),
+        headline=f"{name}/partial",
+        benchmark=subsets_at_hand(read),
+        texts=pair_texts,
+        score=score,
+        source="SAN, figure 4; slices and partial correlation as documented",
+        version=2,  # 1 had no slices by Dice, and no items of the standard deviations
+    )
+
+
+def _table_11(path: str | None) -> PairTask:
+    """Six pairs bear no verdict on an encoder: they are the paper's illustration, pair by pair."""
+    name = "suppression/table11"
+
+    def score(pairs_of: Subsets, encode: Encode) -> list[Score]:
+        cosines = {pair: pair_cosines(of, encode) for pair, of in pairs_of.items()}
+        items = pair_items(joined(pairs_of.values()))
+        mean = score_of_items(f"{name}/mean", "mean", *items, np.concatenate(list(cosines.values())))
+        return [mean, *(Score(metric=f"{name}/{pair}", value=float(value[0])) for pair, value in cosines.items())]
+
+    return PairTask(
+        name=name,
+        metrics=dict.fromkeys((f"{name}/mean", *(f"{name}/{pair}" for pair in TABLE_11)), True),
+        headline=f"{name}/mean",
+        benchmark=subsets_at_hand(lambda: {pair: _pair(pair, path) for pair in TABLE_11}),
+        texts=pair_texts,
+        score=score,
+        source="SAN, table 11",
+    )
+
+
+def _pair(pair: str, path: str | None) -> Pairs:
+    """The one pair, as its set has it. CorpusError where the set has it not."""
+    name, key = TABLE_11[pair]
+    whole = joined(sts.read(name, path=path).values())
+    keys = [text_key(a, b) for a, b in zip(whole.a, whole.b, strict=True)]
+    if key not in keys:
+        raise CorpusError(
+            f"corpora: suppression/table11: {name} does not hold the pair {pair!r} of SAN's table 11\n"
+            f"  accepted: {name} as published, {len(keys)} pairs were read"
+        )
+    return whole.take([keys.index(key)])
