@@ -23,7 +23,8 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
     """Scores of what mteb tells of a split; none for the kinds of task that tell nothing of their items.
 
     Graded pairs: cosines. Classified rows: how often each is right over mteb's ten classifiers. Retrieval: the
-    figure of each query. Pairs of two classes: cosines, as ROC-AUC, which has items.
+    figure of each query. Pairs of two classes: cosines, as ROC-AUC, which has items. Sentences and their
+    translations: what each row adds to F1.
     """
     from mteb import abstasks as kinds
 
@@ -38,6 +39,8 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
             rows = rows[0]
         pairs = _pairs(rows, columns, of.label_column_name)
         return [score_of_items(f"{prefix}auc", "auc", *pair_items(pairs), told["cosine_scores"], pairs.gold)]
+    if isinstance(of, kinds.AbsTaskBitextMining) and main == "f1" and not of.parallel_subsets:
+        return _of_translations(metric, rows, told)
     if isinstance(of, kinds.AbsTaskRetrieval):
         return _of_queries(metric, of, rows, told)
     if isinstance(of, kinds.AbsTaskClassification) and main == "accuracy" and not of.is_cross_validation:
@@ -50,9 +53,10 @@ def _rows(of: AbsTask, split: str, subset: str) -> Any:
     return of.dataset[subset][split] if subset in of.dataset else of.dataset[split]
 
 
-def _pairs(rows: Any, columns: Sequence[Any], gold: str) -> Pairs:
+def _pairs(rows: Any, columns: Sequence[Any], gold: str | None) -> Pairs:
     a, b = (tuple(rows[column]) for column in columns)
-    return Pairs(tuple(map(str, range(len(a)))), a, b, np.array(rows[gold], np.float64))
+    values = np.zeros(len(a)) if gold is None else np.array(rows[gold], np.float64)
+    return Pairs(tuple(map(str, range(len(a)))), a, b, values)
 
 
 def _of_rows(metric: str, texts: Sequence[str], labels: np.ndarray, told: Sequence[Sequence[Any]]) -> list[Score]:
@@ -61,6 +65,21 @@ def _of_rows(metric: str, texts: Sequence[str], labels: np.ndarray, told: Sequen
         return []
     right = np.mean([np.array(said) == labels for said in told], axis=0)
     return [score_of_items(metric, "mean", *text_items(texts), right)]
+
+
+def _of_translations(metric: str, rows: Any, told: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Score]:
+    """Per sentence 2 / (1 + how often its translation is taken) where that is found, else 0: their mean is the F1.
+
+    F1 of every translation with equal weight, each being right for one sentence. told: the nearest of each row.
+    """
+    if "gold" in rows.column_names:  # a set whose sentences are not all translated
+        return []
+    pairs = _pairs(rows, ("sentence1", "sentence2"), None)
+    (nearest,) = told.values()
+    taken = np.array([int(one["corpus_id"]) for one in nearest])
+    times = np.bincount(taken, minlength=len(pairs))
+    found = (taken == np.arange(len(pairs))) * 2 / (1 + times)
+    return [score_of_items(metric, "mean", *pair_items(pairs), found)]
 
 
 def _of_queries(

@@ -83,7 +83,7 @@ def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, .
 def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence]:
     return Task(
         name="wic",
-        metrics={"wic/accuracy": True},
+        metrics={"wic/accuracy": True, "wic/auc": True},
         headline="wic/accuracy",
         benchmark=small(lambda: wic.read(path=path)),
         texts=lambda splits: [
@@ -92,11 +92,12 @@ def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence
         score=_score_wic,
         source="Pilehvar and Camacho-Collados 2019",
         reads=OCCURRENCES,
+        version=2,  # 1 had no AUC
     )
 
 
 def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[Score]:
-    """Accuracy on test of the threshold that fits train and dev best."""
+    """Accuracy on test of the threshold that fits train and dev best; ROC-AUC, which needs none."""
 
     def distances(pairs: Sequence[WicPair]) -> np.ndarray:
         vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
@@ -108,9 +109,11 @@ def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[
 
     known, test = (*splits["train"], *splits["dev"]), splits["test"]
     threshold = best_threshold(distances(known), same(known))
-    right = is_below(distances(test), threshold) == same(test)
+    apart = distances(test)
+    right = is_below(apart, threshold) == same(test)
     ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
     return [
         score_of_items("wic/accuracy", "mean", ids, words, right),
+        score_of_items("wic/auc", "auc", ids, words, -apart, same(test)),
         Score(metric="wic/threshold", value=threshold),
     ]

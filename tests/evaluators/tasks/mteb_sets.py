@@ -53,6 +53,20 @@ def write(root: Path) -> Path:
             "qrels": {"train": [{"query-id": q, "corpus-id": d, "score": s} for q, d, s in RELEVANT]},
         },
     )
+    translated = [{"sentence1": a, "sentence2": b} for a, b, _ in PAIRS]
+    _repository(root / "mteb" / "NorwegianCourtsBitextMining", {"default": {"test": translated}})
+    clusters = [{"sentences": [text for text, _ in rows], "labels": [str(label) for _, label in rows]}
+                for rows in (CLASSES, TESTED)]  # fmt: skip
+    _repository(root / "mteb" / "twentynewsgroups-clustering", {"default": {"test": clusters}})
+    _repository(
+        root / "mteb" / "AskUbuntuDupQuestions",
+        {
+            "corpus": {"test": [{"_id": name, "title": "", "text": text} for name, text in DOCUMENTS.items()]},
+            "queries": {"test": [{"_id": name, "text": text} for name, text in QUERIES.items()]},
+            "qrels": {"test": [{"query-id": q, "corpus-id": d, "score": 1} for q, d, _ in RELEVANT]},
+            "top_ranked": {"test": [{"query-id": q, "corpus-ids": ["d1", "d2", "d3", "d4"]} for q in QUERIES]},
+        },
+    )
     return root
 
 
