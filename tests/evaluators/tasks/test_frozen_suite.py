@@ -136,6 +136,24 @@ def test_all(name: str, encode: Callable) -> None:
     check(name, FIGURES[name], encode)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # half a CPU minute
+@needs("wic")
+def test_words_in_context_read_at_the_word() -> None:
+    """Cosine of the mean last-layer states of both words; there with a threshold of train alone."""
+    from evaluators.tasks import words_in_context
+    from trainers.encoders.backbones import resolve_backbone
+    from trainers.encoders.occurrence_encoder import OccurrenceEncoder
+
+    encoder = OccurrenceEncoder.load(
+        resolve_backbone("all-MiniLM-L6-v2"), readout="target", layers=(6,), max_length=256
+    )
+    ((_, scores),) = evaluate([words_in_context.tasks(str(COLLECTION))["wic"]], encoder.readers)
+    found = {score.metric: 100 * score.value for score in scores}
+    assert found["wic/accuracy"] == pytest.approx(59.07, abs=0.0101)
+    assert found["wic/auc"] == pytest.approx(61.68, abs=0.0101)
+
+
 @needs("senteval/STS/STSBenchmark")
 def test_items_give_the_figure_again_and_share_names_across_tasks(encode: Callable) -> None:
     from evaluators.metrics.item_metrics import aggregate
