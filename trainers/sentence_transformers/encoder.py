@@ -30,15 +30,23 @@ class SentenceModel:
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
-        return {"texts": self.encode}
+        scaled = any(type(module).__name__ == "Normalize" for module in self.model)
+        return {"texts": self.encode} | ({} if scaled else {"unscaled": self.encode_unscaled})
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors by the library's own `encode`, with the encoder's prompt. N texts -> (N, D) float32."""
+        return self._encoded(texts, normalize=True)
+
+    def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors as the model's own modules make them, likewise. N texts -> (N, D) float32."""
+        return self._encoded(texts, normalize=False)
+
+    def _encoded(self, texts: Sequence[str], *, normalize: bool) -> np.ndarray:
         self.truncated += self._cut(texts)
         device = self.world.device.partition(":")[0]
         with torch.autocast(device, torch.bfloat16, enabled=self.world.precision == "bf16"):
             rows = self.model.encode(
-                list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+                list(texts), batch_size=BATCH, normalize_embeddings=normalize, show_progress_bar=False
             )
         return np.asarray(rows, np.float32)
 
