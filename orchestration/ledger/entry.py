@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from orchestration.ledger.environment import environment
 from orchestration.ledger.notes import LedgerError
-from orchestration.ledger.seal import CHANGED, SEAL, read_seal, write_seal
+from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal, write_seal
 from orchestration.study.names import NAME_WORDS, is_path_component, printable
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
 
@@ -132,7 +132,7 @@ class Files:
     def json(self, file: str) -> dict[str, Any]:
         """A JSON object of the entry."""
         try:
-            content = json.loads(self.read(file), parse_constant=_no_constant)
+            content = json.loads(self.read(file), parse_constant=_no_constant, object_pairs_hook=each_once)
         except (ValueError, RecursionError) as error:
             raise self.damaged(file, f"it is not readable as JSON ({error or type(error).__name__})") from None
         if not isinstance(content, dict):

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orchestration.study.names import is_path_component
 
@@ -32,9 +33,19 @@ def as_seal(digests: Mapping[str, str]) -> bytes:
     return (json.dumps(digests, indent=1) + "\n").encode()
 
 
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`. ValueError for a name that stands twice: one reader takes the first, another the last."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name} stands twice")
+        found[name] = value
+    return found
+
+
 def read_seal(content: bytes) -> dict[str, str]:
     """File -> digest. ValueError for what is no seal."""
-    found = json.loads(content)
+    found = json.loads(content, object_pairs_hook=each_once)
     if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
         raise ValueError("it maps no files to digests")
     if wrong := [name for name in found if not all(map(is_path_component, name.split("/")))]:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
-PLACES = ("created", "ledger", "location", "problem")  # where and when, not what: allowed to differ
+WHEN_AND_WHERE = ("created", "ledger")  # of findings, and of their runs: not what was found, so it may differ
+OF_A_RUN = ("location", "problem")
 UNTOLD = ("seconds", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
@@ -149,7 +150,7 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     differences = [
         *_strange_entries(runs, ledger),
         *_differing_metrics(runs, ledger, findings.metrics),
-        *differing("", printed, again),
+        *differing("", comparable(printed), comparable(again)),
     ]
     return Verification(
         study=study.name,
@@ -234,12 +235,26 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.array(column.to_pylist(), dtype=float)
 
 
+def comparable(told: Any) -> Any:
+    """What was printed, but for when and where. An arm or a metric may bear the same names: those stay."""
+    if not isinstance(told, Mapping):
+        return told
+    kept = {name: value for name, value in told.items() if name not in WHEN_AND_WHERE}
+    if isinstance(rows := kept.get("runs"), list):
+        kept["runs"] = [
+            {name: value for name, value in row.items() if name not in OF_A_RUN}
+            if isinstance(row, Mapping)
+            else row
+            for row in rows
+        ]
+    return kept
+
+
 def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
     """Every place where what was printed is not what comes of the scores: (place, printed, again)."""
     if isinstance(printed, Mapping) and isinstance(again, Mapping):
         for key in dict.fromkeys((*printed, *again)):
-            if key not in PLACES:
-                yield from differing(f"{place}.{key}".lstrip("."), printed.get(key), again.get(key))
+            yield from differing(f"{place}.{key}".lstrip("."), printed.get(key), again.get(key))
     elif isinstance(printed, list) and isinstance(again, list) and len(printed) == len(again):
         for index, (left, right) in enumerate(zip(printed, again, strict=True)):
             yield from differing(f"{place}[{_name(left, index)}]", left, right)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from orchestration.ledger.entry import CURVE, ENTRY_FILES, ITEMS
 from orchestration.ledger.ledger import ENTRY
-from orchestration.ledger.seal import SEAL
+from orchestration.ledger.seal import SEAL, each_once
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, is_path_component, printable
 
@@ -72,7 +72,7 @@ def refused(path: Path, why: str, accepted: str = "") -> StudyError:
 def read_json(passport: Path, file: Path) -> Any:
     """The content of a JSON member. StudyError for what is none, or nested beyond any passport."""
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes(), object_pairs_hook=each_once)
     except FileNotFoundError:
         raise refused(passport, f"it lacks {file.name}") from None
     except (ValueError, RecursionError) as error:
@@ -105,7 +105,7 @@ def _header(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.Zip
     if HEADER not in members or members[HEADER].file_size > JSON_BYTES:
         raise refused(path, f"it lacks {HEADER}")
     with archive.open(members[HEADER]) as file:
-        header = json.loads(file.read(JSON_BYTES))
+        header = json.loads(file.read(JSON_BYTES), object_pairs_hook=each_once)
     if not isinstance(header, dict) or not isinstance(header.get("study"), str):
         raise refused(path, f"{HEADER} names no study")
     if not is_path_component(header["study"]):

@@ -176,6 +176,35 @@ def test_a_forgery_differs(forgery: str, passport: Path, tmp_path: Path) -> None
     assert any(says in place for place, _, _ in done.differences), done.differences
 
 
+def test_an_arm_may_be_called_as_a_place_and_is_compared_all_the_same(tmp_path: Path) -> None:
+    """Where a ledger lies may differ; what an arm of that name sets may not."""
+    path = write_study(
+        tmp_path / "hard.yaml", "Is hard better?", ["ledger", "location", "created"], ["H1", "H2", "H3"]
+    )
+    plan, ledger, findings = finished(path)
+    write_passport(tmp_path / "honest", plan, ledger, with_distributions(findings, ledger))
+    members = members_of(tmp_path / "honest")
+    members["findings.json"] = edited(
+        members["findings.json"], lambda told: told["arms"]["ledger"].update(learning_rate=1.0)
+    )
+    done = verify(packed(tmp_path / "forged", members))
+    assert [place for place, _, _ in done.differences] == ["arms.ledger.learning_rate"]
+    assert verify(tmp_path / "honest").differences == ()
+
+
+def _two_figures_of_one_name(members: Members) -> None:
+    """Whoever reads the text sees the first, Python the last."""
+    text = members["findings.json"].decode()
+    members["findings.json"] = text.replace('"delta_mean":', '"delta_mean": 0.9, "delta_mean":', 1).encode()
+
+
+def _two_figures_in_an_entry(members: Members) -> None:
+    entry = _entries(members, "B1", "stress")[0]
+    place = f"ledger/{entry}/result.json"
+    members[place] = members[place].replace(b'"value":', b'"value": 0.99, "value":', 1)
+    _reseal(members, entry)
+
+
 def _deep(members: Members) -> None:
     members["findings.json"] = b"[" * 100_000
 
@@ -262,6 +291,8 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a table that lacks a column": (_lacks_a_column, "scores.parquet is not readable as parquet"),
     "a broken seal": (_torn, "is not readable as parquet"),
     "a missing seal": (_unsealed, "seal.json: it is missing"),
+    "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (delta_mean stands twice)"),
+    "two figures of one name in an entry": (_two_figures_in_an_entry, "value stands twice"),
     "other items, resealed": (_turn_a_metric, "but its items give"),
 }  # fmt: skip
 
