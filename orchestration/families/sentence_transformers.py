@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,9 +92,12 @@ def check_forms(study: Study) -> None:
             if (kind.label == "none") != (form.labelled is None):
                 wanted = "no label" if kind.label == "none" else f"a label with a {kind.label}"
                 raise ValueError(f"{told}\n  accepted: a data set with {wanted}")
-            grouped = arm.batch_sampler == "group_by_label"
-            if grouped and form.labelled is None:
-                raise ValueError(f"arms.{name}.batch_sampler = group_by_label\n  accepted: with labels in {one}")
+            if arm.batch_sampler == "group_by_label":
+                sampler, size = f"arms.{name}.batch_sampler = group_by_label", arm.per_device_train_batch_size
+                if kind.label != "class":
+                    raise ValueError(f"{sampler}\n  accepted: with a loss of classes")
+                if size < 4 or size % 2:
+                    raise ValueError(f"{sampler}\n  accepted: with batches of 4 rows or more, an even number")
 
 
 def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
@@ -107,10 +112,24 @@ def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -
                 )
             labels = rows.labels or ()
             _check_classes(told, spec, labels if LOSSES[inner(spec)["name"]].label == "class" else ())
+            pairs = sum(count > 1 for count in Counter(labels).values())
+            if arm.batch_sampler == "group_by_label" and pairs < 2:
+                raise ValueError(f"{told}: group_by_label\n  accepted: two classes or more with two rows each")
+            _check_width(told, max(spec.get("matryoshka_dims", [0])), backbones)
+
+
+def _check_width(told: str, widest: int, backbones: Sequence[Path]) -> None:
+    """No more dimensions are asked than vectors have; of an encoder that projects them the library says so."""
+    for folder in backbones:
+        width = json.loads((folder / "config.json").read_text()).get("hidden_size")
+        listed = folder / "modules.json"
+        projected = listed.exists() and "Dense" in listed.read_text()
+        if width is not None and widest > width and not projected:
+            raise ValueError(f"{told}: matryoshka_dims\n  accepted: up to {width}, the width of {folder.name}")
 
 
 def _check_classes(told: str, spec: Spec, labels: Sequence[float]) -> None:
-    most = inner(spec).get("num_labels")
+    most = inner(spec).get("num_labels") or LOSSES[inner(spec)["name"]].classes
     for label in labels:
         if label < 0 or label != int(label) or (most is not None and label >= most):
             accepted = "whole numbers from 0" + (f" to {most - 1}" if most else "")

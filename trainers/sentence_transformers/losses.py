@@ -25,12 +25,13 @@ Guide = object()  # the argument that is a guide of the data
 @dataclass(frozen=True)
 class LossKind:
     """label: what it wants beside the texts. texts: how many columns, from and to. arguments: what each
-    accepts."""
+    accepts. classes: how many there are; None where an argument says so, or any number."""
 
     label: Label
     texts: tuple[int, int]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    classes: int | None = None
 
 
 MANY = 20  # columns: a text, its partner, and hard negatives
@@ -70,14 +71,14 @@ LAYERS = {
 LOSSES = {
     "MultipleNegativesRankingLoss": LossKind("none", (2, MANY), RANKING),
     "CachedMultipleNegativesRankingLoss": LossKind("none", (2, MANY), RANKING | SMALLER),
-    "GISTEmbedLoss": LossKind("none", (2, MANY), GIST, ("guide",)),
-    "CachedGISTEmbedLoss": LossKind("none", (2, MANY), GIST | SMALLER, ("guide",)),
+    "GISTEmbedLoss": LossKind("none", (2, 3), GIST, ("guide",)),
+    "CachedGISTEmbedLoss": LossKind("none", (2, 3), GIST | SMALLER, ("guide",)),
     "TripletLoss": LossKind("none", (3, 3), {"triplet_margin": Positive}),
     "CoSENTLoss": LossKind("similarity", (2, 2), {"scale": Positive}),
     "AnglELoss": LossKind("similarity", (2, 2), {"scale": Positive}),
     "CosineSimilarityLoss": LossKind("similarity", (2, 2)),
-    "ContrastiveLoss": LossKind("class", (2, 2), {"margin": Positive}),
-    "OnlineContrastiveLoss": LossKind("class", (2, 2), {"margin": Positive}),
+    "ContrastiveLoss": LossKind("class", (2, 2), {"margin": Positive}, classes=2),
+    "OnlineContrastiveLoss": LossKind("class", (2, 2), {"margin": Positive}, classes=2),
     "SoftmaxLoss": LossKind(
         "class",
         (2, 2),
@@ -118,12 +119,30 @@ def spec_of(given: Any) -> Spec:
     checked = {
         argument: _value(name, argument, kind.arguments.get(argument), one) for argument, one in spec.items()
     }
-    weights, dims = checked.get("matryoshka_weights"), checked.get("matryoshka_dims")
+    _check_together(name, checked)
+    return checked
+
+
+def _check_together(name: str, spec: Spec) -> None:
+    """ValueError for arguments that the library would refuse together, or only in training."""
+    weights, dims = spec.get("matryoshka_weights"), spec.get("matryoshka_dims")
     if weights is not None and dims is not None and len(weights) != len(dims):
         raise ValueError(f"loss: accepted: for {name} as many matryoshka_weights as matryoshka_dims")
-    if name in WHOLE_MODEL and inner(checked)["name"] in CACHED:
+    wrapped = inner(spec)["name"]
+    if name in WHOLE_MODEL and wrapped in CACHED:
         raise ValueError(f"loss: accepted: {name} around a loss that is not cached")
-    return checked
+    if dims is not None and wrapped == "SoftmaxLoss":
+        raise ValueError(
+            f"loss: accepted: {name} around another loss: the classifier of SoftmaxLoss has one width"
+        )
+    parts = [f"concatenation_sent_{part}" for part in ("rep", "difference", "multiplication")]
+    if name == "SoftmaxLoss" and not any(spec.get(part, part != parts[2]) for part in parts):
+        raise ValueError(f"loss: accepted: for {name} one of {', '.join(parts)}")
+    directions = spec.get("directions", ["query_to_doc"])
+    if "query_to_doc" not in directions or len(set(directions)) < len(directions):
+        raise ValueError(f"loss: accepted: for {name}.directions query_to_doc and others, each once")
+    if spec.get("partition_mode") == "per_direction" and {"query_to_query", "doc_to_doc"} & set(directions):
+        raise ValueError(f"loss: accepted: for {name}.partition_mode joint with query_to_query or doc_to_doc")
 
 
 def inner(spec: Spec) -> Spec:

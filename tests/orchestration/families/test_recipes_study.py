@@ -89,6 +89,17 @@ def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
         ("CoSENTLoss", "CoSENT", r"accepted: MultipleNegativesRankingLoss, .*; not .CoSENT."),
         ("loss: CoSENTLoss", "loss: TripletLoss", r"which has 2 columns\n  accepted: 3 columns of texts"),
         ("loss: CoSENTLoss", "loss: ContrastiveLoss", r"has the label 0\.2\n  accepted: whole numbers from 0"),
+        (
+            "loss: CoSENTLoss, datasets: [pairs]",
+            "batch_sampler: group_by_label, loss: CoSENTLoss, datasets: [pairs]",
+            "with a loss of classes",
+        ),
+        (
+            "{loss: CoSENTLoss, datasets: [pairs]}",
+            "{loss: {name: MatryoshkaLoss, matryoshka_dims: [64], loss: CoSENTLoss}, datasets: [pairs]}",
+            "up to 32, the width of tiny",
+        ),
+        ("largest: 5}", "largest: 1}\n    more: {source: PLACE/none.tsv, columns: [a]}", "No such file"),
         ("weights: {pairs: 1, bare: 2}", "weights: {pairs: 1}", "weights: accepted: for each of pairs, bare"),
         ("bare: {name: MultipleNegativesRankingLoss}", "", "loss: accepted: for each of pairs, bare"),
         ("prompts: {one:", "prompts: {two:", r"prompts = two\n  accepted: one, other"),

@@ -36,6 +36,35 @@ from trainers.sentence_transformers.settings import Settings, defining
             "around a loss that wraps no other",
         ),
         (
+            {
+                "name": "MatryoshkaLoss",
+                "loss": {"name": "SoftmaxLoss", "num_labels": 2},
+                "matryoshka_dims": [8],
+            },
+            "around another loss",
+        ),
+        (
+            {
+                "name": "SoftmaxLoss",
+                "num_labels": 2,
+                "concatenation_sent_rep": False,
+                "concatenation_sent_difference": False,
+            },
+            "one of concatenation_sent_rep",
+        ),
+        (
+            {"name": "MultipleNegativesRankingLoss", "directions": ["doc_to_doc"]},
+            "query_to_doc and others, each once",
+        ),
+        (
+            {
+                "name": "MultipleNegativesRankingLoss",
+                "directions": ["query_to_doc", "doc_to_doc"],
+                "partition_mode": "per_direction",
+            },
+            "partition_mode joint with",
+        ),
+        (
             {"name": "AdaptiveLayerLoss", "loss": "CachedMultipleNegativesRankingLoss"},
             "around a loss that is not cached",
         ),

@@ -162,6 +162,40 @@ def test_every_loss_trains_with_every_argument(name: str, backbone: Path) -> Non
     assert not np.allclose(vectors(encoder), vectors(read(Settings(), backbone, World())))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("wraps", ["MatryoshkaLoss", "AdaptiveLayerLoss", "Matryoshka2dLoss"])
+def test_what_wraps_goes_around_every_loss_that_is_not_refused(wraps: str, backbone: Path) -> None:
+    own = {"matryoshka_dims": [16, 8]} if "matryoshka_dims" in LOSSES[wraps].arguments else {}
+    refused = set()
+    for name, kind in LOSSES.items():
+        if "loss" in kind.arguments:
+            continue
+        try:
+            spec = spec_of({"name": wraps, "loss": {"name": name, **ARGUMENTS[name]}, **own})
+        except ValueError:
+            refused.add(name)
+            continue
+        sampler = "group_by_label" if name.startswith("Batch") else "batch_sampler"
+        found = corpus(backbone, rows=columns(kind.texts[0], kind.label))
+        _, curve = trained(backbone, found, loss=spec, batch_sampler=sampler)
+        assert len(curve) == 2, name
+    assert (
+        refused
+        == {
+            "MatryoshkaLoss": {"SoftmaxLoss"},
+            "AdaptiveLayerLoss": {"CachedMultipleNegativesRankingLoss", "CachedGISTEmbedLoss"},
+            "Matryoshka2dLoss": {"SoftmaxLoss", "CachedMultipleNegativesRankingLoss", "CachedGISTEmbedLoss"},
+        }[wraps]
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.texts == (2, 3)])
+def test_a_guide_looks_at_hard_negatives_too(name: str, backbone: Path) -> None:
+    found = corpus(backbone, rows=columns(3))
+    _, curve = trained(backbone, found, loss={"name": name, "guide": "tiny"})
+    assert len(curve) == 2
+
+
 def test_cosent_by_hand(backbone: Path) -> None:
     """Of the library's formula: log(1 + sum of exp(scale (cos_j - cos_i)) over pairs in which gold i is above j).
 
