@@ -19,9 +19,10 @@ from corpora.cale import spcd_published
 from corpora.cale.build import from_published, from_semcor
 from corpora.cale.data import SIZES, CaleData
 from corpora.cale.records import CATEGORIES, CaleCorpus, OccurrencePairs, Occurrences
-from corpora.cale.spcd import rules_of
+from corpora.cale.spcd import rules_of, synset_id
 from corpora.cale.tables import Spcd, read_spcd, write_spcd
 from corpora.sources import semcor_files, wordnet_files
+from corpora.sources.lin import Lin
 from corpora.sources.texts import keyed_sha256
 from corpora.sources.wordnet import read as read_wordnet
 from corpora.store.cache import entry, key_of
@@ -73,6 +74,16 @@ def load(data: CaleData) -> CaleCorpus:
         fingerprint=key_of({"spcd": key, "train_pairs": data.train_pairs, **_held(data)}),
         digests=spcd.digests,
     )
+
+
+def lin_of(corpus: CaleCorpus, data: CaleData) -> np.ndarray:
+    """Lin's similarity of the concepts of each test pair, nan but for two nouns or two verbs. (N_test,)."""
+    similarity = Lin(read_wordnet(wordnet_files.locate(data.wordnet)))
+    synsets, pairs = list(map(synset_id, corpus.occurrences.concepts)), corpus.pairs["test"]
+    sides = zip(
+        *(corpus.occurrences.concept[side].tolist() for side in (pairs.anchor, pairs.partner)), strict=True
+    )
+    return np.array([similarity(synsets[a], synsets[b]) for a, b in sides], np.float64)
 
 
 def sample(occurrences: Occurrences, pairs: OccurrencePairs, size: int | None) -> np.ndarray:

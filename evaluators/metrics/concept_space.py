@@ -12,7 +12,8 @@ from evaluators.metrics.vectors import unit
 BLOCK = 2048  # rows whose distances to every cluster are held at once
 ROUNDING = 1e-12  # of a distance in float64
 METRICS = {
-    f"space/{figure}": True for figure in ("gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos")
+    f"space/{figure}": True
+    for figure in ("gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos", "wup_dc_sl")
 }
 
 

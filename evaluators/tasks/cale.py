@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from corpora.cale.corpus import fingerprint_of_test, load
+from corpora.cale.corpus import fingerprint_of_test, lin_of, load
 from corpora.cale.data import CaleData
-from corpora.cale.records import POS, CaleCorpus, OccurrencePairs
+from corpora.cale.records import CATEGORIES, POS, CaleCorpus, OccurrencePairs
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics import concept_differentiation, concept_space
 from evaluators.metrics.concept_differentiation import PairItems, best_threshold
@@ -28,7 +28,34 @@ PairsTask = Task[CaleCorpus, Occurrence]
 def tasks(data: CaleData) -> dict[str, Task]:
     """The family's tasks, on held-out pairs of this corpus."""
     pairs = Benchmark(fingerprint=cache(lambda: fingerprint_of_test(data)), load=lambda: load(data))
-    return {task.name: task for task in pair_tasks(pairs)}
+    return {task.name: task for task in (*pair_tasks(pairs), lin(pairs, lambda corpus: lin_of(corpus, data)))}
+
+
+def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.ndarray]) -> Task:
+    """How well cosines follow Lin's similarity, over the test pairs of two nouns or two verbs."""
+
+    def score(both: tuple[CaleCorpus, np.ndarray], encode: Encode) -> list[Score]:
+        corpus, similar = both
+        pairs, rows = corpus.pairs["test"], np.flatnonzero(~np.isnan(similar))
+        if not len(rows) or not np.ptp(similar[rows]):
+            return []
+        distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+        return [score_of_items("space/lin", "spearman", *items.take(rows), 1 - distances[rows], similar[rows])]
+
+    def loaded() -> tuple[CaleCorpus, np.ndarray]:
+        corpus = benchmark.load()
+        return corpus, similarity(corpus)
+
+    return Task(
+        name="space/lin",
+        metrics={"space/lin": True},
+        headline="space/lin",
+        benchmark=Benchmark(fingerprint=benchmark.fingerprint, load=loaded),
+        texts=lambda both: _occurrences(both[0], both[0].pairs["test"]),
+        score=score,
+        source="CALE, section 6, footnote 5",
+        reads=OCCURRENCES,
+    )
 
 
 def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
@@ -95,7 +122,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             score=_score_space,
             source="CALE, section 6, table 5",
             reads=OCCURRENCES,
-            version=2,  # 1 took silhouettes in float32, which is noise where all rows are near
+            version=3,  # 1 took silhouettes in float32, which is noise where all rows are near; 2 had no wup_dc_sl
         ),
     )
 
@@ -198,7 +225,11 @@ def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
     ):
         value = concept_space.silhouette(encode(table.take(rows)), labels[rows])
         scores.append(Score(metric=metric, value=value))
-    for metric, rows in (("space/wup_all", np.arange(len(pairs))), ("space/wup_same_pos", same_pos)):
+    for metric, rows in (
+        ("space/wup_all", np.arange(len(pairs))),
+        ("space/wup_same_pos", same_pos),
+        ("space/wup_dc_sl", np.flatnonzero(pairs.category == CATEGORIES.index("DC/SL"))),
+    ):
         if len(rows):
             near = (*items.take(rows), 1 - distances[rows], corpus.wu_palmer[rows])
             scores.append(score_of_items(metric, "spearman", *near))

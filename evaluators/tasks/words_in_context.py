@@ -6,10 +6,11 @@ table = tasks("data")        # {"lscd/en": Task, "cosimlex/en": Task, "wic": Tas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from corpora.benchmarks import cosimlex, dwug, wic
+from corpora.benchmarks import cosimlex, dwug, wic, wic_tsv
 from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics import contextual_similarity, semantic_change
@@ -20,6 +21,7 @@ from evaluators.metrics.vectors import aligned_cosines, cosine_distances
 from evaluators.tasks.task import Task, Tasks, small
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
+Splits = Mapping[str, tuple[WicPair, ...]]
 OCCURRENCES = "occurrences"  # what the encoders of these tasks read
 
 
@@ -29,6 +31,7 @@ def tasks(path: str | None) -> Tasks:
         *(_change(language, path) for language in dwug.LANGUAGES),
         *(_similarity(language, path) for language in cosimlex.LANGUAGES),
         _wic(path),
+        _wic_tsv(path),
     )
     return {task.name: task for task in every}
 
@@ -80,24 +83,35 @@ def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, .
     )
 
 
-def _wic(path: str | None) -> Task[Mapping[str, tuple[WicPair, ...]], Occurrence]:
+def _wic(path: str | None) -> Task[Splits, Occurrence]:
+    return _same_sense("wic", lambda: wic.read(path=path), "test", "Pilehvar and Camacho-Collados 2019")
+
+
+def _wic_tsv(path: str | None) -> Task[Splits, Occurrence]:
+    """The word in its sentence beside the same word before a definition; scored on the development part."""
+    return _same_sense(
+        "wic_tsv", lambda: wic_tsv.read(path=path), "dev", "Breit et al. 2021; its test has no labels"
+    )
+
+
+def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str) -> Task[Splits, Occurrence]:
     return Task(
-        name="wic",
-        metrics={"wic/accuracy": True, "wic/auc": True},
-        headline="wic/accuracy",
-        benchmark=small(lambda: wic.read(path=path)),
+        name=name,
+        metrics={f"{name}/accuracy": True, f"{name}/auc": True},
+        headline=f"{name}/accuracy",
+        benchmark=small(read),
         texts=lambda splits: [
             side for pairs in splits.values() for pair in pairs for side in (pair.first, pair.second)
         ],
-        score=_score_wic,
-        source="Pilehvar and Camacho-Collados 2019",
+        score=partial(_score_same_sense, name, scored),
+        source=source,
         reads=OCCURRENCES,
         version=2,  # 1 had no AUC
     )
 
 
-def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[Score]:
-    """Accuracy on test of the threshold that fits train and dev best; ROC-AUC, which needs none."""
+def _score_same_sense(name: str, scored: str, splits: Splits, encode: Encode) -> list[Score]:
+    """Accuracy on one split of the threshold that fits all others best; ROC-AUC, which needs none."""
 
     def distances(pairs: Sequence[WicPair]) -> np.ndarray:
         vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
@@ -107,13 +121,14 @@ def _score_wic(splits: Mapping[str, Sequence[WicPair]], encode: Encode) -> list[
     def same(pairs: Sequence[WicPair]) -> np.ndarray:
         return np.array([pair.same for pair in pairs])
 
-    known, test = (*splits["train"], *splits["dev"]), splits["test"]
+    known = [pair for split, pairs in splits.items() if split != scored for pair in pairs]
+    test = splits[scored]
     threshold = best_threshold(distances(known), same(known))
     apart = distances(test)
     right = is_below(apart, threshold) == same(test)
     ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
     return [
-        score_of_items("wic/accuracy", "mean", ids, words, right),
-        score_of_items("wic/auc", "auc", ids, words, -apart, same(test)),
-        Score(metric="wic/threshold", value=threshold),
+        score_of_items(f"{name}/accuracy", "mean", ids, words, right),
+        score_of_items(f"{name}/auc", "auc", ids, words, -apart, same(test)),
+        Score(metric=f"{name}/threshold", value=threshold),
     ]

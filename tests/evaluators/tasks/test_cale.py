@@ -17,7 +17,7 @@ from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import align_items, pair
 from evaluators.significance.judge import judge
 from evaluators.tasks import words_in_context
-from evaluators.tasks.cale import pair_tasks, tasks
+from evaluators.tasks.cale import lin, pair_tasks, tasks
 from evaluators.tasks.task import metric_names, named
 from tests.measuring import given, scores_of
 
@@ -266,15 +266,27 @@ def test_agreement_with_the_taxonomy(corpus):
     rooted = (pos[test.anchor] == pos[test.partner]) & (pos[test.anchor] < 2)
     assert 0 < rooted.sum() < len(test)
     assert found["space/wup_same_pos"].gold.tolist() == corpus.wu_palmer[rooted].tolist()
+    polysemous = test.category == CATEGORIES.index("DC/SL")
+    assert 0 < polysemous.sum() < len(test)
+    assert found["space/wup_dc_sl"].gold.tolist() == corpus.wu_palmer[polysemous].tolist()
+
+
+def test_agreement_with_lin_leaves_out_what_has_no_hierarchy(corpus):
+    """Pairs without a similarity are no items; where all are alike there is no figure."""
+    similar = np.where(np.arange(len(corpus.wu_palmer)) % 3, corpus.wu_palmer, np.nan)
+    (score,) = scores_of({"space/lin": lin(given(corpus), lambda _: similar)}, ["space/lin"], letters)
+    assert score.gold.tolist() == similar[~np.isnan(similar)].tolist()
+    flat = np.where(np.isnan(similar), np.nan, 0.5)
+    assert not list(scores_of({"space/lin": lin(given(corpus), lambda _: flat)}, ["space/lin"], letters))
 
 
 @pytest.mark.parametrize(
     ("categories", "missing"),
     [
-        ((1, 3), {"gap"}),
+        ((1, 3), {"gap", "wup_dc_sl"}),
         ((2, 3), {"gap"}),
-        ((0,), {"gap", "wup_all", "wup_same_pos"}),  # of one concept, all are as similar as can be
-        ((), {"gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos"}),
+        ((0,), {"gap", "wup_all", "wup_same_pos", "wup_dc_sl"}),  # of one concept, all are as similar as can be
+        ((), {"gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos", "wup_dc_sl"}),
     ],
 )
 def test_a_figure_of_the_space_that_is_not_defined_is_left_out(corpus, categories, missing):
