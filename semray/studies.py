@@ -81,10 +81,11 @@ def _of_study(study: Study, ledger: str | Path) -> Findings:
     from orchestration.plan.held import as_scored
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.published import with_published
 
     held = Ledger(ledger)
     asked, _ = as_scored(study, held)
-    return find(study, grown(asked, held).runs, held)
+    return with_published(find(study, grown(asked, held).runs, held), study)
 
 
 def report(findings: Findings, ledger: str | Path, folder: str | Path) -> Path:

@@ -25,11 +25,13 @@ def sync(options: Namespace) -> int:
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.published import with_published
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         asked, before = as_scored(study, ledger)
         findings = told_of_versions(find(study, grown(asked, ledger).runs, ledger), before)
+        findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     say(done.line, f"next    semray ui {options.study}")
     if options.json:

@@ -19,6 +19,7 @@ from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import with_another_seed
+from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
     from orchestration.lanes.events import Event
@@ -31,6 +32,7 @@ def run(options: Namespace) -> int:
     if study.search is not None:
         say(f"the study's arms as they are; its search:  semray search {study.path}")
     findings, whole = run_study(study, ledger)
+    findings = with_published(findings, study)
     show(options, findings)
     publish(findings, ledger, report_folder(options, study, ledger), options.mlflow)
     say(*next_steps(options.study, findings, whole))

@@ -94,6 +94,7 @@ def report(options: Namespace) -> int:
     from orchestration.report.methods import methods
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.published import with_published
 
     check_signing(options)
     if options.others:
@@ -106,7 +107,7 @@ def report(options: Namespace) -> int:
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
-    show(options, told_of_versions(findings, before))
+    show(options, with_published(told_of_versions(findings, before), study))
     write_report(options, plan, ledger, findings, report_folder(options, study, ledger), before)
     return DONE
 
@@ -132,11 +133,13 @@ def write_report(
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.passport import write_passport
+    from orchestration.verdicts.published import with_published
     from orchestration.verdicts.signature import sign
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        page = write(told_of_versions(findings, before), folder, each_png=options.png)
+        told = with_published(told_of_versions(findings, before), plan.study)
+        page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)
@@ -151,6 +154,7 @@ def _beside(options: Namespace) -> int:
     from orchestration.report.forms import as_json, side_by_side
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.published import with_published
 
     if options.passport or options.methods or options.format != "table":
         raise StudyError(
@@ -162,7 +166,7 @@ def _beside(options: Namespace) -> int:
         with doing(JUDGING):
             asked, before = as_scored(study, ledger)
             found = _finished(find(study, grown(asked, ledger).runs, ledger), ledger, study)
-            several.append(told_of_versions(found, before))
+            several.append(with_published(told_of_versions(found, before), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:

@@ -13,11 +13,12 @@ from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
 from orchestration.report.layout import laid_out
 from orchestration.report.markup import marked_down, tex
 from orchestration.report.tables import (
-    CLAIM_HEAD,
+    any_published,
     arm_cells,
     arm_rows,
     caption,
     claim_cells,
+    claim_head,
     claim_rows,
     compared_metrics,
     unfinished,
@@ -37,7 +38,7 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
     """
     blocks = []
     if findings.findings:
-        claims = laid_out(CLAIM_HEAD, claim_cells(findings), width)
+        claims = laid_out(claim_head([findings]), claim_cells(findings), width)
         blocks.append([*claims, caption(findings), *_remarks(findings)])
     head, *rows = arm_cells(findings)
     blocks.append([*laid_out(head, rows, width), ARMS_CAPTION])
@@ -51,7 +52,8 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
 
 def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> str:
     """The claims and the arms of several studies in two tables, each row with its study."""
-    claims = [(findings.study, *row) for findings in several for row in claim_cells(findings)]
+    told = any_published(several)
+    claims = [(findings.study, *row) for findings in several for row in claim_cells(findings, told)]
     captions = [f"{findings.study}: {caption(findings)}" for findings in several if findings.findings]
     remarks = [f"{findings.study}: {line}" for findings in several for line in _remarks(findings)]
     metrics = list(dict.fromkeys(metric for findings in several for metric in compared_metrics(findings)))
@@ -61,7 +63,7 @@ def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> st
         for arm, backbone, cells in arm_rows(findings, metrics)
     ]
     blocks = [
-        [*laid_out(("study", *CLAIM_HEAD), claims, width), *captions, *remarks] if claims else [],
+        [*laid_out(("study", *claim_head(several)), claims, width), *captions, *remarks] if claims else [],
         [*laid_out(("study", "arm", "backbone", *metrics), arms, width), ARMS_CAPTION],
         [f"{findings.study}: {line}" for findings in several for line in unfinished(findings)],
     ]
@@ -76,7 +78,7 @@ def markdown(findings: Findings) -> str:
     lines = [f"# {marked_down(findings.question)}", "", study, ""]
     if findings.findings:
         lines += [
-            *_markdown_table(CLAIM_HEAD, claim_cells(findings)),
+            *_markdown_table(claim_head([findings]), claim_cells(findings)),
             "",
             f"{marked_down(caption(findings))}.",
             "",
@@ -94,7 +96,7 @@ def latex(findings: Findings) -> str:
     parts = []
     if findings.findings:
         remarks = "".join(f" {line}." for line in _remarks(findings))
-        parts.append(_latex_table(CLAIM_HEAD, claim_cells(findings), f"{caption(findings)}.{remarks}"))
+        parts.append(_latex_table(claim_head([findings]), claim_cells(findings), f"{caption(findings)}.{remarks}"))
     head, *rows = arm_cells(findings)
     parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
     together, note = across(findings)
@@ -113,6 +115,7 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
         {
             **finding.verdict.to_dict(),
             "caveats": list(finding.caveats),
+            "published": finding.published,
             "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
             "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
             "across_tasks": together.get(

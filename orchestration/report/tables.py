@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Finding, Findings
 
 NONE = "–"
+PUBLISHED = "published"  # a column where a paper's figure is known of any claim
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 
@@ -34,6 +35,7 @@ class ClaimRow:
     verdict: str  # "better (difference p = .012)"
     kind: Word
     remarks: tuple[str, ...]  # "exploratory", "not as expected", "1 pair incomplete"
+    published: str  # "+0.102, same sign"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,7 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
         verdict=verdict.words + (f" ({answers(verdict)})" if answers(verdict) else ""),
         kind=verdict.verdict,
         remarks=(*remarks(verdict), *finding.caveats),
+        published=finding.published,
     )
 
 
@@ -183,8 +186,19 @@ def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str,
     ]
 
 
-def claim_cells(findings: Findings) -> list[tuple[str, ...]]:
-    """The rows below `CLAIM_HEAD`; a star points to the remarks."""
+def any_published(several: Iterable[Findings]) -> bool:
+    """Whether a paper's figure is known of any claim."""
+    return any(finding.published for findings in several for finding in findings.findings)
+
+
+def claim_head(several: Iterable[Findings]) -> tuple[str, ...]:
+    """The head of a table of claims of one study or of several."""
+    return (*CLAIM_HEAD, PUBLISHED) if any_published(several) else CLAIM_HEAD
+
+
+def claim_cells(findings: Findings, published: bool | None = None) -> list[tuple[str, ...]]:
+    """The rows below `claim_head`; a star points to the remarks. published: whether with that column."""
+    told = any_published([findings]) if published is None else published
     return [
         (
             row.claim,
@@ -193,6 +207,7 @@ def claim_cells(findings: Findings) -> list[tuple[str, ...]]:
             row.difference,
             row.agree,
             row.verdict + (" *" if row.remarks else ""),
+            *([row.published or NONE] if told else []),
         )
         for row in claim_rows(findings)
     ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.report import plots
 from orchestration.report.forms import markdown, report_json
 from orchestration.report.html import html
-from orchestration.report.tables import CLAIM_HEAD, anchor, arm_cells, claim_cells, known
+from orchestration.report.tables import anchor, arm_cells, claim_cells, claim_head, known
 from orchestration.study.run import canonical
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
         },
         tables={
             "arms.json": (head, rows),
-            **({"claims.json": (CLAIM_HEAD, claim_cells(findings))} if words else {}),
+            **({"claims.json": (claim_head([findings]), claim_cells(findings))} if words else {}),
         },
     )
 

@@ -55,7 +55,8 @@ class Finding:
     """One comparison: the verdict, the runs behind every delta, and the items that moved most.
 
     items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
-    where the metric keeps none. caveats: what the family says of the claim beside its verdict.
+    where the metric keeps none. caveats: what the family says of the claim beside its verdict. published:
+    what a paper prints of it, "" until `with_published`.
     """
 
     verdict: Verdict
@@ -68,6 +69,7 @@ class Finding:
     items_worse: int = 0
     items_equal: int = 0
     caveats: tuple[str, ...] = ()
+    published: str = ""
 
     @property
     def items_total(self) -> int:

@@ -54,4 +54,7 @@ def test_an_odd_file_is_refused_in_words(tmp_path: Path, part: str, text: str, s
 @needs("wic_tsv")
 def test_the_published_files() -> None:
     splits = read(path=str(COLLECTION))
-    assert {split: len(pairs) for split, pairs in splits.items()} == {"train": 2828, "dev": 389}  # the last line of train has no line end
+    assert {split: len(pairs) for split, pairs in splits.items()} == {
+        "train": 2828,
+        "dev": 389,
+    }  # the last line of train has no line end

@@ -1,0 +1,120 @@
+"""A paper's figures beside ours: which are compared in size, which in sign, which not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.significance.verdict import Verdict
+from orchestration.ledger.ledger import Ledger
+from orchestration.reading.published import Printed, read_published
+from orchestration.reading.read_study import read_study
+from orchestration.report import forms
+from orchestration.report.tables import CLAIM_HEAD, PUBLISHED, claim_head
+from orchestration.study.errors import StudyError
+from orchestration.verdicts.findings import Findings
+from orchestration.verdicts.published import beside, with_published
+from tests.finished_study import BACKBONE, findings_of
+
+STUDIES = Path(__file__).resolve().parents[3] / "studies"
+FILES = sorted((STUDIES / "published").glob("*.yaml"))
+STUDY = """\
+question: Is a paper's figure shown beside ours?
+family: concept
+backbones: [tiny]
+arms: {B0: {train: false}, B1: {}}
+evaluate: [t2d]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+"""
+PRINTED = """\
+source: a paper
+backbone: tiny
+seeds: 1
+studies:
+  shown:
+    H1: 0.1
+    H3a: {difference: -0.2, backbone: huge}
+    H3b: {difference: 0.0, not_comparable: "our pool is smaller"}
+"""
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return findings_of(Ledger(tmp_path_factory.mktemp("ledger")))
+
+
+def ours(findings: Findings, **changed: Any) -> Verdict:
+    known = {"delta_mean": 0.10, "ci_low": 0.08, "ci_high": 0.12, "backbone": BACKBONE}
+    return replace(findings.findings[0].verdict, **{**known, **changed})
+
+
+@pytest.mark.parametrize(
+    ("printed", "changed", "larger", "words"),
+    [
+        ({"difference": 0.11}, {}, True, "+0.11, inside our interval"),
+        ({"difference": 0.2}, {}, True, "+0.2, same sign"),
+        ({"difference": -0.2}, {}, True, "-0.2, other sign"),
+        ({"difference": -0.11}, {}, False, "-0.11, inside our interval"),  # smaller is better: ours are gains
+        ({"difference": 0.11, "backbone": "other/huge"}, {}, True, "+0.11 on other/huge, same sign"),
+        ({"difference": 0.11, "backbone": f"owner/{BACKBONE}"}, {}, True, "+0.11, inside our interval"),
+        ({"difference": 0.11, "backbone": "other/huge"}, {"backbone": ""}, True, "+0.11, inside our interval"),
+        ({"difference": 0.0}, {}, True, "+0, no sign to compare"),
+        ({"difference": 0.0}, {"ci_low": -0.01}, True, "+0, inside our interval"),
+        ({"difference": 0.3, "not_comparable": "another pool"}, {}, True, "+0.3, not comparable: another pool"),
+        ({"difference": 0.3}, {"delta_mean": None}, True, "+0.3"),
+        ({"difference": 0.11}, {"ci_low": None, "ci_high": None}, True, "+0.11, same sign"),
+    ],
+)
+def test_words(findings: Findings, printed: dict, changed: dict, larger: bool, words: str) -> None:
+    figure = Printed(**{"backbone": BACKBONE, "seeds": 1, **printed})
+    assert beside(figure, ours(findings, **changed), larger) == words
+
+
+def test_the_report_has_a_column_where_a_figure_is_known(findings: Findings, tmp_path: Path) -> None:
+    (tmp_path / "shown.yaml").write_text(STUDY)
+    study = read_study(tmp_path / "shown.yaml")
+    assert with_published(findings, study) is findings
+    assert claim_head([findings]) == CLAIM_HEAD
+    assert PUBLISHED not in forms.table(findings).splitlines()[0]
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "concept.yaml").write_text(PRINTED)
+    told = with_published(findings, study)
+    said = {one.verdict.claim: one.published for one in told.findings}
+    assert said["H1"] == "+0.1, inside our interval"
+    assert said["H3a"] == "-0.2 on huge, other sign"
+    assert said["H3b"] == "+0, not comparable: our pool is smaller"
+    assert said["H2"] == ""
+    for shown in (forms.table(told), forms.markdown(told), forms.side_by_side([told, findings])):
+        assert PUBLISHED in shown
+        assert "not comparable: our pool is smaller" in shown
+    assert [one["published"] for one in forms.as_json(told)] == list(said.values())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_claim_that_is_named_exists(path: Path) -> None:
+    named = read_published(path)
+    assert named
+    for name, claims in named.items():
+        study = read_study(STUDIES / f"{name}.yaml")
+        assert study.family == path.stem
+        assert set(claims) <= {part.claim for part in study.parts}
+        assert all(printed.backbone for printed in claims.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("H1: 0.1", "H1: much", r"studies\.shown\.H1 = 'much'\n  accepted: the printed difference"),
+        ("backbone: huge", "model: huge", r"H3a\.model\n  accepted: a number, or backbone"),
+        ("seeds: 1\n", "", r"accepted: a mapping of backbone, seeds, source, studies"),
+        ("source: a paper", "source: [", r"accepted: YAML"),
+    ],
+)
+def test_an_odd_file_is_refused_in_words(tmp_path: Path, old: str, new: str, says: str) -> None:
+    (tmp_path / "concept.yaml").write_text(PRINTED.replace(old, new))
+    with pytest.raises(StudyError, match=says):
+        read_published(tmp_path / "concept.yaml")
