@@ -68,10 +68,20 @@ def test_every_load_refuses_foreign_code() -> None:
 
 
 def test_nothing_is_unpickled() -> None:
+    """But by `semray convert`, and there by torch's reader of weights alone."""
     found = [
-        f"{file.relative_to(ROOT)}:{line}" for file in FILES for line, name, _ in _calls(file) if name in NEVER
+        (file.relative_to(ROOT).as_posix(), name, _weights_only(call))
+        for file in FILES
+        for _, name, call in _calls(file)
+        if name in NEVER
     ]
-    assert found == []
+    assert found == [("trainers/encoders/convert.py", "torch.load", True)]
+
+
+def _weights_only(call: ast.Call) -> bool:
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    value = given.get("weights_only")
+    return isinstance(value, ast.Constant) and value.value is True
 
 
 @pytest.fixture
