@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,20 +61,31 @@ def main() -> None:
     parser.add_argument("--ledgers", type=Path, default=None, help="where made-up ledgers are kept")
     parser.add_argument("--against", type=Path, default=None, help="a checkout of other code, to compare with")
     options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         place = (options.ledgers or Path(folder)).absolute()
-        rows = [row for size in options.sizes for row in measured(size, place, options.against)]
+        for size in options.sizes:
+            for row in measured(size, place, options.against):
+                rows.append(row)
+                keep(rows, options.against)  # at once: a large size takes long, and may be ended
+
+
+def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
+    """Write what was measured so far. against: the checkout that the columns of before are of."""
+    sizes = {row["runs"] for row in rows}
     notes = [
         f"{SEEDS} seeds an arm, half of the claims about a mean of {ITEMS:,} items in a file with four more such "
         f"metrics, half about an AUC of {ITEMS:,} items, curves of {STEPS} steps. Every command is a process of "
-        "its own, interpreter and imports included, and checks the seal of every file that it reads.",
+        "its own, interpreter and imports included, and checks the seal of every file that it reads. Numerical "
+        "libraries compute in one thread.",
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
-        *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in options.sizes),
-        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end.",
+        *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in sizes),
+        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end: wall times are of a machine that others "
+        "use too, CPU times less so.",
     ]
-    if options.against:
-        notes.append(f"Before: the code of {_revision(options.against)}, on the same ledgers.")
+    if against:
+        notes.append(f"Before: the code of {_revision(against)}, on the same ledgers.")
     save("large_studies", "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
 
 
@@ -104,7 +115,6 @@ def measured(size: int, place: Path, against: Path | None) -> Iterator[dict[str,
         row |= {"page, MB": page[0], "opened, s": page[1]}
         if against is not None:
             row["page, MB, before"] = _page(out)[0] if name == "report" and costs[", before"] else "–"
-        print(row, file=sys.stderr)
         yield row
     shutil.rmtree(out, ignore_errors=True)
 
@@ -176,7 +186,7 @@ def results(run: Run) -> Iterator[Result]:
 def cost(words: list[str], checkout: Path) -> Cost | None:
     """What a command takes with the code of a checkout; None when it was still at it after LIMIT_SECONDS."""
     began = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "orchestration", *words]
     with tempfile.TemporaryFile() as told:
         child = subprocess.Popen(command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=told)

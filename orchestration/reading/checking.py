@@ -12,6 +12,7 @@ import math
 import re
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -71,7 +72,7 @@ class Checker:
         """The value at a place as `kind`, or WRONG."""
         try:
             text = json.dumps(self.document.at(place), default=str)
-            return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False)).validate_json(text, strict=True)
+            return _adapter(kind).validate_json(text, strict=True)
         except ValidationError as error:
             within = {_inside(kind, detail["loc"]) for detail in error.errors()}
             for steps in sorted(within):
@@ -162,6 +163,11 @@ class Checker:
         if isinstance(value, float) and not math.isfinite(value):
             accepted = "a finite number"
         self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))
+
+
+@cache  # as many as there are kinds of fields; to make one takes longer than to check a value
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
