@@ -81,8 +81,8 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
         *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in sizes),
-        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end: wall times are of a machine that others "
-        "use too, CPU times less so.",
+        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end: wall times are of a machine that "
+        "others use too, CPU times less so.",
     ]
     if against:
         notes.append(f"Before: the code of {_revision(against)}, on the same ledgers.")
@@ -186,7 +186,7 @@ def results(run: Run) -> Iterator[Result]:
 def cost(words: list[str], checkout: Path) -> Cost | None:
     """What a command takes with the code of a checkout; None when it was still at it after LIMIT_SECONDS."""
     began = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "orchestration", *words]
     with tempfile.TemporaryFile() as told:
         child = subprocess.Popen(command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=told)

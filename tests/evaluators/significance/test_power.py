@@ -6,6 +6,7 @@ from statsmodels.stats.power import TTestPower
 
 from evaluators.significance.power import (
     Noise,
+    halved,
     more_seeds,
     power,
     power_paired_t,
@@ -33,6 +34,24 @@ def test_power_agrees_with_statsmodels():
             assert power_paired_t(n, dz, alpha) == pytest.approx(theirs, abs=1e-7)
             compared += 1
     assert compared > 120
+
+
+@pytest.mark.parametrize("root", [number / 41 for number in range(1, 41, 4)])
+def test_halving_asks_less_and_ends_where_plain_bisection_does(root):
+    """To the last digit, also of a function that is all but level on both sides."""
+    asked = []
+
+    def rising(x):
+        asked.append(x)
+        return np.tanh(9 * (x - root)) + 0.1 * (x - root)
+
+    low, high = 0.0, 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    steps = len(asked)
+    assert halved(rising, 0.0, 1.0, within=1e-12) == (low + high) / 2
+    assert len(asked) - steps < 0.6 * steps
 
 
 def test_smallest_effects_golden():
