@@ -41,7 +41,8 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):
-        yield f".budgets/{name}", partial(budgets.asked, storage, unquote(name))
+        read = partial(budgets.asked, storage, unquote(name)) if name else partial(storage.children, ".budgets")
+        yield f".budgets/{name}", read
     for name in _own(storage, ".searches"):
         for search in _own(storage, f".searches/{name}"):
             yield f".searches/{name}/{search}", partial(_search, storage, unquote(name), search)

@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 from orchestration.ledger.notes import damaged, read_note, whole
 from orchestration.ledger.storage import Storage
+from orchestration.study.errors import StudyError
+from orchestration.study.names import NAME_WORDS, cut, is_path_component, printable
 
 REMEDY = "the file as it was written when the question was asked; put it back from a copy"
 
@@ -72,7 +74,11 @@ def _digest(one: Spent) -> str:
 
 
 def _folder(budget: str) -> str:
-    return f".budgets/{quote(budget, safe='')}"
+    """StudyError for a name under which no folder can lie, such as `..`."""
+    place = quote(budget, safe="", errors="replace")
+    if not budget.isprintable() or not is_path_component(place):
+        raise StudyError(f"budget {cut(printable(budget), 60)}\n  accepted: {NAME_WORDS}")
+    return f".budgets/{place}"
 
 
 def _now() -> str:

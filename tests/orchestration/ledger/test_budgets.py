@@ -11,6 +11,8 @@ import pytest
 
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.study.errors import StudyError
+from orchestration.study.names import printable
 
 
 def question(says: str, p: float = 0.5) -> Spent:
@@ -49,3 +51,11 @@ def test_an_altered_answer_is_found(tmp_path: Path, field: str) -> None:
         LedgerError, match=r"\.budgets/loop/[12]\.json: it, or the question before it, was altered"
     ):
         ledger.ask("loop", lambda earlier: question("d"))
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "x" * 300, "\x1b[2J", "\udcff"])
+def test_a_name_under_which_nothing_can_lie_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StudyError, match=r"^budget .*\n  accepted: a name ") as refused:
+        Ledger(tmp_path / "ledger").ask(name, lambda earlier: pytest.fail("it was asked"))
+    assert printable(str(refused.value), keep="\n") == str(refused.value)
+    assert not any(tmp_path.rglob("*.json"))
