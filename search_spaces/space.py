@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 Point = Mapping[str, Any]  # name of a dimension -> its value; without those that do not move there
@@ -71,13 +71,6 @@ class Dimension:
 
 
 Space = tuple[Dimension, ...]
-
-
-def unknown_names(space: Space, kind: type) -> list[str]:
-    """Names in the space, conditions included, that are no field of the settings' class."""
-    known = {one.name for one in fields(kind)}
-    named = [name for dimension in space for name in (dimension.name, *dimension.when)]
-    return [name for name in dict.fromkeys(named) if name not in known]
 
 
 def moves(dimension: Dimension, settings: Any, point: Point) -> bool:

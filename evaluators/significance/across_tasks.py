@@ -19,21 +19,6 @@ from evaluators.significance.level import ALPHA
 RESAMPLES = 10_000
 
 
-def over_tasks(pairs: Mapping[str, PairedSeeds]) -> PairedSeeds:
-    """The mean over tasks of each arm's score, for the seeds complete in every task; larger is better."""
-    parts = list(pairs.values())
-    seeds, treatment, control = _complete(parts)
-    reasons = {seed: reason for part in parts for seed, reason in part.dropped}
-    return PairedSeeds(
-        seeds=seeds,
-        treatment=tuple(treatment.mean(1).tolist()),
-        control=tuple(control.mean(1).tolist()),
-        dropped=tuple(sorted(reasons.items())),
-        tasks=tuple(pairs),
-        selected=any(part.selected for part in parts),
-    )
-
-
 def _complete(parts: Sequence[PairedSeeds]) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
     """The seeds complete in every task, and both arms' scores at them, larger is better: (n,), (n, T), (n, T)."""
     seeds = tuple(seed for seed in parts[0].seeds if all(seed in part.seeds for part in parts))

@@ -7,43 +7,11 @@ times the root of two. Runs paired by seed need fewer.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from statistics import stdev
 
-import yaml
 from scipy import special
 
 from evaluators.significance.power import Noise, seeds_required
-
-TABLE = Path(__file__).with_name("published_seeds.yaml")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedSpread:
-    """How far a figure moves over seeds, as a fraction (.0084, not .84 points). seeds: how many runs told."""
-
-    metric: str
-    sd: float
-    seeds: int
-    source: str
-
-
-@cache
-def published() -> Mapping[str, SeedSpread]:
-    """Recipes whose figure of every seed was published, by name; published_seeds.yaml holds their source."""
-    table = yaml.safe_load(TABLE.read_text())
-    return {
-        name: SeedSpread(
-            metric=one["metric"],
-            sd=stdev(one["points"]) / 100,
-            seeds=len(one["points"]),
-            source=f"{len(one['points'])} published seeds of {name}, Simple-SimCSE (Tsukagoshi 2022)",
-        )
-        for name, one in table.items()
-    }
 
 
 @dataclass(frozen=True, kw_only=True)

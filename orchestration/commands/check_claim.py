@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, variance
 
-from evaluators.significance.repeats import Repeat, SeedSpread, published, repeat
+from evaluators.significance.published import SeedSpread, published
+from evaluators.significance.repeats import Repeat, repeat
 from orchestration.commands.terminal import DONE, say
 from orchestration.families.registry import names
 from orchestration.ledger.ledger import Ledger

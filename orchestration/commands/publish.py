@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, shown_path, study_of
 from orchestration.commands.waiting import DRAWING, JUDGING, doing
-from orchestration.ledger.beside import beside
+from orchestration.ledger.beside import reports
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import as_scored, scored_before
 from orchestration.study.study import Study
@@ -67,7 +67,7 @@ def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
     """`--out`, else reports/<study> beside a local ledger or here."""
     if getattr(options, "out", None):
         return Path(options.out)
-    return beside(ledger.url) / "reports" / study.name
+    return reports(ledger.url, study.name)
 
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:

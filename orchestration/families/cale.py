@@ -12,7 +12,7 @@ from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, Trainer
-from orchestration.families.encoders import EncoderFamily, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
@@ -56,16 +56,7 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
 
 def check_target_layers(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
     """Every backbone has the layers that an arm reads."""
-    from trainers.encoders.backbones import depth_of
-
-    for name, arm in study.arms.items():
-        for folder in backbones if arm.layers else ():
-            depth = depth_of(folder)
-            if max(arm.layers) > depth:
-                raise ValueError(
-                    f"arms.{name}.layers = {list(arm.layers)}"
-                    f"\n  accepted: 1 to {depth}, the layers of {folder.name}"
-                )
+    check_depth(study, backbones, lambda arm: max(arm.layers, default=0))
 
 
 def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:

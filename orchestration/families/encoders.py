@@ -145,6 +145,19 @@ def _backbone_of(run: Run) -> Any:
     return folder
 
 
+def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:
+    """Every backbone has the layers that an arm asks for. deepest: the last of them, counted from 1; 0: none."""
+    from trainers.encoders.backbones import depth_of
+
+    for name, arm in study.arms.items():
+        for folder in backbones if deepest(arm) else ():
+            if deepest(arm) > (depth := depth_of(folder)):
+                asked = list(arm.layers) if isinstance(arm.layers, tuple) else arm.layers
+                raise ValueError(
+                    f"arms.{name}.layers = {asked}\n  accepted: up to {depth}, the layers of {folder.name}"
+                )
+
+
 @contextmanager
 def of_arm(name: str) -> Iterator[None]:
     """Let what is refused within the block say of which arm it is."""

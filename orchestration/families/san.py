@@ -12,9 +12,9 @@ from corpora.san.data import SanData
 from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
-from orchestration.families import opening
+from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, Trainer
-from orchestration.families.encoders import EncoderFamily, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
 from search_spaces.san import SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
@@ -87,17 +87,13 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
     """Every backbone has what its arms ask for: a mask token with room beside it, packed attention for `fused`."""
     from transformers import AutoTokenizer
 
-    from trainers.encoders.backbones import BackboneError, depth_of
+    from trainers.encoders.backbones import BackboneError
     from trainers.san.dropout import check_fused
     from trainers.san.templates import OTHER_VIEW, in_template
 
+    check_depth(study, backbones, lambda arm: arm.layers or 0)
     for folder in backbones:
         for name, arm in study.arms.items():
-            depth = depth_of(folder)
-            if arm.layers is not None and arm.layers > depth:
-                raise ValueError(
-                    f"arms.{name}.layers = {arm.layers}\n  accepted: up to {depth}, the layers of {folder.name}"
-                )
             try:
                 if arm.host in PROMPTED:
                     tokenizer = AutoTokenizer.from_pretrained(
@@ -147,6 +143,5 @@ FAMILY: Family = EncoderFamily(
     },
     checks=(check_arms, check_backbones, check_search),
     space=SPACE,
-    # Simple-SimCSE, results/bert-base-uncased.csv, column avg / 100: 50 seeds, mean .7511, sd .0084.
-    spread=(0.0084, "public: SimCSE on BERT-base, 7 STS tasks, 50 seeds (Tsukagoshi 2022)"),
+    spread=public_spread.of_simcse(),
 )

@@ -13,6 +13,11 @@ def beside(url: str) -> Path:
     return Path() if "://" in url else Path(url).parent
 
 
+def reports(url: str, study: str) -> Path:
+    """Where the report of a study goes, with its plots and the files of its searches."""
+    return beside(url) / "reports" / study
+
+
 def nearest_ledger(url: str) -> str | None:
     """The path of a ledger of the same name in a folder above, where nothing is at this one; None without such."""
     if "://" in url or Path(url).exists():

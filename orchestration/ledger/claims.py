@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
@@ -22,27 +22,24 @@ REMEDY = "the file as it was written before the first run; put it back from a co
 class Declaration:
     """The first claims of a study.
 
-    digest is their SHA-256 and declared_at the time, ISO 8601 in UTC. exploratory are those claims of the
-    present study that were not among them.
+    digest is their SHA-256 and declared_at the time, ISO 8601 in UTC.
     """
 
     study: str
     claims: tuple[Mapping[str, Any], ...]
     digest: str
     declared_at: str
-    exploratory: tuple[Mapping[str, Any], ...] = ()
 
 
 def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
-    """Write the claims down unless the study has some already; either way say which of these came later."""
+    """Write the claims down unless the study has some already; either way give those that came first."""
     text = canonical(list(claims))
     body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": _now()}
     with suppress(FileExistsError):
         storage.create(_place(study), sealed(body))
     first = declared(storage, study)
     assert first is not None
-    known = {canonical(claim) for claim in first.claims}
-    return replace(first, exploratory=tuple(c for c in json.loads(text) if canonical(c) not in known))
+    return first
 
 
 def declared(storage: Storage, study: str) -> Declaration | None:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ledger.beside import beside
+from orchestration.ledger.beside import reports
 from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug
@@ -26,13 +26,14 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
     uri, lines = uri or sync.default_uri(ledger.url), []
     for searched in found:
         selection = searched.selection
-        folder = beside(ledger.url) / "reports" / selection.study.name / f"search-{slug(selection.arm)}"
+        folder = reports(ledger.url, selection.study.name) / f"search-{slug(selection.arm)}"
         journal = export(searched, folder / "optuna.log")
         for name, content in plots(searched).items():
             (folder / name).write_bytes(content)
         lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
         lines.append(sync.mirror(_tree(searched), uri).line)
-    return [*lines, f"look at it:  {sync.ui_command(uri)}"]
+    studies = dict.fromkeys(one.selection.study.path for one in found)
+    return [*lines, *(f"look at it:  semray ui {path}" for path in studies)]
 
 
 def _tree(searched: Searched) -> Tree:

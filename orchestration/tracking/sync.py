@@ -12,8 +12,6 @@ import json
 import logging
 import os
 import re
-import shlex
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,30 +73,6 @@ def default_uri(ledger: str) -> str:
     if uri := os.environ.get("MLFLOW_TRACKING_URI"):
         return uri
     return f"sqlite:///{beside(ledger).absolute() / 'mlflow.db'}"
-
-
-def ui_command(uri: str) -> str:
-    """What a person runs to look at it, on this machine alone; for a server, the address to open.
-
-    A password in the URI is left out: the line is printed.
-    """
-    if uri.startswith(("http://", "https://")):
-        return f"open {shown(uri)}"
-    program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
-    settings = "MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
-    command = [
-        program,
-        "server",
-        "--backend-store-uri",
-        shown(uri),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "5000",
-        "--workers",
-        "1",
-    ]
-    return f"{settings} {shlex.join(command)}"
 
 
 @dataclass(frozen=True, kw_only=True)

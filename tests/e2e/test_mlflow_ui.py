@@ -6,12 +6,7 @@ Screenshots go to screenshots/, which git ignores.
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import shutil
-import signal
-import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +16,8 @@ import pytest
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.report.forms import write
-from orchestration.tracking.sync import sync, ui_command
+from orchestration.tracking.sync import sync
+from orchestration.tracking.ui import server as serving
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import findings_of
 from tests.waiting import free_port
@@ -54,25 +50,9 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Findings, str]:
 
 @pytest.fixture(scope="module")
 def server(tracked: tuple[Findings, str]) -> Iterator[str]:
-    """The address of a server started as `ui_command` says, on a free port."""
-    port = free_port()
-    command = ["env", *shlex.split(ui_command(tracked[1]))]
-    command[command.index("5000")] = str(port)
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    assert process.stdout is not None
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if "Application startup complete" in line:
-            break
-    else:
-        raise AssertionError("".join(said))
-    threading.Thread(target=process.stdout.read, daemon=True).start()
-    yield f"http://127.0.0.1:{port}"
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    """The address of a server started as `semray ui` starts it, on a free port."""
+    with serving(tracked[1], free_port()) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

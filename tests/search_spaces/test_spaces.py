@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import search_spaces
-from search_spaces.space import Dimension, Space, default_point, drawn, moves, settings_at, unknown_names
+from corpora.store.fields import field_types
+from search_spaces.space import Dimension, Space, default_point, drawn, moves, settings_at
 
 FAMILIES = [module.name for module in pkgutil.iter_modules(search_spaces.__path__) if module.name != "space"]
 DRAWS = 200
@@ -39,8 +40,9 @@ def random_value(dimension: Dimension, rng: np.random.Generator) -> Any:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_name_is_a_setting(family: str) -> None:
-    assert unknown_names(space_of(family), settings_of(family)) == []
+    of_conditions = {name for dimension in space_of(family) for name in dimension.when}
     names = [dimension.name for dimension in space_of(family)]
+    assert {*names, *of_conditions} <= field_types(settings_of(family)).keys()
     assert len(set(names)) == len(names)
     assert all(dimension.source for dimension in space_of(family))
 

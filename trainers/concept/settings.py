@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from corpora.store.fields import Count, NotNegative, Positive, check_fields
+from trainers.encoders.readout_names import MIXTURES
 from trainers.engine.limits import Steps
 
 HardNegativeMode = Literal["absolute", "relative", "both", "unscaled", "unified", "unified_all"]
@@ -76,7 +77,6 @@ HARD_NEGATIVES = frozenset(
 )
 SUPERVISED = frozenset({"deep_supervision", "layer_coefficient"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
-MIXTURES = frozenset({"weighted", "gated"})
 ADDED = {
     "d2d_weight": 0.7,
     "draw": "each_step",

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.concept.settings import MIXTURES
+from trainers.encoders.readout_names import MIXTURES
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

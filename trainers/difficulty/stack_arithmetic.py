@@ -24,7 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-VECTOR = 32  # float32 numbers: two AVX-512 vectors, the widest step of a vector loop
+from trainers.difficulty.settings import VECTOR
+
 LAYER_NORM_EPS = 1e-5
 CLIP_EPS = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 

@@ -22,7 +22,7 @@ from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
-from trainers.encoders.readouts import MIXTURES, Readout
+from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
 from trainers.engine.world import Precision
 from trainers.losses import unit

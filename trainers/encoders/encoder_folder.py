@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trainers.encoders.backbones import GATED_POOLING, OWN_FORMAT, normalises, prefix_of
 from trainers.encoders.layer_gate import LayerGate
-from trainers.encoders.readouts import MIXTURES
+from trainers.encoders.readout_names import MIXTURES
 
 
 class Written(Protocol):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
-
-Readout = Literal["mean", "cls", "max", "sep", "sum", "weighted", "gated"]
-MIXTURES = frozenset({"weighted", "gated"})  # readouts of several layers
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.san.templates import VIEW, Template, in_template
 
 if TYPE_CHECKING:
-    from trainers.encoders.readouts import Readout
+    from trainers.encoders.readout_names import Readout
     from trainers.san.columns import Column
 
 FORMAT = 1  # raised whenever the same fields of a key would give other vectors

@@ -8,7 +8,6 @@ from evaluators.significance.across_tasks import (
     aso_violation,
     described,
     iqm,
-    over_tasks,
     probability_of_improvement,
     summary,
     unpaired_improvement,
@@ -52,16 +51,6 @@ def test_aso_limits():
     a, b = rng.normal(size=7), rng.normal(size=5)
     assert aso_violation(a, b) + aso_violation(b, a) == pytest.approx(1)
     assert aso_violation(a, b) <= aso_bound(a, b, rng) <= 1
-
-
-def test_over_tasks_averages_paired_seeds():
-    up = pair({0: 0.5, 1: 0.6, 2: 0.7}, {0: 0.4, 1: 0.4, 2: 0.4})
-    down = pair({0: 1.0, 1: 2.0}, {0: 2.0, 1: 2.0, 2: 1.0}, larger_is_better=False)
-    both = over_tasks({"up": up, "down": down})
-    assert both.seeds == (0, 1)
-    assert both.deltas == pytest.approx([(0.1 + 1.0) / 2, 0.1])
-    assert both.dropped == ((2, "treatment: no finished run"),)
-    assert both.tasks == ("up", "down")
 
 
 def arms_of(task, seeds=4):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.significance.repeats import published, repeat
+from evaluators.significance.published import published
+from evaluators.significance.repeats import repeat
 
 
 def test_figures_by_another_hand() -> None:

@@ -25,7 +25,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.tracking import write
 from orchestration.tracking.entries import metric_name
-from orchestration.tracking.sync import SyncReport, default_uri, sync, ui_command
+from orchestration.tracking.sync import SyncReport, default_uri, sync
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import CLAIMS, fill, findings_of, make_run
 from tests.named_study import finished, write_study
@@ -340,13 +340,6 @@ def test_default_uri(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert default_uri("s3://bucket/ledger") == f"sqlite:///{tmp_path}/mlflow.db"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example:5000")
     assert default_uri("s3://bucket/ledger") == "http://mlflow.example:5000"
-
-
-def test_ui_command_listens_on_this_machine_alone() -> None:
-    command = ui_command("sqlite:////a place/mlflow.db")
-    assert "--host 127.0.0.1" in command
-    assert "'sqlite:////a place/mlflow.db'" in command
-    assert ui_command("https://user:word@mlflow.example") == "open https://mlflow.example"
 
 
 def test_line_for_the_terminal() -> None:
