@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from corpora.store.errors import CorpusError
+from corpora.store.packages import package_of
 from evaluators.tasks.task import Benchmark, Task, Tasks
 
 GROUP = "semray.tasks"
@@ -31,11 +32,6 @@ def tasks(path: str | None) -> Tasks:
                 raise CorpusError(f"{package}: the task {name!r}: {why}\n  accepted: one name for one task")
             found[name] = task
     return found
-
-
-def package_of(point: EntryPoint) -> str:
-    """Name and version of the package that an entry point is of."""
-    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 @cache

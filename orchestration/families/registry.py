@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from evaluators.tasks.installed import package_of
+from corpora.store.packages import package_of
 from orchestration.families.contract import Family
 from orchestration.study.errors import StudyError
 
