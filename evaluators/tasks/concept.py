@@ -16,7 +16,7 @@ from evaluators.metrics import geometry, layers, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import noun_phrases
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import MADE_UP_WIDTH, Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SplitTask = Task[EvalSplit, str]
@@ -132,10 +132,16 @@ def _stress(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     )
 
 
+def made_up_layers(draws: np.random.Generator, texts: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each text the vectors of three layers and a mixture: (K, D), (K,)."""
+    return [(draws.standard_normal((3, MADE_UP_WIDTH)), np.full(3, 1 / 3)) for _ in texts]
+
+
 def _geometry(benchmark: Benchmark[EvalSplit]) -> SplitTask:
     return SplitTask(
         name="geometry",
         metrics=geometry.METRICS,
+        own_unit=True,
         headline="geometry/anisotropy",
         benchmark=benchmark,
         texts=_ranked_texts,
@@ -162,6 +168,7 @@ def _profile(benchmark: Benchmark[EvalSplit]) -> SplitTask:
         score=score,
         source="Concept, figure 3",
         reads=LAYERS,
+        made_up=made_up_layers,
     )
 
 
@@ -185,6 +192,7 @@ def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
         score=score,
         source="Concept, section 4.2, and the theorem on readout invariance",
         reads=LAYERS,
+        made_up=made_up_layers,
     )
 
 

@@ -203,6 +203,7 @@ def _geometry(path: str | None) -> PairTask:
 
     return PairTask(
         name=name,
+        own_unit=True,
         metrics={
             f"{name}/alignment": False,
             f"{name}/uniformity": False,

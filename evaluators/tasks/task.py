@@ -25,7 +25,13 @@ Text = TypeVar("Text", bound=Hashable)  # what is encoded: a string, or a word i
 
 Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answers of another kind
 Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
+MADE_UP_WIDTH = 8  # whatever it is, the same figures come out
 UNSCALED = "unscaled"  # texts, as vectors of other lengths than 1
+
+
+def made_up_vectors(draws: np.random.Generator, texts: Sequence[Any]) -> np.ndarray:
+    """(N, MADE_UP_WIDTH) float32."""
+    return draws.standard_normal((len(texts), MADE_UP_WIDTH), np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,8 @@ class Task(Generic[Data, Text]):
     texts(data): everything `score` will want encoded. score(data, encode): the figures with their items, where
     encode takes N of those texts to (N, D) float32. reads: what those texts are; an encoder says what it reads.
     unscaled: lengths of vectors tell something, so an encoder that reads UNSCALED is read so.
+    own_unit: its figures are no scores, so that no published spread of scores tells of them. made_up: answers of
+    no meaning to N texts, by which the task is tried before anything is trained.
     version is raised when the same rows would be scored otherwise.
     """
 
@@ -60,6 +68,8 @@ class Task(Generic[Data, Text]):
     source: str
     reads: str = "texts"
     unscaled: bool = False
+    own_unit: bool = False
+    made_up: Callable[[np.random.Generator, Sequence[Any]], Any] = made_up_vectors
     version: int = 1
 
     @property

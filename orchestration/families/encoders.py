@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from search_spaces.space import Space
     from trainers.engine.world import World
 
-WIDTH, LAYERS = 8, 3  # of made-up vectors and encoders: whatever they are, the same figures come out
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 FirstCheck = Callable[["Study"], None]
 
@@ -200,14 +199,7 @@ def _check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequenc
                 f"  accepted: tasks with texts of their own; `data:` says which: {asked}"
             )
     draws = np.random.default_rng(0)
-
-    def made_up(texts: Sequence[Any]) -> np.ndarray:
-        return draws.standard_normal((len(texts), WIDTH), np.float32)
-
-    def made_up_layers(texts: Sequence[Any]) -> list[Any]:
-        return [(draws.standard_normal((LAYERS, WIDTH)), np.full(LAYERS, 1 / LAYERS)) for _ in texts]
-
-    readers = {task.reads: made_up_layers if task.reads == "layers" else made_up for task in tasks}
+    readers = {task.reads: partial(task.made_up, draws) for task in tasks}
     claimable = metric_names(tasks)
     found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
     for claim in study.parts:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evaluators.tasks.task import named
 from orchestration.families.registry import family
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from evaluators.significance.comparisons import PairedSeeds
     from evaluators.significance.power import Noise
     from orchestration.plan.plan import Plan
+    from orchestration.study.study import Study
 
 NUMBERS = {2: "two", 3: "three", 4: "four"}
 ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
@@ -65,7 +67,7 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     if not trained:
         return Spread(noise=None, whence=("neither arm is trained",))
     public = family(plan.study.family).spread
-    if public is None or claim.metric.startswith("geometry/"):
+    if public is None or _own_unit(plan.study, claim):
         return Spread(noise=None, whence=("no finished pairs, and no public figure for such a score",))
     from evaluators.significance.power import Noise
 
@@ -77,6 +79,13 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
         noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups),
         whence=(source + both, *words),
     )
+
+
+def _own_unit(study: Study, claim: Claim) -> bool:
+    """Whether a claim is about figures that are no scores."""
+    tasks = named(family(study.family).tasks(study.data), study.evaluate)
+    figures = study.figures_of(claim.metric)
+    return any(figure in task.metrics for task in tasks if task.own_unit for figure in figures)
 
 
 def _of_pairs(claim: Claim, pairs: PairedSeeds, trained: bool, items: bool) -> Spread:

@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.figures import mean_of
+from evaluators.tasks.task import metric_names, named
 from orchestration.families.registry import family
 from orchestration.plan.plan import Facts, judged_by, planned_run
 from orchestration.reading.read_search import space_of
@@ -232,9 +233,11 @@ def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> 
     figures = [selection.study.figures_of(objective.metric) for objective in selection.objectives]
     missing = [figure for one in figures for figure in one if figure not in metrics]
     if missing:
+        study = selection.study
+        declared = metric_names(named(family(study.family).tasks(study.data), run.tasks))
         raise StudyError(
             f"{selection.study.path}: search.objective.metric = {missing[0]!r}: not of {selection.arm}\n"
-            f"  accepted: {', '.join(name for name in metrics if '/diag/' not in name)}"
+            f"  accepted: {', '.join(name for name in metrics if name in declared)}"
         )
     values = tuple(mean_of(found, one) for one in figures)
     if not all(map(math.isfinite, values)):
