@@ -225,10 +225,11 @@ def _folder(study: str) -> str:
 
 def _refusal(storage: Storage, holder: Driver, beat: float) -> str:
     apart = beat - time.time()
+    here = (holder.host, holder.space) == (socket.gethostname(), _space())  # one clock: it is only silent
     clock = f" (its clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this one)"
     return (
         f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}"
-        f"{clock if abs(apart) > STALE_SECONDS else ''}\n"
+        f"{clock if abs(apart) > STALE_SECONDS and not here else ''}\n"
         f"  accepted: one run of a study at a time; wait for it, stop it, or choose another ledger.\n"
         f"  If that host is gone, try again {STALE_SECONDS:.0f} s after its end"
     )

@@ -27,7 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger import drivers
-from orchestration.ledger.drivers import driving
+from orchestration.ledger.drivers import driving, this_process
 from orchestration.ledger.ledger import Ledger, LedgerError, run_of
 from orchestration.ledger.storage import LocalStorage, open_storage
 from orchestration.study.errors import StudyError
@@ -481,6 +481,16 @@ def test_a_driver_whose_clock_is_off_is_named(
     said = capfd.readouterr().err
     assert "the last sign of life of process 7 on elsewhere is" in said
     assert ("after" if off > 0 else "before") in said
+
+
+def test_a_driver_that_stands_still_on_this_host_has_no_clock_of_its_own(tmp_path: Path) -> None:
+    lock = {**this_process("study").to_dict(), "beat": time.time() - 300}
+    LocalStorage(tmp_path).create(".drivers/study/1", json.dumps(lock).encode())
+    with (
+        pytest.raises(StudyError, match=r"is being run by this process itself\n  accepted: "),
+        Ledger(tmp_path).drive("study"),
+    ):
+        pass
 
 
 @pytest.mark.timeout(20)  # a pipe is not waited for
