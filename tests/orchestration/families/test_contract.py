@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,12 @@ def _sentences(place: Path) -> None:
     (place / "reranking" / "SciDocsRR.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
 
 
+def _triplets(place: Path) -> None:
+    _sentences(place)
+    rows = (f"the {a} runs to the {b} .,the {a} runs .,no {a} runs ." for a, b in pairwise(WORDS[26:50]))
+    (place / "triplets.csv").write_text("sent0,sent1,hard_neg\n" + "\n".join(rows) + "\n")
+
+
 def _definitions(place: Path) -> None:
     for shape in SHAPES:
         masked_lm(place / shape, shape)
@@ -87,6 +94,31 @@ train: {steps: 4, batch_size: 4, max_length: 32}
 arms: {still: {train: false}, plain: {}, fast: {learning_rate: 1.0e-3}}
 evaluate: [d2w]
 """
+TAUGHT = "teachers: [a, b], rl_every: 2, "
+HOSTS = {  # of the san family; each is trained plain and with aligned negatives
+    "simcse": "",
+    "simcse_sup": "host: simcse_sup, ",
+    "sncse": "host: sncse, ",
+    "rankcse": f"host: rankcse, {TAUGHT}",
+    "rlrd": f"host: rlrd, {TAUGHT}",
+}
+
+
+def _san(host: str, negatives: bool) -> Case:
+    sentences = "triplets.csv" if host == "simcse_sup" else "lines.txt"
+    teachers = "{a: PLACE/tiny@mean, b: PLACE/tiny@idf}" if TAUGHT in HOSTS[host] else "{}"
+    against = "san: hince, negatives: san, " if negatives else ""
+    return Case(
+        f"""\
+data: {{sentences: PLACE/{sentences}, wordnet: PLACE/wordnet, path: PLACE, teachers: {teachers}}}
+train: {{{HOSTS[host]}{against}readout: mean, steps: 4, batch_size: 4, max_length: 40}}
+arms: {{still: {{train: false}}, plain: {{}}, fast: {{learning_rate: 1.0e-3}}}}
+evaluate: [rerank/SciDocsRR]
+""",
+        _triplets if host == "simcse_sup" else _sentences,
+    )
+
+
 CASES = {  # what stands behind a stroke tells cases of one family apart
     "command": Case(
         """\
@@ -157,6 +189,20 @@ evaluate: [rerank/SciDocsRR]
 }
 
 
+CASES |= {
+    f"san/{host}{'+san' if negatives else ''}": _san(host, negatives)
+    for host in HOSTS
+    for negatives in (False, True)
+    if (host, negatives) != ("simcse", False)  # which is `san` itself
+}
+OFTEN = {"san", "san/simcse+san", "san/sncse+san"}  # without labels and teachers; the others on demand
+
+
+def _in_turn(name: str) -> Any:
+    rare = name.startswith("san") and name not in OFTEN
+    return pytest.param(name, marks=pytest.mark.long) if rare else name
+
+
 def test_no_family_is_without_a_case() -> None:
     assert {name.partition("/")[0] for name in CASES} == FAMILIES.keys()
 
@@ -164,7 +210,7 @@ def test_no_family_is_without_a_case() -> None:
 class TestFamilies(FamilyContract):
     """All families, one after another."""
 
-    @pytest.fixture(scope="class", params=sorted(CASES))
+    @pytest.fixture(scope="class", params=map(_in_turn, sorted(CASES)))
     @classmethod
     def small(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
         case, (family, _, _) = CASES[request.param], request.param.partition("/")
