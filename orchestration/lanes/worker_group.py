@@ -46,6 +46,7 @@ FASTER = {  # Ray Train answers at its poll and starts services that nobody read
 }
 
 SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for
+GIVE_BACK_SECONDS = 10.0  # for a group that found no room to end of itself
 
 Sign = tuple[str, float, int]  # where a worker was last, for how many seconds, and the number of this sign
 
@@ -204,6 +205,12 @@ class _Groups:
 
         for group in self.groups.values():
             self._commit(group)
+        _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
+        waiting = [task for task in at_work if not self.groups[task].has_begun]
+        for task in waiting:  # unforced, a task gives back the room that was kept for its group
+            ray.cancel(task)
+        if waiting:
+            ray.wait(waiting, num_returns=len(waiting), timeout=GIVE_BACK_SECONDS)
         _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
         for task in at_work:  # to cancel one that has just ended can abort this very process, in Ray's own code
             ray.cancel(task, force=True)
