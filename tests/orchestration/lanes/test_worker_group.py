@@ -218,6 +218,7 @@ def test_a_group_that_stands_still_is_ended_and_started_again(
 ASKED = r"2 workers with 1 CPU each were asked for; Ray has 2 CPUs and .* GiB, of which {} and .* GiB are free"
 
 
+@pytest.mark.long
 def test_a_group_that_cannot_even_be_ended(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, impatient: Callable[[Event], None]
 ) -> None:
