@@ -78,14 +78,13 @@ def _judged(scores: Any, compare: Any, read: Mapping[str, str], folder: str | Pa
 
 def _of_study(study: Study, ledger: str | Path) -> Findings:
     from orchestration.ledger.ledger import Ledger
-    from orchestration.plan.held import as_scored
     from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     held = Ledger(ledger)
-    asked, _ = as_scored(study, held)
-    return with_published(find(study, grown(asked, held).runs, held), study)
+    plan, _ = as_grown(study, held)
+    return with_published(find(study, plan.runs, held), study)
 
 
 def report(findings: Findings, ledger: str | Path, folder: str | Path) -> Path:

@@ -17,7 +17,7 @@ from orchestration.plan.held import as_scored
 from orchestration.study.errors import StudyError
 from orchestration.study.names import names_accepted
 from orchestration.verdicts.find import find
-from orchestration.verdicts.growing import grown
+from orchestration.verdicts.growing import as_grown
 
 if TYPE_CHECKING:
     from orchestration.ledger.entry import Record
@@ -53,7 +53,7 @@ def _run_named(options: Namespace, ledger: Ledger) -> str:
         return _only(ids, options.run, ledger)
     if options.study:
         study = study_of(options)
-        runs = grown(as_scored(study, ledger)[0], ledger).runs
+        runs = as_grown(study, ledger)[0].runs
     else:
         runs = tuple(ledger.training(run_id).run for run_id in sorted(ids))
     named = [run for run in runs if run.arm == options.run and options.seed in (run.seed, None) and run.id in ids]
@@ -76,7 +76,7 @@ def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> s
         found = ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)])
         return model_card(found, opened_by)
     study = study_of(options)
-    plan = grown(as_scored(study, ledger)[0], ledger)
+    plan, _ = as_grown(study, ledger)
     findings = find(study, plan.runs, ledger)
     run = next((run for run in plan.runs if run.id == record.id), record.run)
     return model_card(ledger.record(run) if ledger.holds(run) else record, opened_by, findings)

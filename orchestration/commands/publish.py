@@ -24,13 +24,13 @@ def sync(options: Namespace) -> int:
     """Bring MLflow up to what the ledger holds."""
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
-        asked, before = as_scored(study, ledger)
-        findings = told_of_versions(find(study, grown(asked, ledger).runs, ledger), before)
+        plan, before = as_grown(study, ledger)
+        findings = told_of_versions(find(study, plan.runs, ledger), before)
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     say(done.line, f"next    semray ui {options.study}")

@@ -64,11 +64,10 @@ def plan(options: Namespace) -> int:
 
 def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
 
     study, ledger = study_of(options), ledger_of(options)
-    asked, before = as_scored(study, ledger)
-    plan = grown(asked, ledger)
+    plan, before = as_grown(study, ledger)
     if before:
         say(scored_before(before))
     done, failed = {run.id for run in plan.done}, ledger.failed()
@@ -93,7 +92,7 @@ def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
     from orchestration.report.methods import methods
     from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     check_signing(options)
@@ -101,8 +100,7 @@ def report(options: Namespace) -> int:
         return _beside(options)
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
-        asked, before = as_scored(study, ledger)
-        plan = grown(asked, ledger)
+        plan, before = as_grown(study, ledger)
         findings = _finished(find(study, plan.runs, ledger), ledger, study)
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
@@ -153,7 +151,7 @@ def _beside(options: Namespace) -> int:
     """The verdicts of several studies in one table; each keeps its own report."""
     from orchestration.report.forms import as_json, side_by_side
     from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     if options.passport or options.methods or options.format != "table":
@@ -164,8 +162,8 @@ def _beside(options: Namespace) -> int:
     for name in (options.study, *options.others):
         study = read_study(study_file(name))
         with doing(JUDGING):
-            asked, before = as_scored(study, ledger)
-            found = _finished(find(study, grown(asked, ledger).runs, ledger), ledger, study)
+            plan, before = as_grown(study, ledger)
+            found = _finished(find(study, plan.runs, ledger), ledger, study)
             several.append(with_published(told_of_versions(found, before), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
@@ -185,13 +183,13 @@ def why(options: Namespace) -> int:
     """The chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
     from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.why import chain, of_claim
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
-        asked, before = as_scored(study, ledger)
-        findings = find(study, grown(asked, ledger).runs, ledger)
+        plan, before = as_grown(study, ledger)
+        findings = find(study, plan.runs, ledger)
     if before:
         say(scored_before(before))
     chosen = of_claim(findings, study, options.claim)

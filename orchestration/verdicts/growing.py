@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orchestration.plan.held import as_scored
 from orchestration.plan.plan import extend
 from orchestration.verdicts.find import find, undecided_arms
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.plan import Plan
+    from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
+
+
+def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
+    """What there is to report: the plan as `as_scored` has it, with the seeds that the study has come to.
+
+    With the tasks that are of a version before the present one.
+    """
+    plan, before = as_scored(study, ledger)
+    return grown(plan, ledger), before
 
 
 def grown(plan: Plan, ledger: Ledger) -> Plan:
