@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
 import sys
 import time
 import tomllib
+from importlib import metadata
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,6 +72,19 @@ def test_every_dependency_is_pinned() -> None:
     names = {re.split(r"[\[<>=~! ]", entry)[0].lower().replace("_", "-") for entry in declared}
     pinned = re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / "constraints.txt").read_text(), re.M)
     assert names - {name.lower().replace("_", "-") for name in pinned} == set()
+
+
+def test_every_pin_installs_on_the_oldest_python_that_is_promised() -> None:
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    oldest = f"{oldest.removeprefix('>=')}.0"
+    pinned = re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / "constraints.txt").read_text(), re.M)
+    refused = {}
+    for name in pinned:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            asked = metadata.metadata(name)["Requires-Python"]
+            if asked and oldest not in SpecifierSet(asked):
+                refused[name] = asked
+    assert refused == {}
 
 
 def test_shipped_studies_load() -> None:

@@ -13,7 +13,6 @@ from orchestration.commands.model_card import model_card
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import UNSEALED, Ledger, run_of
-from orchestration.plan.held import as_scored
 from orchestration.study.errors import StudyError
 from orchestration.study.names import names_accepted
 from orchestration.verdicts.find import find

@@ -12,7 +12,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, s
 from orchestration.commands.waiting import DRAWING, JUDGING, doing
 from orchestration.ledger.beside import reports
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import as_scored, scored_before
+from orchestration.plan.held import scored_before
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from orchestration.commands.terminal import (
 )
 from orchestration.commands.waiting import DRAWING, JUDGING, PREPARING, doing
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import as_scored, planned, scored_before
+from orchestration.plan.held import planned, scored_before
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError

@@ -16,7 +16,7 @@ import pytest
 from orchestration.ledger.ledger import Ledger
 from tests.tiny import tiny_backbone
 from tests.waiting import until
-from trainers.command.training import GROUP
+from trainers.engine.world import GROUP
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -22,11 +22,10 @@ from trainers.command.process import PYTHON, CommandFailed, Running, running
 from trainers.command.product import LOG, Product, left_in, opened
 from trainers.command.progress import curve_of
 from trainers.command.settings import Settings, command_of
-from trainers.engine.world import Progress, Stopped, World
+from trainers.engine.world import GROUP, Progress, Stopped, World
 from trainers.errors import TrainerError
 
 POLL_SECONDS = 0.2
-GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def read(settings: Settings, folder: Path, world: World) -> Product:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Precision = Literal["fp32", "bf16"]
+# what a process group says of itself in the environment; what runs alone must not read it
+GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,6 @@ ARGUMENTS = (  # that stand in the settings under the library's names
     "lr_scheduler_type",
     "max_grad_norm",
 )
-ALONE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def read(settings: Settings, folder: Path, world: World) -> SentenceModel:
@@ -192,7 +191,9 @@ def _by_itself(world: World) -> Iterator[None]:
     """Without what other engines of this process left: the library's would take it for a group of workers."""
     from accelerate.state import AcceleratorState, PartialState
 
-    kept = {name: os.environ.pop(name) for name in ALONE if name in os.environ}
+    from trainers.engine.world import GROUP
+
+    kept = {name: os.environ.pop(name) for name in GROUP if name in os.environ}
     AcceleratorState._reset_state(True)
     try:
         yield

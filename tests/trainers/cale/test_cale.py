@@ -33,11 +33,6 @@ SOME = CORPUS.occurrences[:12]
 
 
 @pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
-
-
-@pytest.fixture(scope="module")
 def encoder(backbone: Path) -> OccurrenceEncoder:
     return OccurrenceEncoder.load(backbone, max_length=48)
 

@@ -28,11 +28,6 @@ TEXTS = CORPUS.texts[:20]
 
 
 @pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
-
-
-@pytest.fixture(scope="module")
 def encoder(backbone: Path) -> Encoder:
     return Encoder.load(backbone, max_length=32)
 

@@ -15,17 +15,11 @@ import torch
 from safetensors.torch import load_file
 
 from orchestration.commands.cli import main
-from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.convert import convert
 from trainers.encoders.encoder import Encoder
 
 TEXTS = ["the old cat", "a small vessel holds water"]
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("tiny") / "tiny")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.gated_pooling import sentence_transformer
@@ -20,11 +19,6 @@ TEXTS = [
     "fire",
     "old horse runs",
 ]
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
 
 
 @pytest.fixture

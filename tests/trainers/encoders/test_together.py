@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny import WORDS, tiny_backbone
+from tests.tiny import WORDS
 from tests.workers import together
 from trainers.encoders import vectors
 from trainers.encoders.encoder import Encoder
@@ -21,11 +21,6 @@ from trainers.engine.world import Progress, World
 from trainers.errors import TrainerError
 
 TEXTS = [" ".join(WORDS[at : at + 1 + at % 7]) for at in range(41)]
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tiny import tiny_backbone
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.packing import dropout_by_row
 from trainers.san.dropout import ByText, at, rate_of, set_rate
@@ -21,11 +20,6 @@ from trainers.san.student import Student
 VIEWS = ["a dog runs in the town", "the cat", "a dog runs in the town", "the cat"]
 NEGATIVES = ["a bird grows by the river of stone", "the pot"]
 BASE = Settings(readout="mean", batch_size=2)
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
 
 
 def student(backbone: Path, settings: Settings) -> Student:

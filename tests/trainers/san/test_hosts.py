@@ -44,11 +44,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
-
-
 def corpus(backbone: Path) -> SanCorpus:
     return san_corpus(teachers={"whole": f"{backbone}@mean", "words": f"{backbone}@idf"})
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny import tiny_backbone
 from tests.trainers.san.corpus import san_corpus
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
@@ -24,11 +23,6 @@ from trainers.san.training import fit
 CORPUS = san_corpus()
 TEXTS = ["a dog", "the cat runs in the town", "a bird"]
 SHORT = Settings(steps=2, batch_size=8, learning_rate=1e-3, readout="mean")
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone"))
 
 
 def test_the_supervised_host_keeps_its_head_in_sentence_transformers_too(backbone: Path, tmp_path: Path):

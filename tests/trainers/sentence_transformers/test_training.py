@@ -110,11 +110,6 @@ def frozen() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_backbone(tmp_path_factory.mktemp("backbone") / "tiny")
-
-
 def columns(count: int, label: str = "none", rows: int = 12) -> Columns:
     """count columns of different texts."""
     words = [f"the {a} of {b}" for a, b in pairwise(WORDS)]
