@@ -26,6 +26,7 @@ SUBSETS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
+IN_STSB = {"STS14": ("deft-forum", "deft-news"), "STS15": ("answers-forums",)}  # whole, in its train or dev part
 Subsets = Mapping[str, Pairs]  # subset -> its pairs; gold as published
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from corpora.benchmarks import sts
 from corpora.benchmarks.pairs import Pairs, joined
-from corpora.benchmarks.sts import SUBSETS, Subsets
+from corpora.benchmarks.sts import IN_STSB, SUBSETS, Subsets
 from evaluators.metrics.scores import Score
 from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.vectors import aligned_cosines
@@ -64,9 +64,11 @@ def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
         subset = np.repeat(list(subsets), [len(part) for part in subsets.values()])
         return sts_scores(name, pair_items(pairs), subset, pair_cosines(pairs, encode), pairs.gold)
 
+    published = name.split("/")[1]
+    gone = IN_STSB.get(published, ()) if name.endswith("/dedup") else ()
     return STSTask(
         name=name,
-        metrics=metric_names(name, SUBSETS.get(name.split("/")[1], ())),
+        metrics=metric_names(name, [one for one in SUBSETS.get(published, ()) if one not in gone]),
         headline=f"{name}/spearman",
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
