@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
-from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules
+from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules, stream
+from evaluators.significance.futility import HOPELESS, chance_left, may_stop
 from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until
 
@@ -30,29 +33,37 @@ OUTSIDE = "the estimate lies outside the margin: more seeds would sooner show a 
 AGAINST = "the sign is against the claim"
 HOPE = " if the observed effect is true"
 NO_NOISE = "equal deltas have no noise to hold against the margin (degenerate)"
+STOPPED = "stopped for futility"
 BEYOND, OPEN = ", beyond the margin", ", by more or less than the margin: open"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """words: the whole verdict. nuance: what they add to the plain verdict. advice: what would settle the rest."""
+    """words: the whole verdict. nuance: what they add to the plain verdict. advice: what would settle the rest.
+
+    chance_left: that all seeds of a study until decided would still show the claim; None where no smallest effect
+    worth reporting was declared.
+    """
 
     verdict: Word
     words: str
     nuance: str = ""
     advice: str = ""
     more: MoreSeeds | None = None
+    chance_left: float | None = None
 
 
-def decide(claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    """The verdict of one claim, q being its p values corrected for its group."""
+def decide(
+    claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules, part: bool = False
+) -> Decision:
+    """The verdict of one claim, or of a part of one, q being its p values corrected for its group."""
     if evidence.refusal:
         return Decision(verdict="undecided", words=f"undecided: {evidence.refusal}")
     if pairs.selected:
         return Decision(verdict="undecided", words="exploratory (selected on these seeds)")
     word = _word(claim, evidence, q, rules.alpha)
     if word == "undecided":
-        return _undecided(claim, evidence, q, rules)
+        return _undecided(claim, evidence, q, rules, part)
     said = _said(claim, evidence, word, q, rules.alpha)
     more, advice = _advice_on_margin(claim, evidence, rules) if said == OPEN else (None, "")
     words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
@@ -107,8 +118,12 @@ def _fragility(evidence: Evidence) -> str:
     return "".join(f"; {flag}" for flag in evidence.flags if flag in (ITEM_FRAGILE, SEED_FRAGILE))
 
 
-def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: Rules) -> Decision:
-    more, advice = _advice(claim, evidence, rules)
+def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: Rules, part: bool) -> Decision:
+    chance = _chance_left(claim, evidence, rules)
+    if chance is not None and chance < HOPELESS:
+        more, advice = None, f"{'futile' if part else STOPPED}: {_why_futile(claim, evidence, rules, chance)}"
+    else:
+        more, advice = _advice(claim, evidence, rules)
     kept_back = [ASKED.get(line, line) for line, p in evidence.lines.items() if p <= rules.alpha < q[line]]
     others = (
         f" ({' and '.join(kept_back)} p alone at most {rules.alpha}; the correction over {rules.nulls} claims "
@@ -117,7 +132,40 @@ def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: 
         else ""
     )
     words = f"undecided: {advice}{others}{_fragility(evidence)}"
-    return Decision(verdict="undecided", words=words, more=more)
+    return Decision(verdict="undecided", words=words, more=more, chance_left=chance)
+
+
+def _chance_left(claim: Claim, evidence: Evidence, rules: Rules) -> float | None:
+    """That all seeds would show the claim; None where it does not stop for futility, or not yet."""
+    n, growing = len(evidence.deltas), rules.sequential
+    if growing is None or claim.min_effect is None or not may_stop(claim) or evidence.estimate is None:
+        return None
+    if not growing.start <= n < growing.n_max:
+        return None
+    return chance_left(
+        _as_claimed(claim, evidence),
+        claim.min_effect,
+        n_max=growing.n_max,
+        rng=stream(claim.scores, "futility"),
+        tau2=growing.tau2,
+        alpha=rules.alpha,
+    )
+
+
+def _as_claimed(claim: Claim, evidence: Evidence) -> np.ndarray:
+    """The deltas, positive where they are as the claim has it."""
+    return evidence.deltas if claim.expect == "better" else -evidence.deltas
+
+
+def _why_futile(claim: Claim, evidence: Evidence, rules: Rules, chance: float) -> str:
+    assert rules.sequential is not None and claim.min_effect is not None
+    seen = float(_as_claimed(claim, evidence).mean())
+    if seen > claim.min_effect:
+        true = "were the observed difference the true one"
+    else:
+        true = f"were the true difference {claim.min_effect:g}, the smallest worth reporting"
+    cases = "fewer than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
+    return f"{true}, all {rules.sequential.n_max} seeds would show it in {cases} of cases"
 
 
 def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:

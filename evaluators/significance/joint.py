@@ -16,8 +16,9 @@ from dataclasses import fields
 from typing import Any
 
 from evaluators.significance.claims import Claim, Joint
-from evaluators.significance.decision import Word
+from evaluators.significance.decision import STOPPED, Word
 from evaluators.significance.evidence import Evidence, Rules
+from evaluators.significance.futility import HOPELESS, joint_chance
 from evaluators.significance.verdict import Verdict
 
 HOLDS, FAILS = "holds", "fails"
@@ -86,6 +87,7 @@ def record_joint(
     holds, fails = (q[line] <= rules.alpha for line in (HOLDS, FAILS))
     verdict: Word = "holds" if holds else "fails" if fails else "undecided"
     line = FAILS if verdict == "fails" else HOLDS
+    chance = _chance_left(joint, parts) if verdict == "undecided" else None
     known = math.isfinite(lines[line])
     kind = "intersection-union" if joint.least == len(parts) else "partial conjunction"
     return {
@@ -114,7 +116,8 @@ def record_joint(
         "each_run": (),
         "e_values": (),
         "verdict": verdict,
-        "words": _words(joint, parts, verdict, kept_back=lines[HOLDS] <= rules.alpha),
+        "words": _words(joint, parts, verdict, chance, kept_back=lines[HOLDS] <= rules.alpha),
+        "chance_left": chance,
         "advice": "",
         "sentence": "",
         "scope": _listed(part.scope for part in parts),
@@ -125,7 +128,15 @@ def record_joint(
     }
 
 
-def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, *, kept_back: bool) -> str:
+def _chance_left(joint: Joint, parts: Sequence[Verdict]) -> float | None:
+    """That enough parts are shown with all seeds; None where nothing is known of any part that is open."""
+    if all(part.chance_left is None for part in parts):
+        return None
+    known = (1.0 if part.chance_left is None else part.chance_left for part in parts)
+    return joint_chance(list(known), joint.least)
+
+
+def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, chance: float | None, *, kept_back: bool) -> str:
     if verdict != "undecided":
         return f"{verdict}: {joint.words}"
     refused = list(dict.fromkeys(part.words.partition(" (part of")[0] for part in parts if part.test is None))
@@ -135,6 +146,9 @@ def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, *, kept_back: 
     shown = f"{len(parts) - len(lacking)} of {len(parts)} parts shown, {joint.least} asked"
     if kept_back:
         return f"undecided: {shown}; the correction over the claims of its group keeps it back"
+    if chance is not None and chance < HOPELESS:
+        futile = [part.claim for part in parts if part.chance_left is not None and part.chance_left < HOPELESS]
+        return f"undecided: {STOPPED}: {shown}; futile: {', '.join(futile)}"
     return f"undecided: {shown}" + (f"; open: {', '.join(lacking)}" if lacking else "")
 
 

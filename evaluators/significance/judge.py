@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from evaluators.significance.claims import Claim, Declared, Joint
 from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
@@ -80,7 +80,7 @@ def family_digest(
     declared = {
         "claims": [claim.said for claim in claims],
         "alpha": alpha,
-        "sequential": None if sequential is None else asdict(sequential),
+        "sequential": None if sequential is None else {"tau2": sequential.tau2, "n_max": sequential.n_max},
     }
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
 
@@ -156,7 +156,7 @@ def _verdict(
     digest: str,
     joint: Joint | None = None,
 ) -> Verdict:
-    decision = decide(claim, pairs, evidence, q, rules)
+    decision = decide(claim, pairs, evidence, q, rules, part=joint is not None)
     fields = record(claim, pairs, evidence, q, decision, rules) | {"family_digest": digest}
     if joint is not None:
         fields |= {"part_of": joint.claim, "id": f"{joint.id}/{claim.id}"}

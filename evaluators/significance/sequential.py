@@ -18,15 +18,20 @@ from evaluators.significance.seed_tests import ROUNDING, magnitude
 
 @dataclass(frozen=True, kw_only=True)
 class Sequential:
-    """Declared before the first delta: variance of the effect mixture, and the most seeds to be run."""
+    """Declared before the first delta: variance of the effect mixture, and the most seeds to be run.
+
+    start: seeds that run whatever they show: before them nothing stops for futility.
+    """
 
     tau2: float = 2.0
     n_max: int = 20
+    start: int = 2
 
     def __post_init__(self) -> None:
-        if not self.tau2 > 0 or self.n_max < 2:
+        if not self.tau2 > 0 or self.n_max < 2 or self.start < 1:
             raise ValueError(
-                f"sequential: tau2 = {self.tau2}, n_max = {self.n_max}; accepted: tau2 > 0, n_max >= 2"
+                f"sequential: tau2 = {self.tau2}, n_max = {self.n_max}, start = {self.start}; "
+                "accepted: tau2 > 0, n_max >= 2, start >= 1"
             )
 
 
@@ -57,12 +62,16 @@ def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0) -> np.nda
     """
     mean, sd = running_moments(deltas)
     n = np.arange(1, deltas.shape[-1] + 1)
-    r = 1 + n * tau2
     spread = sd > 0
     t = np.where(spread, (mean - null) / np.where(spread, sd, 1.0), 0.0)
     t2_over_df = t**2 * n / np.maximum(n - 1, 1)
-    log_e = (n / 2) * (np.log1p(t2_over_df) - np.log1p(t2_over_df / r)) - np.log(r) / 2
-    return np.where(spread, np.exp(log_e), 1.0)
+    return np.where(spread, np.exp(log_e(t2_over_df, n, tau2)), 1.0)
+
+
+def log_e(t2_over_df: np.ndarray, n: np.ndarray, tau2: float) -> np.ndarray:
+    """Log of the e-process after n seeds, n >= 2, by t²/(n-1) of their mean."""
+    r = 1 + n * tau2
+    return (n / 2) * (np.log1p(t2_over_df) - np.log1p(t2_over_df / r)) - np.log(r) / 2
 
 
 def e_at_t(t: float, n: int, tau2: float) -> float:

@@ -13,10 +13,11 @@ from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.decision import Decision, Word
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
+from evaluators.significance.futility import HOPELESS
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
-RULE = 3  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
+RULE = 4  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 
@@ -122,11 +123,19 @@ class Verdict:
     generator_seed: int
     parts: int | None = None  # how many, of a joint claim: it has no difference of its own, they have
     part_of: str | None = None  # the joint claim that it is a part of: what its p is not corrected for
+    chance_left: float | None = (
+        None  # that all seeds of a study until decided would show it, if open (futility.py)
+    )
 
     @property
     def seedless(self) -> bool:
         """Whether neither arm varies with the seed: one run of each stands at all seeds, and none can agree."""
         return len({(pair["treatment"], pair["control"]) for pair in self.per_seed}) == 1 < self.n_seeds
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no seed is added for it any more: even all of them could hardly show it."""
+        return self.verdict == "undecided" and self.chance_left is not None and self.chance_left < HOPELESS
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers, strings and None, ready for json."""
@@ -166,6 +175,7 @@ def record(
         "advice": decision.advice,
         "scope": evidence.scope,
         "flags": evidence.flags,
+        "chance_left": decision.chance_left,
         "k_more": decision.more.k if decision.more else None,
         "k_more_upper": decision.more.k_upper if decision.more else None,
         "test": evidence.test,

@@ -17,7 +17,7 @@ from orchestration.plan.kept_models import not_kept
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
-from orchestration.verdicts.find import find
+from orchestration.verdicts.find import find, still_open
 from orchestration.verdicts.growing import with_another_seed
 from orchestration.verdicts.published import with_published
 
@@ -71,7 +71,8 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             if wider is None:
                 break
             plan = wider
-            say(f"still open: {_open_claims(findings)}; seed {plan.runs[-1].seed} for their arms")
+            claims = ", ".join(one.verdict.claim for one in still_open(findings))
+            say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
             for run in not_kept(replace(plan, finished=ledger.entries()), ledger, "best"):
                 ledger.drop_model(run)
@@ -109,8 +110,3 @@ def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
         watch.close()
     given_up |= outcome.failed.keys()
     return outcome.stopped
-
-
-def _open_claims(findings: Findings) -> str:
-    still_open = (f.verdict for f in findings.findings if f.verdict.verdict == "undecided")
-    return ", ".join(verdict.claim for verdict in still_open if not verdict.part_of)

@@ -63,6 +63,7 @@ def describe(
     lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
+    lines += [f"stops   {line}" for line in _stops(plan)]
     lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
     lines += [f"warn    {line}" for line in slips(plan.study)]
     lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
@@ -133,6 +134,21 @@ def _claim(plan: Plan, reach: Reach) -> str:
     seeds = _count(reach.seeds, "seed") if reach.seeds else "the items"
     margin = f", {reach.on_margin}" if reach.on_margin else ""
     return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    """Which claims of a study until decided stop before its last seed where there is no hope."""
+    from evaluators.significance.futility import HOPELESS, may_stop
+
+    seeds = plan.study.seeds
+    for claim in plan.study.compare if seeds.reserve else ():
+        worth = list(dict.fromkeys(part.min_effect for part in claim.parts if may_stop(part)))
+        if worth:
+            yield (
+                f"{claim.claim}: for futility, from {_count(len(seeds.initial), 'seed')} on, where the chance that "
+                f"{len(seeds.all)} would show a true difference of {' or '.join(f'{one:g}' for one in worth)} "
+                f"is below {100 * HOPELESS:g} %"
+            )
 
 
 def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:

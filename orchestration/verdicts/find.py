@@ -39,7 +39,8 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
         for claim, is_exploratory in claims_of(evidence)
     ]
-    sequential = Sequential(n_max=len(study.seeds.all)) if study.seeds.reserve else None
+    seeds = study.seeds
+    sequential = Sequential(n_max=len(seeds.all), start=len(seeds.initial)) if seeds.reserve else None
     gone = withdrawn(evidence)
     verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone))
     told = [row for claim, scores in cases for row in _rows_of(claim, scores)]
@@ -70,9 +71,14 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
 
 
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
-    """(arm, backbone) of every claim that more seeds may still decide; parts of joint claims go with those."""
-    still_open = [f for f in findings.findings if f.verdict.verdict == "undecided" and not f.verdict.part_of]
-    return {place for finding in still_open for place in finding.places}
+    """(arm, backbone) of every claim that more seeds may still decide."""
+    return {place for finding in still_open(findings) for place in finding.places}
+
+
+def still_open(findings: Findings) -> list[Finding]:
+    """The claims that seeds are added for: undecided, and not stopped for futility. Parts go with their claim."""
+    whole = (finding for finding in findings.findings if not finding.verdict.part_of)
+    return [one for one in whole if one.verdict.verdict == "undecided" and not one.verdict.hopeless]
 
 
 def _rows_of(claim: Declared, scores: Sequence[PairedSeeds]) -> list[tuple[Declared, PairedSeeds | None]]:

@@ -19,7 +19,7 @@ OUTCOMES = Path(__file__).with_name("rule.json")
 
 
 def outcomes() -> list[dict[str, Any]]:
-    """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, a matched control."""
+    """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, futility, a matched control."""
     rng = np.random.default_rng(2)
     gold = rng.normal(size=40)
     arms = [gold + noise * rng.normal(size=(4, 40)) for noise in (0.8, 1.2)]
@@ -36,6 +36,7 @@ def outcomes() -> list[dict[str, Any]]:
     verdicts = [
         *judge(family),
         *judge([(_claim("G", "better"), _seeds(rng.normal(1, 1, 9)))], sequential=Sequential()),
+        *judge([(_claim("F", "better", min_effect=0.5), _seeds(rng.normal(0, 1, 9)))], sequential=Sequential()),
     ]
     return [_rounded(verdict.to_dict()) for verdict in verdicts]
 

@@ -1,0 +1,116 @@
+"""Seeds are added while a claim is open and has a chance; a driver that starts anew comes to the same seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.described import describe
+from orchestration.plan.plan import Facts, Plan, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
+from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find, still_open
+from orchestration.verdicts.growing import grown, with_another_seed
+from tests.results import finish
+
+STUDY = """\
+question: Is there any hope?
+family: concept
+backbones: [tiny]
+seeds: {start: 5, max: 12}
+arms:
+  A: {hard_negatives: true}
+  B: {}
+evaluate: [t2d, stress]
+compare:
+  - {claim: H1, treatment: A, control: B, metric: t2d/recall@10, expect: better, min_effect: 0.05}
+"""
+OTHER = "  - {claim: H2, treatment: A, control: B, metric: stress/negate/auc, expect: better, min_effect: 0.05}\n"
+LEVEL = [0.01, -0.02, 0.015, -0.01, 0.0, 0.01, -0.015, 0.02, -0.005, 0.01, -0.01, 0.0]  # against 0.05: no hope
+GAINS = [0.05, -0.02, 0.09, 0.03, 0.06, 0.02, -0.05, 0.07, -0.06, -0.04, 0.0, -0.03]  # hope, and then none
+
+
+def study_of(folder: Path, text: str) -> tuple[Plan, Ledger]:
+    path = folder / "hope.yaml"
+    path.write_text(text)
+    study, ledger = read_study(path), Ledger(folder / "ledger")
+    facts = Facts(
+        backbones={"tiny": "s" * 64},
+        corpus="c" * 64,
+        tasks=dict.fromkeys(study.evaluate, "7" * 16),
+        precision="fp32",
+    )
+    planned = plan(study, facts)
+    declare(study, planned.runs, ledger)
+    return planned, ledger
+
+
+def train(ledger: Ledger, runs: Iterable[Run]) -> None:
+    for run in runs:
+        assert run.seed is not None
+        recall, stress = (LEVEL[run.seed], GAINS[run.seed]) if run.arm == "A" else (0.0, 0.0)
+        base = 0.5 + 0.01 * run.seed
+        scores = [
+            Score(metric="t2d/recall@10", value=base + recall),
+            Score(metric="stress/negate/auc", value=base + stress),
+        ]
+        finish(ledger, run, scores)
+
+
+def run_all(planned: Plan, ledger: Ledger, until: int = 99) -> Plan:
+    """The loop of `semray run`; it dies before its seed `until`."""
+    while True:
+        train(ledger, [run for run in planned.runs if run.id not in ledger.ids()])
+        wider = with_another_seed(planned, find(planned.study, planned.runs, ledger))
+        if wider is None or wider.runs[-1].seed == until:
+            return planned
+        planned = wider
+
+
+def test_a_claim_without_hope_asks_for_no_further_seed(tmp_path: Path) -> None:
+    planned, ledger = study_of(tmp_path, STUDY)
+    done = run_all(planned, ledger)
+    found = find(done.study, done.runs, ledger)
+    (one,) = found.findings
+    assert one.verdict.n_seeds == 5
+    assert one.verdict.words.startswith("undecided: stopped for futility: were the true difference 0.05")
+    assert "all 12 seeds" in one.verdict.sentence
+    assert still_open(found) == []
+    assert grown(replace(planned, finished=ledger.entries()), ledger).runs == done.runs
+
+
+def test_without_a_smallest_effect_all_seeds_are_run(tmp_path: Path) -> None:
+    planned, ledger = study_of(tmp_path, STUDY.replace(", min_effect: 0.05", ""))
+    assert {run.seed for run in run_all(planned, ledger).runs} == set(range(12))
+
+
+@pytest.mark.parametrize("until", [5, 6])
+def test_a_driver_that_was_killed_comes_to_the_same_seeds(tmp_path: Path, until: int) -> None:
+    """A claim with hope keeps the arms growing, and the one without is judged again at every look."""
+    planned, ledger = study_of(tmp_path, STUDY + OTHER)
+    whole = run_all(planned, ledger)
+    expected = find(whole.study, whole.runs, ledger)
+    assert len({run.seed for run in whole.runs}) > 5
+    (tmp_path / "other").mkdir()
+    again, other = study_of(tmp_path / "other", STUDY + OTHER)
+    run_all(again, other, until)
+    resumed = run_all(again, other)
+    assert [run.id for run in resumed.runs] == [run.id for run in whole.runs]
+    told = [one.verdict for one in find(resumed.study, resumed.runs, other).findings]
+    assert told == [one.verdict for one in expected.findings]
+
+
+def test_the_plan_says_which_claims_may_stop(tmp_path: Path) -> None:
+    planned, _ = study_of(tmp_path, STUDY)
+    assert (
+        "stops   H1: for futility, from 5 seeds on, where the chance that 12 would show a true difference of 0.05 is "
+        "below 10 %" in describe(planned)
+    )
+    without, _ = study_of(tmp_path, STUDY.replace("{start: 5, max: 12}", "8"))
+    assert "futility" not in describe(without)
