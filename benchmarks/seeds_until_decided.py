@@ -3,8 +3,8 @@
     python benchmarks/seeds_until_decided.py [--replications 20000] [--futility 2000]
 
 A/A: both arms equal, looked at after every seed up to 50. A/B: deltas with a true effect of dz, stopped at
-the first rejection or at the declared maximum of 20 seeds. Futility: the same with a smallest effect worth reporting,
-which stops where 20 seeds could hardly show it.
+the first rejection or at the declared maximum of 20 seeds. Futility: the same with a smallest effect worth
+reporting, which stops where 20 seeds could hardly show it.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def hopeless(replications: int) -> None:
         f"Stopping for futility: {replications:,} replays per row, looks from seed {START} to {N_MAX}",
         rows,
         [
-            f"Effects in sds of the deltas. Given up where the chance of showing it by seed {N_MAX}, were the effect "
-            f"worth reporting the true one (or the observed one, where that is larger), is below {HOPELESS:g}.",
-            "Shown: rejected with the sign that was claimed. At least: 1 - beta / (1 - .1), the bound of Lan, Simon "
-            "and Halperin for effects up to the one worth reporting, their sd taken as known.",
+            f"Effects in sds of the deltas. Given up where the chance of showing it by seed {N_MAX}, were the "
+            "effect worth reporting the true one (or the observed one, where that is larger), is below "
+            f"{HOPELESS:g}.",
+            "Shown: rejected with the sign that was claimed. At least: 1 - beta / (1 - .1), the bound of Lan, "
+            "Simon and Halperin for effects up to the one worth reporting, their sd taken as known.",
             "False positives: rejections where the true effect is 0, of either sign.",
             f"The standard error of a rate of .5 is {np.sqrt(0.25 / replications):.3f}, of .05 "
             f"{np.sqrt(0.05 * 0.95 / replications):.4f}.",

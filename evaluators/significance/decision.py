@@ -158,7 +158,8 @@ def _as_claimed(claim: Claim, evidence: Evidence) -> np.ndarray:
 
 
 def _why_futile(claim: Claim, evidence: Evidence, rules: Rules, chance: float) -> str:
-    assert rules.sequential is not None and claim.min_effect is not None
+    assert rules.sequential is not None
+    assert claim.min_effect is not None
     seen = float(_as_claimed(claim, evidence).mean())
     if seen > claim.min_effect:
         true = "were the observed difference the true one"

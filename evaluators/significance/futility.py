@@ -1,12 +1,12 @@
 """When even all seeds could hardly show a claim: stopping a study until decided for futility.
 
-Method: stochastic curtailment (Lan, Simon and Halperin 1982). A claim that is open is given up where the chance that
-it would still be shown, were the true difference what it was declared to be worth reporting, is below `HOPELESS`.
+Method: stochastic curtailment (Lan, Simon and Halperin 1982). An open claim is given up where the chance that it
+would still be shown, were the true difference what it was declared to be worth reporting, is below `HOPELESS`.
 
-The rule is not binding: it never enters a p. The e-process rejects a true null at any of its looks in at most alpha
-of all studies (Ville's inequality), and giving up can only take looks away, so the type-I error is not raised, also
-where seeds are added all the same. What it costs is power: at the declared difference, or any smaller one, the chance
-of missing it grows from beta to at most beta / (1 - HOPELESS) (theirs, section 2).
+The rule is not binding: it never enters a p. The e-process rejects a true null at any of its looks in at most
+alpha of all studies (Ville's inequality), and giving up can only take looks away, so the type-I error is not
+raised, nor is it where seeds are added all the same. What it costs is power: for the declared difference, or any
+smaller one, the chance of missing it grows from beta to at most beta / (1 - HOPELESS) (their bound).
 
 Departures: they take the sd for known. Here it is drawn from what the deltas seen so far leave open, the true
 difference given (1/sigma prior), so that few seeds do not pass for certainty. And where more was observed than
@@ -47,10 +47,11 @@ def chance_left(
     alpha: float = ALPHA,
     draws: int = DRAWS,
 ) -> float:
-    """Chance that the e-process crosses 1/alpha above zero by n_max seeds, if at least `worth` is true. (n,) -> scalar.
+    """Chance that the e-process has crossed 1/alpha above zero by n_max seeds, if `worth` or more is true.
 
-    deltas: seen so far, n >= 2 and not all equal, turned so that positive is what is claimed. worth > 0. 1 where they
-    crossed it already. The level is that of a claim alone: no correction asks less, so none understates the chance.
+    deltas (n,): seen so far, n >= 2 and not all equal, turned so that positive is what is claimed. worth > 0. 1
+    where they crossed it already. The level is that of a claim alone: no correction asks less, so none understates
+    the chance.
     """
     if np.any((e_values(deltas, tau2) >= 1 / alpha) & (running_moments(deltas)[0] > 0)):
         return 1.0

@@ -145,9 +145,9 @@ def _stops(plan: Plan) -> Iterator[str]:
         worth = list(dict.fromkeys(part.min_effect for part in claim.parts if may_stop(part)))
         if worth:
             yield (
-                f"{claim.claim}: for futility, from {_count(len(seeds.initial), 'seed')} on, where the chance that "
-                f"{len(seeds.all)} would show a true difference of {' or '.join(f'{one:g}' for one in worth)} "
-                f"is below {100 * HOPELESS:g} %"
+                f"{claim.claim}: for futility, from {_count(len(seeds.initial), 'seed')} on, where the chance "
+                f"that {len(seeds.all)} would show a true difference of "
+                f"{' or '.join(f'{one:g}' for one in worth)} is below {100 * HOPELESS:g} %"
             )
 
 

@@ -88,7 +88,8 @@ def test_the_words_and_when_they_are_said() -> None:
     level = np.array([0.1, -0.2, 0.05, 0.15, -0.1, 0.0, -0.15])
     found = judged(level, min_effect=0.1)
     assert found.hopeless
-    assert found.chance_left is not None and found.chance_left < HOPELESS
+    assert found.chance_left is not None
+    assert found.chance_left < HOPELESS
     assert found.words.startswith(
         "undecided: stopped for futility: were the true difference 0.1, the smallest worth reporting, all 20 seeds "
         "would show it in"
