@@ -106,7 +106,7 @@ def eval_split(
     facts: SynsetFacts,
     settings: NegativeSettings,
     stress_concepts: int | None,
-    spelt: Callable[[str], str] = norm,
+    spelt: Callable[[str], str],
 ) -> EvalSplit:
     """Held-out concepts as terms, candidate definitions, gold by text, and stress rows.
 

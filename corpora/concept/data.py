@@ -13,7 +13,7 @@ from corpora.store.fields import check_fields, words
 Lexicon = Literal["wordnet", "gcide", "wiktextract"]
 Size = Annotated[int, Ge(0)]
 EVALUATED = ("test_concepts", "stress_concepts", "test_surfaces")  # fields that choose test rows alone
-# Fields that came later: at what they were before, a corpus keeps its name.
+# Fields that came later: at what corpora were built with before, one keeps its name. The last two are others by default now.
 ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised"}
 PLACES = ("wordnet", "gcide", "wiktextract")  # where sources lie; what counts is what they hold
 
@@ -29,8 +29,8 @@ class ConceptData:
     "source-holdout" tests the same ones after training on other dictionaries alone. n_hh, n_id, n_dev: concepts
     held out as head-holdout, in-domain test and dev. test_concepts, stress_concepts: evaluate on the first so
     many concepts of the in-domain test, stress-test the first so many of each split; None for all. dev_apart: no
-    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms in lower case
-    without hyphens, or as WordNet and so the training rows have them. mask_scope:
+    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms as WordNet and so
+    the training rows have them, or in lower case without hyphens. mask_scope:
     take every lemma of the synset out of a training definition, or only the row's own term (pools always use the
     synset). mask_token: put this in place of a deleted term. mask_derivations: also mask derivationally related
     words. The last four belong to the hard negatives (corpora.concept.negatives).
@@ -46,8 +46,8 @@ class ConceptData:
     n_hh: Size = 2000  # ours: section 4.5 says the most frequent
     n_id: Size = 2000  # ours: the paper gives no size
     n_dev: Size = 1000  # ours: the paper names no dev part
-    dev_apart: bool = False  # ours: what runs were made with
-    test_surfaces: Literal["normalised", "as-written"] = "normalised"  # ours: what runs were made with
+    dev_apart: bool = True  # ours: so that nothing chosen by dev has seen what is tested
+    test_surfaces: Literal["as-written", "normalised"] = "as-written"  # ours: as in training
     test_concepts: Size | None = None  # all
     stress_concepts: Size | None = None  # all
     mask_scope: Literal["synset", "term"] = "synset"  # ours: so that a synset has one text

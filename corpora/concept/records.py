@@ -68,7 +68,7 @@ class StressRow:
 class EvalSplit:
     """Held-out concepts as a retrieval problem.
 
-    terms: Q distinct normalised terms. definitions: P distinct masked definitions, the whole candidate pool.
+    terms: Q terms, of distinct surfaces. definitions: P distinct masked definitions, the whole candidate pool.
     gold: per term the indices of every definition that is correct for it, judged by text.
     concept_of_definition: per definition the synsets that carry this text (usually one).
     stress: one row per (concept, rule that applies), for the first `stress_concepts` concepts.

@@ -6,9 +6,10 @@ with a held-out surface leaves training, on either side, and so does every row w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from corpora.sources.texts import keyed, norm, normdef, word_count
 from corpora.sources.wordnet import Synset
@@ -51,7 +52,7 @@ def split_of(
     n_hh: int,
     n_id: int,
     n_dev: int,
-    dev_apart: bool = False,
+    dev_apart: bool,
 ) -> Splits:
     """The most frequent synsets as head-holdout, then a keyed draw for the in-domain test and for dev.
 
@@ -68,21 +69,22 @@ def split_of(
         if taken.isdisjoint(map(norm, synset.lemmas)) and word_count(masked[synset.id]) >= KEPT_WORDS
     )
     drawn = sorted(free, key=lambda identifier: (keyed(seed, "split", identifier), identifier))
-    tested, rest = drawn[:n_id], drawn[n_id:]
+    tested = drawn[:n_id]
+    rest: Iterable[str] = drawn[n_id:]
     if dev_apart:
         seen, said = surfaces_of(tested, synsets), wordings_of(hh + tested, synsets, masked)
-        rest = [
+        rest = (
             identifier
             for identifier in rest
             if surfaces_of((identifier,), synsets).isdisjoint(seen)
             and wordings_of((identifier,), synsets, masked).isdisjoint(said)
-        ]
-    dev = rest[:n_dev]
+        )
+    dev = tuple(islice(rest, n_dev))
     held_out = [*hh, *tested, *dev]
     return Splits(
         hh=tuple(hh),
         id=tuple(tested),
-        dev=tuple(dev),
+        dev=dev,
         surfaces=surfaces_of(held_out, synsets),
         wordings=wordings_of(held_out, synsets, masked),
     )

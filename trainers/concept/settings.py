@@ -35,9 +35,9 @@ class Settings:
       both      absolute, and softplus(-(s⁺ - hn_margin) / τ) for the positives
       unscaled  absolute with τ = 1                        unified   negatives in the InfoNCE denominator instead,
                                                                      of their own term; unified_all: of every term
-    draw: each step draws its rows from all there are, or takes what is left of an epoch, so that none comes again
-    before all others. The default stays what runs were made with: 128,000 draws from 176,313 rows meet 91,000 of
-    them each step, all 128,000 each epoch. A view without rows adds nothing; the others keep their weight.
+    draw: take the rows of each step from what is left of an epoch, so that none comes again before all others, or
+    from all there are ("each_step", by replacement): 128,000 draws from 176,000 rows meet 128,000 of them, or 91,000.
+    A view without rows adds nothing; the others keep their weight.
     """
 
     train: bool = True
@@ -54,7 +54,7 @@ class Settings:
     max_length: Count = 128  # table 9, tokens
     temperature: Positive = 0.05  # table 9
     symmetric: bool = True  # ours: both directions are scored; the formula is missing from the text
-    draw: Literal["each_step", "each_epoch"] = "each_step"  # ours: the paper does not say how rows are drawn
+    draw: Literal["each_epoch", "each_step"] = "each_epoch"  # ours: the paper does not say how rows are drawn
     syn_weight: NotNegative = 1.0  # section 4.3: only d2d has another weight
     t2d_weight: NotNegative = 1.0  # section 4.3
     d2d_weight: NotNegative = 0.7  # section 4.3: senses of two sources are not aligned
@@ -77,10 +77,8 @@ HARD_NEGATIVES = frozenset(
 )
 SUPERVISED = frozenset({"deep_supervision", "layer_coefficient"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
-ADDED = {
-    "d2d_weight": 0.7,
-    "draw": "each_step",
-}  # settings that came later: at what they were before, ids stay what they were
+# Settings that came later: at what runs were made with before, ids stay what they were. `draw` is another by default now.
+ADDED = {"d2d_weight": 0.7, "draw": "each_step"}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 

@@ -8,6 +8,7 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,20 +143,27 @@ def test_term_scope_masks_the_own_term_only(tarn_and_mere: Path) -> None:
     assert rows(replace(nothing, mask_scope="term"))["tarn"] == "a or mere in the hills"
 
 
-def test_the_builder_version_names_what_it_builds(small_corpus: BuiltCorpus, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [({}, "9afb8856e1b0c9b7"), ({"dev_apart": False, "test_surfaces": "normalised"}, "d8c4e8b824972a36")],
+)
+def test_the_builder_version_names_what_it_builds(
+    settings: dict[str, Any], expected: str, small_data: ConceptData, small: Wordnet, tmp_path: Path
+) -> None:
     """If this digest moves, the same sources give other rows: raise corpora.concept.corpus.BUILDER along with it."""
+    built = build_concept(replace(small_data, **settings), small)
     digest = hashlib.sha256()
-    digest.update("\n".join(small_corpus.texts).encode())
-    for rows in (small_corpus.syn, small_corpus.t2d):
+    digest.update("\n".join(built.texts).encode())
+    for rows in (built.syn, built.t2d):
         for column in (rows.left, rows.right, rows.concept_ids.values, rows.concept_ids.offsets):
             digest.update(column.tobytes())
-    negatives = small_corpus.negatives
+    negatives = built.negatives
     for column in (negatives.texts.values, negatives.texts.offsets, negatives.rule, negatives.kind):
         digest.update(column.tobytes())
-    write_corpus(tmp_path, small_corpus)
+    write_corpus(tmp_path, built)
     for name in ("dev", "id", "hh"):
         digest.update((tmp_path / f"{name}.json").read_bytes())
-    assert digest.hexdigest()[:16] == "d8c4e8b824972a36"
+    assert digest.hexdigest()[:16] == expected
 
 
 def test_fingerprint_follows_content_not_place(
@@ -207,13 +215,13 @@ def test_second_load_reads_the_cache(small_data: ConceptData, own_cache: Path) -
     assert json.loads((folder / "manifest.json").read_text()) == first.digests
 
 
-def test_tested_terms_can_be_written_as_training_has_them(
+def test_tested_terms_are_written_as_training_has_them(
     small_data: ConceptData, small: Wordnet, small_corpus: BuiltCorpus
 ) -> None:
-    """Their order, their gold and the rest stay; item_5 is "item 5" in both, WordNet's May would keep its capital."""
-    written = build_concept(replace(small_data, test_surfaces="as-written"), small)
-    for name, split in written.splits.items():
-        plain = small_corpus.splits[name]
+    """Their order, their gold and the rest stay; item_5 is "item 5" in both, WordNet's May keeps its capital."""
+    normalised = build_concept(replace(small_data, test_surfaces="normalised"), small)
+    for name, plain in normalised.splits.items():
+        split = small_corpus.splits[name]
         assert tuple(map(norm, split.terms)) == plain.terms
         assert (split.gold, split.definitions) == (plain.gold, plain.definitions)
     capital = {
@@ -234,7 +242,14 @@ def test_tested_terms_can_be_written_as_training_has_them(
     ]
     assert [split.terms for split in spelt] == [("half moon bay",), ("Half-Moon Bay",)]
     assert [{row.term for row in split.stress} for split in spelt] == [{"half moon bay"}, {"Half-Moon Bay"}]
-    assert fingerprint(replace(small_data, test_surfaces="as-written")) == fingerprint(small_data)
+    assert fingerprint(replace(small_data, test_surfaces="normalised")) == fingerprint(small_data)
+
+
+def test_a_corpus_of_former_defaults_keeps_its_name(small_data: ConceptData) -> None:
+    """As they were called before there was a choice of either."""
+    former = replace(small_data, dev_apart=False, test_surfaces="normalised")
+    assert fingerprint(former)[:16] == "46434d7be5ee774d"
+    assert fingerprint_of_all(former)[:16] == "27d5f653a1b031ab"
 
 
 @pytest.mark.parametrize(

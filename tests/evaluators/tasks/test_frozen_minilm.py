@@ -39,7 +39,7 @@ HEAD_HOLDOUT = {
 }
 
 
-DATA = ConceptData(test_concepts=1000, stress_concepts=400)
+DATA = ConceptData(test_concepts=1000, stress_concepts=400, test_surfaces="normalised")  # as it wrote them
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_layer_by_layer():
     from trainers.encoders.encoder import Encoder
 
     encoder = Encoder.load(encoder_package.get_model_path(), readout="weighted", layers=4)
-    table = tasks(ConceptData())
+    table = tasks(ConceptData(test_surfaces="normalised"))
     measured = evaluate([table["layers"], table["readout"]], encoder.readers)
     found = {score.metric: score.value for _, scores in measured for score in scores}
     for figure, expected in LAYERS.items():

@@ -113,15 +113,33 @@ def test_an_epoch_takes_every_row_once_before_any_again(encoder: Encoder):
         assert len(set(np.concatenate(epoch).tolist())) == 20
     assert set(np.concatenate(first).tolist()) != set(np.concatenate(second).tolist())
     assert not np.array_equal(first[0], draw_of_epoch(CORPUS.t2d, 5, 1, 0))
-    epochs = replace(SHORT, draw="each_epoch")
-    take = batches(epochs, CORPUS, encoder.tokenise, 0, World())
-    plain = batches(replace(epochs, hard_negatives=False), CORPUS, encoder.tokenise, 0, World())
+    take = batches(SHORT, CORPUS, encoder.tokenise, 0, World())
+    plain = batches(replace(SHORT, hard_negatives=False), CORPUS, encoder.tokenise, 0, World())
     back = [take(step) for step in (7, 0)]
     assert all(
         np.array_equal(one.pairs.ids, plain(step).pairs.ids) for one, step in zip(back, (7, 0), strict=True)
     )
-    assert defining(epochs) != defining(SHORT)
-    assert "draw" not in defining(SHORT)
+    assert defining(SHORT)["draw"] == "each_epoch"
+    assert "draw" not in defining(replace(SHORT, draw="each_step"))  # as runs were named before there was a choice
+
+
+def test_by_replacement_rows_of_an_earlier_step_come_again(encoder: Encoder):
+    """Where a study asks for it: 24 rows in batches of 4, of which six steps of an epoch are all and no row twice."""
+
+    def met(settings: Settings) -> int:
+        seen: list[list[str]] = []
+
+        def spy(texts: list[str]):
+            seen.append(list(texts))
+            return encoder.tokenise(texts)
+
+        take = batches(replace(settings, hard_negatives=False, syn_weight=0), CORPUS, spy, 0, World())
+        for step in range(6):
+            take(step)
+        return len({(batch[row], batch[4 + row]) for batch in seen for row in range(4)})
+
+    assert met(SHORT) == len(CORPUS.t2d) == 24
+    assert met(replace(SHORT, draw="each_step")) < 24
 
 
 def test_a_limit_draws_so_many_of_each_row_evenly():
