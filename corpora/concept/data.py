@@ -13,7 +13,7 @@ from corpora.store.fields import check_fields, words
 Lexicon = Literal["wordnet", "gcide", "wiktextract"]
 Size = Annotated[int, Ge(0)]
 EVALUATED = ("test_concepts", "stress_concepts", "test_surfaces")  # fields that choose test rows alone
-# Fields that came later: at what corpora were built with before, one keeps its name. The last two are others by default now.
+# Fields that came later: at these values a corpus keeps the name it had without them. Defaults may differ.
 ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised"}
 PLACES = ("wordnet", "gcide", "wiktextract")  # where sources lie; what counts is what they hold
 
@@ -29,8 +29,8 @@ class ConceptData:
     "source-holdout" tests the same ones after training on other dictionaries alone. n_hh, n_id, n_dev: concepts
     held out as head-holdout, in-domain test and dev. test_concepts, stress_concepts: evaluate on the first so
     many concepts of the in-domain test, stress-test the first so many of each split; None for all. dev_apart: no
-    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms as WordNet and so
-    the training rows have them, or in lower case without hyphens. mask_scope:
+    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms as WordNet and
+    so the training rows have them, or in lower case without hyphens. mask_scope:
     take every lemma of the synset out of a training definition, or only the row's own term (pools always use the
     synset). mask_token: put this in place of a deleted term. mask_derivations: also mask derivationally related
     words. The last four belong to the hard negatives (corpora.concept.negatives).

@@ -35,9 +35,9 @@ class Settings:
       both      absolute, and softplus(-(s⁺ - hn_margin) / τ) for the positives
       unscaled  absolute with τ = 1                        unified   negatives in the InfoNCE denominator instead,
                                                                      of their own term; unified_all: of every term
-    draw: take the rows of each step from what is left of an epoch, so that none comes again before all others, or
-    from all there are ("each_step", by replacement): 128,000 draws from 176,000 rows meet 128,000 of them, or 91,000.
-    A view without rows adds nothing; the others keep their weight.
+    draw: each step takes its rows from what is left of an epoch, so that none comes again before all others, or,
+    by replacement, from all there are ("each_step"): 128,000 draws from 176,000 rows then meet 91,000 of them. A
+    view without rows adds nothing; the others keep their weight.
     """
 
     train: bool = True
@@ -77,7 +77,7 @@ HARD_NEGATIVES = frozenset(
 )
 SUPERVISED = frozenset({"deep_supervision", "layer_coefficient"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
-# Settings that came later: at what runs were made with before, ids stay what they were. `draw` is another by default now.
+# Settings that came later: at these values an arm keeps the id that it had without them. Defaults may differ.
 ADDED = {"d2d_weight": 0.7, "draw": "each_step"}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
