@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.concept import dictionaries
+from corpora.concept import dictionaries, ontology
 from corpora.concept.dictionaries import CrossRow
 from corpora.concept.masking import masker
 from corpora.concept.negatives import HardNegatives, NegativeSettings, SynsetFacts, pool_of
+from corpora.concept.ontology import LabelRow
 from corpora.concept.records import KINDS, RULES, EvalSplit, PairRows, RuleNegatives, StressRow
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
@@ -82,7 +83,11 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
         which: eval_split(which, concepts, lexicon.synsets, masked, facts, settings, data.stress_concepts, spelt)
         for which, concepts in evaluated.items()
     }
-    return BuiltCorpus(list(text.of), syn, t2d, negatives, held, d2d)
+    labelled = label_rows(data, splits)
+    c2l = (
+        _columns("c2l", labelled, text, (_label_ids(row, ids_of, name) for row in labelled)) if labelled else None
+    )
+    return BuiltCorpus(list(text.of), syn, t2d, negatives, held, d2d, c2l)
 
 
 def training_rows(
@@ -96,6 +101,14 @@ def training_rows(
         if splits.allow(row.concept, (row.term,), (row.definition, synsets[row.concept].definition))
     ]
     return synonyms, definitions
+
+
+def label_rows(data: ConceptData, splits: Splits) -> list[LabelRow]:
+    """The comments and labels of the study's ontology that hold nothing held out; none where it asks for none."""
+    if data.ontology == "none":
+        return []
+    rows = ontology.load(data.dbpedia, data.split_seed).train
+    return [row for row in rows if splits.allow(row.name, (row.label,), (row.comment,))]
 
 
 def eval_split(
@@ -180,8 +193,15 @@ def _cross_ids(row: CrossRow, ids_of: Callable[[str], frozenset[int]], name: Num
     return sorted(ids_of(row.term) | {*map(name, row.concepts), *wordings})
 
 
+def _label_ids(row: LabelRow, ids_of: Callable[[str], frozenset[int]], name: Numbers) -> list[int]:
+    return sorted(ids_of(row.label) | {name(f"o:{row.name}"), name(f"d:{normdef(row.comment)}")})
+
+
 def _columns(
-    view: str, rows: Sequence[SynonymRow | DefinitionRow | CrossRow], text: Numbers, ids: Iterator[list[int]]
+    view: str,
+    rows: Sequence[SynonymRow | DefinitionRow | CrossRow | LabelRow],
+    text: Numbers,
+    ids: Iterator[list[int]],
 ) -> PairRows:
     left = np.fromiter((text(row[-2]) for row in rows), np.int32, count=len(rows))
     right = np.fromiter((text(row[-1]) for row in rows), np.int32, count=len(rows))

@@ -17,7 +17,7 @@ from corpora.concept.build import build_concept
 from corpora.concept.data import ADDED, EVALUATED, PLACES, ConceptData
 from corpora.concept.records import ConceptCorpus
 from corpora.concept.tables import read_corpus, write_corpus
-from corpora.sources import gcide, wiktextract
+from corpora.sources import dbpedia, gcide, wiktextract
 from corpora.sources.wordnet import read
 from corpora.sources.wordnet_files import locate
 from corpora.store.cache import digest_of, entry, key_of
@@ -63,4 +63,6 @@ def _named(settings: Mapping[str, Any], data: ConceptData) -> str:
         sources["gcide"] = digest_of(gcide.locate(data.gcide))
     if "wiktextract" in data.lexicons:
         sources["wiktextract"] = digest_of(wiktextract.locate(data.wiktextract))
+    if data.ontology == "dbpedia":
+        sources["dbpedia"] = digest_of(dbpedia.locate(data.dbpedia))
     return key_of({"builder": BUILDER, "sources": sources, "settings": settings})

@@ -14,8 +14,8 @@ Lexicon = Literal["wordnet", "gcide", "wiktextract"]
 Size = Annotated[int, Ge(0)]
 EVALUATED = ("test_concepts", "stress_concepts", "test_surfaces")  # fields that choose test rows alone
 # Fields that came later: at these values a corpus keeps the name it had without them. Defaults may differ.
-ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised"}
-PLACES = ("wordnet", "gcide", "wiktextract")  # where sources lie; what counts is what they hold
+ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised", "ontology": "none"}
+PLACES = ("wordnet", "gcide", "wiktextract", "dbpedia")  # where sources lie; what counts is what they hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,22 +24,25 @@ class ConceptData:
 
     lexicons: what is trained on. With a dictionary beside WordNet its senses are rows too, and definitions of one
     term in both are pairs (view d2d); d2d_monosemous: only where the term has one sense in each, so that they mean
-    the same. wordnet: folder or zip of WordNet 3.0, gcide: the folder or file of GCIDE; None looks where they are
-    usually kept. wiktextract: an extract of Wiktionary. split: "in-domain" tests held-out concepts of WordNet;
-    "source-holdout" tests the same ones after training on other dictionaries alone. n_hh, n_id, n_dev: concepts
-    held out as head-holdout, in-domain test and dev. test_concepts, stress_concepts: evaluate on the first so
-    many concepts of the in-domain test, stress-test the first so many of each split; None for all. dev_apart: no
-    dev concept shares a surface or a wording with a tested one. test_surfaces: write tested terms as WordNet and
-    so the training rows have them, or in lower case without hyphens. mask_scope:
-    take every lemma of the synset out of a training definition, or only the row's own term (pools always use the
-    synset). mask_token: put this in place of a deleted term. mask_derivations: also mask derivationally related
-    words. The last four belong to the hard negatives (corpora.concept.negatives).
+    the same. ontology: its comments and labels beside them, for arms that train on these alone (`rows: ontology`);
+    dbpedia: its folder or file. wordnet: folder or zip of WordNet 3.0, gcide: the folder or file of GCIDE; None
+    looks where they are usually kept. wiktextract: an extract of Wiktionary. split: "in-domain" tests held-out
+    concepts of WordNet; "source-holdout" tests the same ones after training on other dictionaries alone. n_hh,
+    n_id, n_dev: concepts held out as head-holdout, in-domain test and dev. test_concepts, stress_concepts:
+    evaluate on the first so many concepts of the in-domain test, stress-test the first so many of each split; None
+    for all. dev_apart: no dev concept shares a surface or a wording with a tested one. test_surfaces: write tested
+    terms as WordNet and so the training rows have them, or in lower case without hyphens. mask_scope: take every
+    lemma of the synset out of a training definition, or only the row's own term (pools always use the synset).
+    mask_token: put this in place of a deleted term. mask_derivations: also mask derivationally related words. The
+    last four belong to the hard negatives (corpora.concept.negatives).
     """
 
     lexicons: tuple[Lexicon, ...] = ("wordnet",)  # ours: what every machine has
     wordnet: str | None = None  # a place, no choice
     gcide: str | None = None  # a place, no choice
     wiktextract: str | None = None  # a place, no choice
+    dbpedia: str | None = None  # a place, no choice
+    ontology: Literal["none", "dbpedia"] = "none"  # an arm of section 5.6 asks for it
     d2d_monosemous: bool = False  # section 4.5: all definitions of a term are grouped
     split: Literal["in-domain", "source-holdout"] = "in-domain"  # section 4.5 has both
     split_seed: int = 0  # ours

@@ -21,7 +21,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class PairRows:
-    """N pairs of one view ("syn", "t2d" or "d2d"), each a positive pair of one concept.
+    """N pairs of one view ("syn", "t2d", "d2d" or "c2l"), each a positive pair of one concept.
 
     left, right (N,) int32 index the corpus's `texts`. concept_ids: N rows of interned ids; two rows that share
     an id must not serve as each other's negatives: the row's synset, every synset of each term-like side, the
@@ -95,9 +95,10 @@ def reverse_gold(split: EvalSplit) -> tuple[tuple[int, ...], ...]:
 class ConceptCorpus:
     """Everything the concept family trains and is tested on.
 
-    texts: every distinct training text. syn, t2d, d2d: positive pairs, d2d None with one source. negatives:
-    aligned with the t2d rows, made from train definitions only. splits: "dev", "id" and "hh". fingerprint: names
-    sources, settings and builder. digests: sha256 of each table's content, equal whenever the content is.
+    texts: every distinct training text. syn, t2d, d2d: positive pairs, d2d None with one source. c2l: comments of
+    an ontology with their labels, None without one. negatives: aligned with the t2d rows, made from train
+    definitions only. splits: "dev", "id" and "hh". fingerprint: names sources, settings and builder. digests:
+    sha256 of each table's content, equal whenever the content is.
     """
 
     texts: Texts
@@ -108,3 +109,4 @@ class ConceptCorpus:
     fingerprint: str
     digests: Mapping[str, str]
     d2d: PairRows | None = None
+    c2l: PairRows | None = None

@@ -19,7 +19,8 @@ SPLITS = ("dev", "id", "hh")
 
 @dataclass(frozen=True)
 class BuiltCorpus:
-    """What the builder hands over: texts in first-use order and rows that index them; no d2d with one source."""
+    """What the builder hands over: texts in first-use order and rows that index them; no d2d with one source, no
+    c2l without an ontology."""
 
     texts: list[str]
     syn: PairRows
@@ -27,13 +28,14 @@ class BuiltCorpus:
     negatives: RuleNegatives
     splits: dict[str, EvalSplit]
     d2d: PairRows | None = None
+    c2l: PairRows | None = None
 
 
 def write_corpus(folder: Path, built: BuiltCorpus) -> None:
-    """texts.arrow, syn.arrow, t2d.arrow, d2d.arrow where there is any, negatives.arrow and <split>.json under
-    `folder`."""
+    """texts.arrow, syn.arrow, t2d.arrow, d2d.arrow and c2l.arrow where there is any, negatives.arrow and
+    <split>.json under `folder`."""
     write_columns(folder / "texts.arrow", {"text": pa.array(built.texts, pa.large_string())})
-    for rows in (built.syn, built.t2d, *([] if built.d2d is None else [built.d2d])):
+    for rows in filter(None, (built.syn, built.t2d, built.d2d, built.c2l)):
         columns = {"left": pa.array(rows.left), "right": pa.array(rows.right), "ids": _lists(rows.concept_ids)}
         write_columns(folder / f"{rows.view}.arrow", columns)
     lists = {"text": built.negatives.texts}
@@ -51,6 +53,7 @@ def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> C
         syn=_pairs(folder, "syn"),
         t2d=_pairs(folder, "t2d"),
         d2d=_pairs(folder, "d2d") if (folder / "d2d.arrow").is_file() else None,
+        c2l=_pairs(folder, "c2l") if (folder / "c2l.arrow").is_file() else None,
         negatives=RuleNegatives(
             _ragged(negatives["text"]), *(_ragged(negatives[name]).values for name in ("rule", "kind"))
         ),

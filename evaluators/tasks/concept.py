@@ -15,7 +15,7 @@ from corpora.store.cache import key_of
 from evaluators.metrics import geometry, layers, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
-from evaluators.tasks import noun_phrases
+from evaluators.tasks import noun_phrases, ontology
 from evaluators.tasks.task import MADE_UP_WIDTH, Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
@@ -44,7 +44,7 @@ def tasks(data: ConceptData) -> dict[str, Task[Any, str]]:
         ranked={split: held_out(split, fields) for split, fields in RANKED.items()},
         stressed={split: held_out(split, fields) for split, fields in STRESSED.items()},
     )
-    return {**held, **noun_phrases.tasks(data.wordnet)}
+    return {**held, **noun_phrases.tasks(data.wordnet), **ontology.tasks(data.dbpedia, data.split_seed)}
 
 
 def tasks_on(

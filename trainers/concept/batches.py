@@ -107,8 +107,10 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
     ValueError when there is none, when one is smaller than the batch, or when workers cannot share the batch.
     """
     weights, size = _weights(settings), settings.batch_size
-    held = (rows for rows in (corpus.syn, corpus.t2d, corpus.d2d) if rows is not None)
-    views = {rows.view: rows for rows in held if weights[rows.view] and len(rows)}
+    held = (rows for rows in (corpus.syn, corpus.t2d, corpus.d2d, corpus.c2l) if rows is not None)
+    views = {rows.view: rows for rows in held if weights.get(rows.view) and len(rows)}
+    if not views and settings.rows == "ontology":
+        raise ValueError("train.rows = 'ontology'\n  accepted: lexicons, or with data.ontology: dbpedia")
     if not views:
         given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
         raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
@@ -123,6 +125,8 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
 
 
 def _weights(settings: Settings) -> dict[str, float]:
+    if settings.rows == "ontology":
+        return {"c2l": 1.0}
     return {"syn": settings.syn_weight, "t2d": settings.t2d_weight, "d2d": settings.d2d_weight}
 
 

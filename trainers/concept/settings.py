@@ -37,7 +37,8 @@ class Settings:
                                                                      of their own term; unified_all: of every term
     draw: each step takes its rows from what is left of an epoch, so that none comes again before all others, or,
     by replacement, from all there are ("each_step"): 128,000 draws from 176,000 rows then meet 91,000 of them. A
-    view without rows adds nothing; the others keep their weight.
+    view without rows adds nothing; the others keep their weight. rows: what an arm trains on, the lexicons' views
+    or the comments and labels of the ontology that `data.ontology` names, which have no hard negatives.
     """
 
     train: bool = True
@@ -55,6 +56,7 @@ class Settings:
     temperature: Positive = 0.05  # table 9
     symmetric: bool = True  # ours: both directions are scored; the formula is missing from the text
     draw: Literal["each_epoch", "each_step"] = "each_epoch"  # ours: the paper does not say how rows are drawn
+    rows: Literal["lexicons", "ontology"] = "lexicons"  # section 5.6: an arm of its own
     syn_weight: NotNegative = 1.0  # section 4.3: only d2d has another weight
     t2d_weight: NotNegative = 1.0  # section 4.3
     d2d_weight: NotNegative = 0.7  # section 4.3: senses of two sources are not aligned
@@ -70,15 +72,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
+        if self.rows == "ontology" and self.hard_negatives:
+            raise ValueError("train.hard_negatives = true\n  accepted: false with rows: ontology, which has none")
 
 
 HARD_NEGATIVES = frozenset(
     {"negatives_per_definition"} | {name for name in Settings.__annotations__ if name[:3] == "hn_"}
 )
 SUPERVISED = frozenset({"deep_supervision", "layer_coefficient"})
+WEIGHTS = frozenset({"syn_weight", "t2d_weight", "d2d_weight"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
 # Settings that came later: at these values an arm keeps the id that it had without them. Defaults may differ.
-ADDED = {"d2d_weight": 0.7, "draw": "each_step"}
+ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons"}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
@@ -89,6 +94,8 @@ def defining(settings: Settings) -> dict[str, Any]:
         kept = {name: kept[name] for name in kept if name in UNTRAINED}
     if not settings.hard_negatives:
         kept = {name: kept[name] for name in kept if name not in HARD_NEGATIVES}
+    if settings.rows == "ontology":
+        kept = {name: kept[name] for name in kept if name not in WEIGHTS}
     if settings.readout not in MIXTURES:
         kept = {name: kept[name] for name in kept if name not in MIXED}
     if settings.deep_supervision == "none":

@@ -16,9 +16,16 @@ from evaluators.tasks.concept import tasks, tasks_on
 from evaluators.tasks.task import Benchmark, evaluate, metric_names, named
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.measuring import given, scores_of
+from tests.ontology import write_ontology
 
 TASKS = tasks(ConceptData())  # on WordNet; here they are measured on made-up rows
-ELSEWHERE = ("layers", "readout", "np", "distortion")  # read layer by layer, or rows of their own
+ELSEWHERE = (
+    "layers",
+    "readout",
+    "np",
+    "distortion",
+    "dbpedia_comments",
+)  # read layer by layer, or rows of their own
 OF_TEXTS = [name for name in TASKS if name not in ELSEWHERE]
 NOTHING = np.zeros(0, np.int32)
 EMPTY = PairRows("syn", NOTHING, NOTHING, Ragged.of([]))
@@ -183,7 +190,7 @@ def table_of_one(rows):
 def test_sizes_of_what_is_tested_change_those_tasks_alone(tmp_path):
     """And never what is trained on."""
     write_wordnet(tmp_path, small_entries(), SMALL_EXCEPTIONS)
-    data = ConceptData(wordnet=str(tmp_path))
+    data = ConceptData(wordnet=str(tmp_path), dbpedia=str(write_ontology(tmp_path, [])))
     fewer = replace(data, stress_concepts=1)
     assert fingerprint(data) == fingerprint(fewer)
     names = {name for name, task in tasks(data).items() if task.fingerprint != tasks(fewer)[name].fingerprint}

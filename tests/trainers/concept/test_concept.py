@@ -142,6 +142,23 @@ def test_by_replacement_rows_of_an_earlier_step_come_again(encoder: Encoder):
     assert met(replace(SHORT, draw="each_step")) < 24
 
 
+def test_an_arm_of_the_ontology_draws_its_rows_alone(encoder: Encoder):
+    labelled = replace(CORPUS, c2l=replace(CORPUS.t2d, view="c2l"))
+    own = replace(SHORT, rows="ontology", hard_negatives=False, t2d_weight=0.5)
+    take = batches(own, labelled, encoder.tokenise, 0, World())
+    assert [(view.name, view.weight) for view in take(0).views] == [("c2l", 1.0)]
+    of_all = batches(replace(own, rows="lexicons"), labelled, encoder.tokenise, 0, World())
+    assert [(view.name, view.weight) for view in of_all(0).views] == [("syn", 1.0), ("t2d", 0.5)]
+    assert defining(own) == defining(replace(own, t2d_weight=1.0, syn_weight=0.0))
+    assert "rows" not in defining(SHORT)
+    with pytest.raises(
+        ValueError, match=r"train\.rows = 'ontology'\n  accepted: lexicons, or with data\.ontology"
+    ):
+        batches(own, CORPUS, encoder.tokenise, 0, World())
+    with pytest.raises(ValueError, match=r"train\.hard_negatives = true\n  accepted: false with rows: ontology"):
+        replace(SHORT, rows="ontology")
+
+
 def test_a_limit_draws_so_many_of_each_row_evenly():
     rows = np.arange(24)
     drawn = [draw_negatives(CORPUS.negatives, rows, 2, 0, step) for step in range(200)]

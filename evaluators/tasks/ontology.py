@@ -1,0 +1,42 @@
+"""Which of an ontology's labels does a comment mean? Items are comments; what is resampled is the label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from corpora.concept.ontology import OntologyRows, fingerprint, load
+from evaluators.metrics import retrieval
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Benchmark, Task
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+NAME = "dbpedia_comments"
+
+
+def tasks(dbpedia: str | None, seed: int) -> dict[str, Task[OntologyRows, str]]:
+    """The task on the DBpedia ontology at this place. Candidates are the labels of both parts, tested or not."""
+    task = Task(
+        name=NAME,
+        metrics=dict.fromkeys(retrieval.metric_names(NAME), True),
+        headline=f"{NAME}/recall@10",
+        benchmark=Benchmark(fingerprint=lambda: fingerprint(dbpedia, seed), load=lambda: load(dbpedia, seed)),
+        texts=lambda rows: [*(row.comment for row in rows.test), *_pool(rows)],
+        score=_score,
+        source="after Concept, sections 4.5 and 5.6; the queries are the ontology's comments",
+    )
+    return {task.name: task}
+
+
+def _pool(rows: OntologyRows) -> list[str]:
+    return list(dict.fromkeys(row.label for row in (*rows.test, *rows.train)))
+
+
+def _score(rows: OntologyRows, encode: Encode) -> list[Score]:
+    pool = _pool(rows)
+    place = {label: number for number, label in enumerate(pool)}
+    gold = [(place[row.label],) for row in rows.test]
+    ranks = retrieval.cosine_ranks(encode([row.comment for row in rows.test]), encode(pool), gold)
+    names, labels = [f"{row.name}: {row.comment}" for row in rows.test], [row.label for row in rows.test]
+    return retrieval.ranking_scores(NAME, ranks, names, labels)
