@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.concept.ontology import OntologyRows, LabelRow, load
+from corpora.concept.ontology import LabelRow, OntologyRows, load
 from corpora.store.errors import CorpusError
 from evaluators.tasks import ontology
 from evaluators.tasks.ontology import NAME
