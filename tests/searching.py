@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from evaluators.metrics.scores import Score
+from orchestration.lanes.events import Event
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
@@ -79,7 +80,12 @@ def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
     return found
 
 
-def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Searched, list[tuple[Trial, str]]]:
+def go(
+    selection: Selection,
+    ledger: Ledger,
+    body: Any = scored,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> tuple[Searched, list[tuple[Trial, str]]]:
     """Search to the end; returns the table and what was told of each trial."""
     from orchestration.search.drive import run_search
 
@@ -88,7 +94,7 @@ def go(selection: Selection, ledger: Ledger, body: Any = scored) -> tuple[Search
         run_search(
             selection,
             ledger,
-            on_event=lambda event: None,
+            on_event=on_event,
             on_change=lambda board, trial, words: told.append((trial, words)),
             body=body,
             warm=(),

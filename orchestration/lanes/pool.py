@@ -24,7 +24,15 @@ from orchestration.lanes.events import (
     Waiting,
 )
 from orchestration.lanes.lane import Lane, LaneState, Lease, Problem
-from orchestration.lanes.waits import POLL_SECONDS, Elsewhere, Stillness, place_of, stalled_words, still_words
+from orchestration.lanes.waits import (
+    POLL_SECONDS,
+    Elsewhere,
+    Stillness,
+    place_of,
+    stalled_words,
+    still_words,
+    unasked_words,
+)
 from orchestration.ledger.ledger import run_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run
@@ -36,6 +44,9 @@ START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to s
 START_TRIES = 3  # of every lane in a row, none being ready
 STACK_SECONDS = 10.0  # for a lane that stands still to say where
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
+ASKING_SECONDS = (
+    600.0  # for a source to ask for something while nothing is under way, or `stall_minutes` if longer
+)
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
 
@@ -156,6 +167,7 @@ class Pool:
         self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
         self.elsewhere = Elsewhere(ledger, on_event)
         self.source: JobSource | None = None
+        self.unasked = Stillness()  # of the source, while nothing else is under way
         self.tries = 1
         self.queue: deque[_Task] = deque()
         self.slots: list[_Slot] = []
@@ -175,6 +187,7 @@ class Pool:
                 self._grow()
                 self._listen()
                 self._look_after()
+                self._end_if_unasked()
             stopped = self._expecting()
             if stopped:
                 self._wind_down()
@@ -259,6 +272,14 @@ class Pool:
                 if not answered:
                     message = f"its lane was silent for {self.lease_seconds:g} s"
                     self._lose(slot, message, message)
+
+    def _end_if_unasked(self) -> None:
+        """A source that asks for nothing, with nothing that it asked for under way, waits for what never comes."""
+        idle = not self.queue and all(slot.ready and not slot.held for slot in self.slots)
+        seconds = self.unasked.hear("idle" if idle else f"at work at {time.monotonic()}")
+        limit = max(self.stall_seconds, ASKING_SECONDS)
+        if seconds >= limit:
+            raise StudyError(unasked_words(limit))
 
     # Work
 

@@ -80,3 +80,11 @@ def stalled_words(who: str, limit: float, places: str) -> str:
     """Why a run was ended."""
     setting = f"`resources.stall_minutes`: {limit / 60:g}"
     return f"{who} stood still for {duration(limit)} ({setting}); last heard: {places}"
+
+
+def unasked_words(limit: float) -> str:
+    """Why a search was ended that asked for no run."""
+    return (
+        f"the search asked for no run for {duration(limit)}, with none under way\n"
+        f"  accepted: the same command once more, which goes on from here; `ray status` says what room there is"
+    )

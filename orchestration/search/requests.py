@@ -10,8 +10,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run
 
+LOST = (
+    "the process between the search's points and its lanes died (killed, or out of memory)\n"
+    "  accepted: the same command once more, which goes on from here"
+)
 Report = dict[str, float]
 Ask = tuple[int, int, int]  # ticket, number of the point, place of the seed
 
@@ -78,10 +83,16 @@ class Asking:
         self.bell = exchange.asked.remote()
 
     def jobs(self) -> list[Job]:
-        """What was asked since the bell last rang, but for runs that are under way already."""
+        """What was asked since the bell last rang, but for runs that are under way already.
+
+        StudyError where the actor that holds the questions died.
+        """
         import ray
 
-        asks = ray.get(self.bell)
+        try:
+            asks = ray.get(self.bell)
+        except ray.exceptions.RayError as error:
+            raise StudyError(LOST) from error
         self.bell = None if asks is None else self._exchange.asked.remote()
         runs: list[Run] = []
         for ask in asks or ():

@@ -43,6 +43,7 @@ QUIET = {
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "-1",
 }
 SHARE = 0.001  # of the driver's node: what a trial, and the exchange, reserve there
+STOP_SECONDS = 30.0  # for Tune to end its trials
 TRIES = 3  # of a trial whose process dies: it only asks again
 
 
@@ -55,10 +56,10 @@ class Searching:
         self.error: Exception | None = None
         self._thread.start()
 
-    def stop(self, seconds: float = 30.0) -> None:
-        """Suggest no more points, and wait for the end."""
+    def stop(self) -> None:
+        """Suggest no more points, and wait for the end, but not for a trial that hangs."""
         self._board.over.set()
-        self._thread.join(seconds)
+        self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -15,12 +17,13 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
+from orchestration.lanes.events import Event, RunFinished
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.optuna_view import export, plots
-from orchestration.search.shown import as_json, mean_words, table
-from orchestration.search.trials import Searched, Trial, best_of, front_of, selections
+from orchestration.search.shown import SearchWatch, as_json, mean_words, table
+from orchestration.search.trials import Searched, Selection, Trial, best_of, front_of, selections
 from orchestration.study.blocks import StopEarly
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result
@@ -153,6 +156,76 @@ def test_a_failed_seed_ends_its_point_and_is_shown(tmp_path: Path) -> None:
     assert found.best.point["hn_margin"] <= 0.3
     assert all(len(trial.scores) == 3 for trial in found.trials if not trial.failed)
     assert "loss is nan" in str(as_json(found)["points"][broken[0].number])
+
+
+def impatient(chosen: Selection, *, retries: int) -> Selection:
+    """The same search, whose runs may stand still for three seconds."""
+    resources = replace(chosen.study.resources, stall_minutes=3 / 60, retries=retries)
+    return replace(chosen, study=replace(chosen.study, resources=resources))
+
+
+def test_a_run_of_a_search_that_stands_still_is_ended_and_said(tmp_path: Path) -> None:
+    """It is warned of, ended and tried again. Where it stands still again, its point failed; the search goes on."""
+
+    def still(job: Job, world: World) -> Iterator[Result]:
+        (run,) = job.runs
+        once = tmp_path / f"{run.id} stood still"
+        if run.seed == 101 and (run.settings["hn_margin"] > 0.3 or not once.exists()):
+            once.touch()
+            time.sleep(3600)
+        yield from scored(job, world)
+
+    said = io.StringIO()
+    wanted = {"hn_margin": [0.2, 0.4]}
+    chosen = selection(tmp_path, sampler="grid", dimensions=wanted, race=0.0, seeds=(100, 101))
+    ledger = Ledger(tmp_path / "ledger")
+    found, _ = go(impatient(chosen, retries=1), ledger, still, SearchWatch(said).event)
+    message = "its lane stood still for 3 s (`resources.stall_minutes`: 0.05); last heard: before its first word"
+    fine, broken = found.trials
+    assert (list(fine.scores), fine.failed) == ([100, 101], {})
+    assert (list(broken.scores), broken.failed) == ([100], {101: message})
+    assert found.best is fine
+    lines = said.getvalue().splitlines()
+    assert sum(line.endswith(f"seed 101: {message}; trying again") for line in lines) == 2
+    assert sum(line.endswith(f"seed 101: {message}") for line in lines) == 1
+    assert sum("nothing new for " in line for line in lines) == 3
+    assert f"{message}" in str(as_json(found))
+    assert {ledger.training(run_id).run.seed: ledger.training(run_id).attempt for run_id in ledger.ids()} == {
+        100: 1,
+        101: 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        (psutil.Process.suspend, "the search asked for no run for 8 s, with none under way"),
+        (psutil.Process.kill, "the process between the search's points and its lanes died"),
+    ],
+)
+def test_a_search_that_asks_for_nothing_more_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[psutil.Process], None], words: str
+) -> None:
+    """Who hands over what points ask for hangs for good or dies: nothing is under way, and nothing will be."""
+    monkeypatch.setattr("orchestration.lanes.pool.ASKING_SECONDS", 8.0)
+    monkeypatch.setattr("orchestration.search.tune.STOP_SECONDS", 1.0)
+    done: list[psutil.Process] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            of_ray = psutil.Process().children(recursive=True)
+            done.extend(process for process in of_ray if "Exchange" in " ".join(process.cmdline()))
+            for process in done:
+                deed(process)
+
+    try:
+        with pytest.raises(StudyError, match=f"{words}.*\n  accepted: the same command once more"):
+            go(impatient(selection(tmp_path, race=0.0), retries=0), Ledger(tmp_path / "ledger"), on_event=hear)
+    finally:
+        for process in done:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    assert done
 
 
 def test_a_budget_ends_a_search(tmp_path: Path) -> None:
