@@ -7,6 +7,7 @@ annotations; `check_fields` does it for whoever makes a data class in Python.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 import unicodedata
@@ -18,16 +19,28 @@ from typing import Annotated, Any, Literal, Union
 from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
 NAME_AT_MOST = 100  # characters: two such names and a figure still make a line
-NAME = f"a name: 1 to {NAME_AT_MOST} characters that all show, from left to right, with no blank at either end"
+NAME = (
+    f"a name: 1 to {NAME_AT_MOST} characters that all show, from left to right, with no blank at either end, "
+    "accents as one sign with their letters (NFC)"
+)
+MARKS_AT_MOST = 3  # above or below one letter; more would cover the lines around it
+# What shows nothing though Unicode calls it printable: fillers, the empty Braille cell, selectors of a form
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def is_name(text: str) -> bool:
     """Whether a text can name an arm or a claim wherever one is named: see NAME.
 
     Letters written from right to left are none: a reader would see the difference of two such arms turned round.
+    Nor is what looks like another name, character by character: an accent apart from its letter, a sign unseen.
     """
     straight = not any(unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text)
-    return 0 < len(text) <= NAME_AT_MOST and text == text.strip() and text.isprintable() and straight
+    shows = text.isprintable() and not UNSEEN.search(text) and unicodedata.is_normalized("NFC", text)
+    marks = "".join("m" if unicodedata.category(one).startswith("M") else "." for one in text)
+    covered = marks.startswith("m") or "m" * (MARKS_AT_MOST + 1) in marks
+    return 0 < len(text) <= NAME_AT_MOST and text == text.strip() and shows and straight and not covered
 
 
 Text = Annotated[str, MinLen(1)]

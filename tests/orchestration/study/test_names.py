@@ -58,7 +58,9 @@ def test_a_name_cannot_take_the_slug_of_another() -> None:
     assert slug(taken) != taken
 
 
-@pytest.mark.parametrize("name", ["B1", "simcse+san", "B1 {lr 1e-3}", "$x$", "[H1]", "日本", "x" * 100, "a|b"])
+@pytest.mark.parametrize(
+    "name", ["B1", "simcse+san", "B1 {lr 1e-3}", "$x$", "[H1]", "日本", "é", "กี่", "क्षि", "x" * 100, "a|b"]
+)
 def test_names(name: str) -> None:
     assert is_name(name)
 
@@ -68,6 +70,15 @@ def test_names(name: str) -> None:
     ["", " B1", "B1 ", "a\nb", "\x1b[31m", "x" * 101, "אב", "مرحبا", "a\u202eb", "\ud800", "a\u200bb", "a\u00a0b", "\uffff"],
 )  # fmt: skip
 def test_no_names(name: str) -> None:
+    assert not is_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\u3164", "\u2800", "B1\ufe0f", "B\u034f1", "B1\U000e0101", "\u115fB1", "e\u0301", "\u0301B1", "q" + 4 * "\u0301"],
+)  # fmt: skip
+def test_what_shows_nothing_or_looks_like_another_is_no_name(name: str) -> None:
+    """Fillers, selectors of a form, an accent apart from its letter, which looks as é does, and a heap of accents."""
     assert not is_name(name)
 
 
