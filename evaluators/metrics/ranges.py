@@ -8,8 +8,16 @@ import re
 RANGES: tuple[tuple[frozenset[str], tuple[float, float]], ...] = (
     (frozenset({"gap", "gain", "spread"}), (-2.0, 2.0)),  # of two distances or two correlations
     (frozenset({"dist"}), (0.0, 2.0)),  # cosine distances
-    (frozenset({"spearman", "pearson", "uncentred", "silhouette", "anisotropy"}), (-1.0, 1.0)),
-    (frozenset({"recall", "mrr", "auc", "acc", "accuracy", "ap", "map", "ndcg", "ba", "f1"}), (0.0, 1.0)),
+    (
+        frozenset({"spearman", "pearson", "uncentred", "partial", "lin", "wup", "silhouette", "anisotropy"}),
+        (-1.0, 1.0),
+    ),
+    (
+        frozenset(
+            {"recall", "mrr", "auc", "acc", "accuracy", "ap", "map", "ndcg", "ba", "f1", "top1", "top3", "top10"}
+        ),
+        (0.0, 1.0),
+    ),
 )
 
 

@@ -5,6 +5,7 @@ No corpus and no model is read; `plan.gather_facts` looks at those.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from corpora.store.fields import NAME, Name, Text, accepts, field_types, is_name, words
 from evaluators.metrics.ranges import range_of
 from evaluators.significance.claims import Claim, Joint
-from evaluators.tasks.figures import names_of
+from evaluators.tasks.figures import is_mean, names_of
 from evaluators.tasks.task import Table, Task, Tasks, is_dev, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Place, read
@@ -318,7 +319,7 @@ def _check_claim(
         if figures is not None:
             if figures != (entry["metric"],):
                 parts["figures"][entry["metric"]] = figures
-            _check_margins(check, place, entry, figures[0])
+            _check_margins(check, place, entry, figures)
 
 
 def _written_arms(entry: Mapping[str, Any], role: str) -> list[tuple[tuple[str | int, ...], str]]:
@@ -338,15 +339,23 @@ def _check_at_least(check: Checker, place: Place, claim: Any, figures: Mapping[s
         check.refuse((*place, "at_least"), f"1 to {most}, as many tasks as {claim.metric} names")
 
 
-def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figure: str) -> None:
-    """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large."""
-    limits = range_of(figure)
+def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figures: Sequence[str]) -> None:
+    """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large.
+
+    A mean is as wide as its figures are on average; of `each(…)` the narrowest counts.
+    """
+    ranges = [limits for figure in figures if (limits := range_of(figure)) is not None]
+    if not ranges or (is_mean(entry["metric"]) and len(ranges) < len(figures)):
+        return
+    low, high = min(ranges, key=lambda limits: limits[1] - limits[0])
+    if is_mean(entry["metric"]):
+        low, high = (math.fsum(ends) / len(ranges) for ends in zip(*ranges, strict=True))
     for key in ("margin", "min_effect"):
         value = entry.get(key)
-        if not limits or not isinstance(value, int | float) or isinstance(value, bool):
+        if not isinstance(value, int | float) or isinstance(value, bool):
             continue
-        if value >= (width := limits[1] - limits[0]):
-            between = f"{entry['metric']} lies between {limits[0]:g} and {limits[1]:g}"
+        if value >= (width := high - low):
+            between = f"{entry['metric']} lies between {low:g} and {high:g}"
             check.refuse((*place, key), f"below {width:g}: {between}, so no difference is larger")
 
 

@@ -19,6 +19,8 @@ from evaluators.significance.claims import Arm, Metric
 SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
 Count = Annotated[int, Ge(1), Le(SEEDS_AT_MOST)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
+MACHINES_AT_MOST = 10_000  # that work at a time, beyond any cluster this runs on
+TRIALS_AT_MOST = 100_000  # of a search: as many as a study may have runs
 Models = Literal["keep", "best", "none"]
 ETA = 3  # of so many points asha lets one go on, unless it is told otherwise (Li et al., 2020)
 DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
@@ -112,7 +114,7 @@ class Search:
 
     space: Text
     arms: Annotated[tuple[Arm, ...], "a list of trained arms, such as [B1]"]
-    trials: Annotated[int, Ge(1)]
+    trials: Annotated[int, Ge(1), Le(TRIALS_AT_MOST)]
     objective: Objectives
     seeds: tuple[Seed, ...]
     dimensions: Annotated[
@@ -159,10 +161,10 @@ class Resources:
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
     memory_gib_per_run: Annotated[float, Ge(0)] = 0.0
-    workers_per_run: Annotated[int, Ge(1)] = 1
-    lanes: Annotated[int, Ge(1)] | None = None
+    workers_per_run: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] = 1
+    lanes: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] | None = None
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    retries: Annotated[int, Ge(0)] = 2
+    retries: Annotated[int, Ge(0), Le(100)] = 2
     launcher: Literal["auto", "pool", "train"] = "auto"
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     checkpoint_every: Annotated[int, Ge(0)] = 0

@@ -16,6 +16,8 @@ from evaluators.metrics.ranges import range_of
         ("spcd/dist_spread", (-2, 2)),
         ("space/gap", (-2, 2)),
         ("spcd/acc_dc_sl", (0, 1)),
+        ("d2w/top3", (0, 1)),
+        ("space/wup_all", (-1, 1)),
         ("space/silhouette_concept", (-1, 1)),
         ("geometry/effective_rank", None),
     ],

@@ -45,6 +45,10 @@ BOMBS = {
     "a long text": (GOOD + f"data: {{split: {'x' * 100_000}}}\n", "one text of 100,000 characters\n  accepted: at most 2,000"),
     "2,000 unknown keys": (GOOD + "".join(f"unknown_{n}: 1\n" for n in range(2000)), "unknown_0 = 1"),
     "runs beyond count": (GOOD.replace("[small]", f"[{', '.join(f'b{n}' for n in range(60))}]") + "seeds: 1000\n", "arms come to 2 arms x 60 backbones x 1000 seeds\n  accepted: at most 100,000 runs"),
+    "retries without end": (GOOD + "resources: {retries: 1000000000}\n", "resources.retries = 1000000000\n  accepted: a whole number from 0 up to 100"),
+    "a million lanes": (GOOD + "resources: {lanes: 1000000}\n", "resources.lanes = 1000000\n  accepted: a whole number from 1 up to 10000"),
+    "a million workers": (GOOD + "resources: {workers_per_run: 1000000}\n", "accepted: a whole number from 1 up to 10000"),
+    "10**9 trials": (GOOD + "search: {space: concept, arms: [B1], trials: 1000000000, objective: {metric: dev/t2d/mrr, mode: max}, seeds: [100]}\n", "search.trials = 1000000000\n  accepted: a whole number from 1 up to 100000"),
     "an explicit tag": (GOOD + "train: {steps: !!int ''}\n", "the tag tag:yaml.org,2002:int\n  accepted: plain text"),
 }  # fmt: skip
 
@@ -97,6 +101,27 @@ def test_names_that_would_not_come_out_right_are_refused(written: str, says: str
     with pytest.raises(StudyError) as refused:
         read_study(path)
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "margin", "says"),
+    [
+        ("each(np/strict/extensional_gap, t2d/recall@10)", 1.5, "below 1: "),
+        ("mean(np/strict/extensional_gap, t2d/recall@10)", 2.6, "below 2.5: "),
+        ("mean(np/strict/extensional_gap, t2d/recall@10)", 2.4, ""),
+    ],
+)
+def test_no_margin_is_as_wide_as_what_it_is_of(metric: str, margin: float, says: str, tmp_path: Path) -> None:
+    """A gap lies between -2 and 2, recall between 0 and 1: their mean between -1 and 1.5."""
+    path = tmp_path / "study.yaml"
+    claim = f"metric: '{metric}', expect: equivalent, margin: {margin}"
+    study = GOOD.replace("metric: t2d/recall@10, expect: better", claim)
+    path.write_text(study.replace("[t2d]", "[t2d, np]"))
+    if not says:
+        assert read_study(path).compare[0].margin == margin
+        return
+    with pytest.raises(StudyError, match=f"compare\\[H1\\].margin = {margin}\n  accepted: {says}"):
+        read_study(path)
 
 
 def test_a_question_may_take_several_lines(tmp_path: Path) -> None:
