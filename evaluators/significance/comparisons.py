@@ -16,13 +16,17 @@ from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
 
 
+class ItemsError(ValueError):
+    """Items that do not belong together, or do not add up to the score that they are said to make."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ItemScores:
     """Item-level scores of both arms for the paired seeds, items in one order.
 
     treatment, control (n, M): item scores ("mean"), or predictions compared with gold (M,), 0/1 labels for
     "auc", "balanced_accuracy" and "f1". group_ids: what is resampled together, e.g. the pairs of one anchor.
-    ValueError for anything that is not n x M finite numbers over M distinct items in at least two groups.
+    ItemsError for anything that is not n x M finite numbers over M distinct items in at least two groups.
     """
 
     aggregate: Aggregate
@@ -36,28 +40,28 @@ class ItemScores:
         size = len(self.item_ids)
         for name, rows in (("treatment", self.treatment), ("control", self.control)):
             if rows.ndim != 2 or rows.shape[1] != size or len(rows) != len(self.treatment):
-                raise ValueError(
+                raise ItemsError(
                     f"items: {name} has shape {rows.shape}, accepted: seeds x {size} items in both arms"
                 )
             if not np.isfinite(rows).all():
                 row, item = np.argwhere(~np.isfinite(rows))[0]
-                raise ValueError(
+                raise ItemsError(
                     f"items: {name} row {row}, item {self.item_ids[item]}: {rows[row, item]} is not finite"
                 )
         if len(set(self.item_ids)) != size or len(self.group_ids) != size:
-            raise ValueError(
+            raise ItemsError(
                 f"items: {size} items need distinct ids and one group each, got {len(self.group_ids)} groups"
             )
         if len(set(self.group_ids)) < 2:
-            raise ValueError("items: fewer than two groups of items, so their variance is unknown")
+            raise ItemsError("items: fewer than two groups of items, so their variance is unknown")
         if self.aggregate not in ("mean", "sd"):
             self._check_gold(size)
 
     def _check_gold(self, size: int) -> None:
         if self.gold is None or self.gold.shape != (size,) or not np.isfinite(self.gold).all():
-            raise ValueError(f"items: {self.aggregate} needs gold, one finite value for each of {size} items")
+            raise ItemsError(f"items: {self.aggregate} needs gold, one finite value for each of {size} items")
         if self.aggregate in ("auc", "balanced_accuracy", "f1") and not np.isin(self.gold, (0, 1)).all():
-            raise ValueError(f"items: {self.aggregate} needs gold labels 0 or 1")
+            raise ItemsError(f"items: {self.aggregate} needs gold labels 0 or 1")
 
     @cached_property
     def group_index(self) -> np.ndarray:
@@ -287,7 +291,7 @@ def align_items(
 ) -> ItemScores:
     """Item scores {seed: {item id: value}} of both arms as matrices, in the item order of the first run.
 
-    ValueError unless every run covers the same items.
+    ItemsError unless every run covers the same items.
     """
     ids = tuple(treatment[seeds[0]])
 
@@ -295,7 +299,7 @@ def align_items(
         for seed in seeds:
             if runs[seed].keys() != set(ids):
                 odd = sorted(runs[seed].keys() ^ set(ids))
-                raise ValueError(
+                raise ItemsError(
                     f"items: {arm} seed {seed} differs in {len(odd)} items from the first run, e.g. {odd[0]}"
                 )
         return np.array([[runs[seed][item] for item in ids] for seed in seeds], dtype=float)

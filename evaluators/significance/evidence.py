@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds
+from evaluators.significance.comparisons import Items, ItemScores, ItemsError, ItemSum, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
 from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_variance, item_view, single_run
 from evaluators.significance.power import Noise
@@ -104,7 +104,7 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules) -> Evidence:
     """Everything one claim's paired scores say.
 
     Which test decides depends on the number of seeds and claims, on the presence of items and on the declared
-    hypothesis, never on a p, a mean or a check of normality. ValueError when items contradict the scores.
+    hypothesis, never on a p, a mean or a check of normality. ItemsError when items contradict the scores.
     """
     if claim.matched_control is not None and pairs.matched_control is None:
         raise ValueError(f"claim {claim.claim}: no scores of the matched control {claim.matched_control}")
@@ -171,7 +171,7 @@ def _outliers(pairs: PairedSeeds) -> tuple[str, ...]:
 
 
 def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
-    """ValueError when the items do not add up to the scores: their variance would belong to something else."""
+    """ItemsError when the items do not add up to the scores: their variance would belong to something else."""
     of_arm = [("treatment", pairs.items, "treatment"), ("control", pairs.items, "control")]
     of_arm += [("matched_control", pairs.matched_items, "control")]
     for arm, items, side in of_arm:
@@ -184,7 +184,7 @@ def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
             value = aggregate(items.aggregate, row, items.gold)
             if not abs(value - score) <= 1e-5 * max(1.0, abs(score)):
                 where = f"claim {claim.claim}: {claim.metric} of {arm} at seed {seed}"
-                raise ValueError(f"{where} is {score}, but its items give {value}")
+                raise ItemsError(f"{where} is {score}, but its items give {value}")
 
 
 def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndarray) -> None:
@@ -199,7 +199,7 @@ def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndar
         )
         if not abs(value - delta) <= 1e-5 * max(1.0, abs(delta)):
             where = f"claim {claim.claim}: {claim.metric} at seed {seed}"
-            raise ValueError(f"{where} differs by {delta}, but its items by {value}")
+            raise ItemsError(f"{where} differs by {delta}, but its items by {value}")
 
 
 def _items(claim: Claim, pairs: PairedSeeds) -> ItemEvidence | None:
@@ -367,7 +367,7 @@ def _stacked(items: Items, matched: Items) -> Items:
 
 def _stacked_one(items: ItemScores, matched: ItemScores) -> ItemScores:
     if items.item_ids != matched.item_ids or items.group_ids != matched.group_ids:
-        raise ValueError("items: the matched control was scored on other items")
+        raise ItemsError("items: the matched control was scored on other items")
     return replace(
         items,
         treatment=np.concatenate([items.treatment, matched.treatment]),

@@ -54,7 +54,7 @@ def judge(
     claim counts, also one whose runs failed; a joint claim counts as one, and its parts stand uncorrected.
     sequential: seeds are added while looking; p and intervals then hold at any time. withdrawn: group -> null
     hypotheses of claims that were declared in it and are claimed no longer; they count as those do whose runs
-    failed. ValueError when a claim's items contradict its scores.
+    failed. ItemsError when a claim's items contradict its scores.
     """
     cases = [
         _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores)) for claim, scores in family

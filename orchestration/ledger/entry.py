@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evaluators.metrics.scores import Aggregate
 from orchestration.ledger.environment import environment
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal, write_seal
@@ -29,7 +30,7 @@ from orchestration.study.names import NAME_WORDS, is_path_component, printable
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
 
 if TYPE_CHECKING:
-    from evaluators.metrics.scores import Aggregate, Score
+    from evaluators.metrics.scores import Score
     from trainers.engine.world import Progress
 
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
@@ -272,8 +273,10 @@ def read_checked_items(files: Files, record: Record) -> pa.Table:
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:
             raise files.damaged("scores.parquet", f"it lacks the items of {name}")
-    if strange := [name for name in names if name not in own]:
-        raise files.damaged("scores.parquet", f"it holds items of {strange[0]}, which result.json does not name")
+    if strange := [name for name in names if name not in own or own[name].aggregate is None]:
+        raise files.damaged(
+            "scores.parquet", f"it holds items of {strange[0]}, which by result.json is not made of any"
+        )
     return table
 
 
@@ -326,8 +329,11 @@ def _whole(files: Files, file: str) -> Iterator[None]:
 
 def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
     value = math.nan if fields["value"] is None else float(fields["value"])
-    if not isinstance(fields["larger_is_better"], bool) or math.isinf(value):
+    plain = fields["value"] is None or type(fields["value"]) in (int, float)
+    if not plain or not isinstance(fields["larger_is_better"], bool) or math.isinf(value):
         raise ValueError("a metric is a finite value, or null, and larger_is_better true or false")
+    if fields["aggregate"] is not None and fields["aggregate"] not in get_args(Aggregate):
+        raise ValueError(f"no aggregate {fields['aggregate']!r}")
     return Metric(
         value=value, aggregate=fields["aggregate"], larger_is_better=fields["larger_is_better"], entry=entry
     )

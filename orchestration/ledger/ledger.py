@@ -89,7 +89,7 @@ class Ledger:
         return {name for name in self.entries() if RUN_ID.fullmatch(name)}
 
     def has(self, entry: str) -> bool:
-        return self._storage.is_whole(entry)
+        return self._storage.taken(entry)
 
     def lacking(self, run: Run) -> tuple[str, ...]:
         """The entries of a run that are not there."""

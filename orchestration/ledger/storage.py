@@ -56,7 +56,10 @@ class Storage(Protocol):
         """What lies directly in a folder; [] when there is none. StudyError where it cannot be listed."""
 
     def entries(self) -> set[str]:
-        """The complete folders directly below the root."""
+        """The complete folders directly below the root, and on a disk whatever else lies there."""
+
+    def taken(self, name: str) -> bool:
+        """Whether anything complete has this name, a folder or, on a disk, what lies in its place."""
 
     def is_whole(self, name: str) -> bool:
         """Whether a complete folder has this name."""
@@ -174,9 +177,13 @@ class LocalStorage:
             ) from None
 
     def entries(self) -> set[str]:
+        """Files, pipes and links among them: under an entry's name they are damage, as reading it tells."""
         with suppress(FileNotFoundError):
-            return {child.name for child in os.scandir(self.root) if child.is_dir()}
+            return set(os.listdir(self.root))
         return set()
+
+    def taken(self, name: str) -> bool:
+        return os.path.lexists(self.root / name)
 
     def is_whole(self, name: str) -> bool:
         return (self.root / name).is_dir()
@@ -197,7 +204,7 @@ class LocalStorage:
         try:
             os.rename(self.root / staged, self.root / final)  # refused when `final` is a folder with content
         except OSError:
-            if not self.is_whole(final):
+            if not self.taken(final):
                 raise
             return False
         flush(self.root)
@@ -269,6 +276,9 @@ class ObjectStorage:
 
     def is_whole(self, name: str) -> bool:
         return self.filesystem.exists(f"{self.root}/{name}/{MARKER}")
+
+    def taken(self, name: str) -> bool:
+        return self.is_whole(name)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:

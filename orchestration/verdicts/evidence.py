@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim, ClaimSide
-from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds, align_items, pair
+from evaluators.significance.comparisons import (
+    Items,
+    ItemScores,
+    ItemsError,
+    ItemSum,
+    PairedSeeds,
+    align_items,
+    pair,
+)
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.entry import of_metric
 from orchestration.plan.plan import by_arm
 from orchestration.plan.spread import Sample, SeenPairs
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from orchestration.ledger.ledger import Failure, Ledger, Record
+    from orchestration.ledger.ledger import Failure, Ledger, Metric, Record
     from orchestration.plan.spread import Seen
     from orchestration.study.study import Study
 
@@ -85,7 +96,7 @@ class StudyRecords:
         return {}
 
     @cached_property
-    def _compared(self) -> frozenset[str]:
+    def compared(self) -> frozenset[str]:
         """The figures of runs that some claim is about: of these the items are kept."""
         return frozenset(one for part in self.study.parts for one in self.study.figures_of(part.metric))
 
@@ -142,7 +153,7 @@ class StudyRecords:
             measured = self.records[run_id].metrics
             entry = measured[metric].entry
             table = self.ledger.items(entry)
-            for name in {metric, *self._compared}:
+            for name in {metric, *self.compared}:
                 if name in measured and measured[name].entry == entry:
                     self._items[run_id, name] = self._named(name, of_metric(table, name))
         return self._items[run_id, metric]
@@ -271,3 +282,50 @@ def _item_scores(
         gold=None if names.gold is None else dict(zip(names.ids, names.gold.tolist(), strict=True)),
         groups=dict(zip(names.ids, names.groups, strict=True)),
     )
+
+
+def contradiction(evidence: StudyRecords, error: ItemsError) -> StudyError:
+    """Items that cannot be judged, for a person: the file of the run that they are wrong in, where it can be told.
+
+    That is the first whose items do not make its score, else one that holds other items than most of its kind.
+    """
+    wrong, why = next(_not_their_items(evidence), (None, str(error)))
+    if wrong is None:
+        return StudyError(
+            f"{evidence.ledger.url}: {why}\n  accepted: items in two groups or more that make up each score"
+        )
+    return StudyError(
+        f"{evidence.ledger.url}/{wrong}/scores.parquet: {why}\n"
+        f"  accepted: the items that its score was made of, the same in every run. Put the file back from a copy, "
+        f"or move the entry aside with `semray set-aside {wrong}`: the next `semray run` computes it again"
+    )
+
+
+def _not_their_items(evidence: StudyRecords) -> Iterator[tuple[str, str]]:
+    """(entry, what is wrong with its items), those that contradict their own score first."""
+    held = [
+        (metric, found, evidence.items(run_id, metric))
+        for run_id, record in evidence.records.items()
+        for metric, found in record.metrics.items()
+        if metric in evidence.compared and found.aggregate is not None
+    ]
+    for metric, found, items in held:
+        if why := _contradicts(found, items):
+            yield found.entry, f"{metric} {why}"
+    kinds: dict[str, Counter[frozenset[str]]] = {}
+    for metric, _, items in held:
+        kinds.setdefault(metric, Counter())[frozenset(items.names.ids)] += 1
+    for metric, found, items in held:
+        if frozenset(items.names.ids) != kinds[metric].most_common(1)[0][0]:
+            yield found.entry, f"its items of {metric} are not those that other runs have"
+
+
+def _contradicts(found: Metric, items: RunItems) -> str:
+    """Why a figure is not made of its items, "" where it is."""
+    assert found.aggregate is not None
+    try:
+        value = aggregate(found.aggregate, items.values, items.names.gold)
+    except ValueError as error:
+        return f"cannot be made of its items: {error}"
+    near = abs(value - found.value) <= 1e-5 * max(1.0, abs(found.value))
+    return "" if near else f"is {found.value}, but its items give {value}"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
-from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, judge
 from evaluators.significance.verdict import RULE
 from evaluators.tasks.figures import is_mean
@@ -22,7 +22,7 @@ from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.declared import claims_of, declaration_of, nulls_by_group, withdrawn
-from orchestration.verdicts.evidence import StudyRecords, paired
+from orchestration.verdicts.evidence import StudyRecords, contradiction, paired
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
 
 if TYPE_CHECKING:
@@ -33,16 +33,22 @@ SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 
 
 def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
-    """Judge a study by what the ledger holds now. Writes nothing."""
+    """Judge a study by what the ledger holds now. Writes nothing.
+
+    StudyError, naming the file, where the items of a run are not those of the others, or not those of its score.
+    """
     evidence = StudyRecords(study, runs, ledger)
-    cases = [
-        (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
-        for claim, is_exploratory in claims_of(evidence)
-    ]
     seeds = study.seeds
     sequential = Sequential(n_max=len(seeds.all), start=len(seeds.initial)) if seeds.reserve else None
     gone = withdrawn(evidence)
-    verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone))
+    try:
+        cases = [
+            (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
+            for claim, is_exploratory in claims_of(evidence)
+        ]
+        verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone))
+    except ItemsError as error:
+        raise contradiction(evidence, error) from None
     told = [row for claim, scores in cases for row in _rows_of(claim, scores)]
     findings = [
         _finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)

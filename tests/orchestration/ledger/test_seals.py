@@ -259,6 +259,21 @@ WRONG: dict[str, tuple[str, str, str]] = {  # kind of entry, file, content that 
         "result.json",
         '{"metrics": {"t2d": {"value": 1, "aggregate": null, "larger_is_better": "yes"}}}',
     ),
+    "a figure that is a truth": (
+        "scores",
+        "result.json",
+        '{"metrics": {"t2d": {"value": true, "aggregate": null, "larger_is_better": true}}}',
+    ),
+    "a figure that is a text": (
+        "scores",
+        "result.json",
+        '{"metrics": {"t2d": {"value": "0.5", "aggregate": null, "larger_is_better": true}}}',
+    ),
+    "items added up in no known way": (
+        "scores",
+        "result.json",
+        '{"metrics": {"t2d": {"value": 0.5, "aggregate": ["mean"], "larger_is_better": true}}}',
+    ),
     "of a later semray": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1, "format": 3}'),
     "no libraries": ("training", "env.json", "{}"),
     "a seed of words": ("training", "spec.json", '{"seed": {}}'),
@@ -309,6 +324,29 @@ def test_a_model_that_a_person_deleted_is_named(ledger: Ledger) -> None:
         ledger.model(run)
     ledger.record(run)  # its figures are as they were
     assert "model/part/model.safetensors: it is missing" in (ledger.audit(run.id) or "")
+
+
+IN_ITS_PLACE: dict[str, Callable[[Path], None]] = {
+    "a file": lambda place: place.write_text("") and None,
+    "a pipe": os.mkfifo,
+    "a link to itself": lambda place: place.symlink_to(place),
+    "a link to nothing": lambda place: place.symlink_to("/nowhere"),
+}
+
+
+@pytest.mark.parametrize("kind", ["training", "scores"])
+@pytest.mark.parametrize("what", IN_ITS_PLACE)
+def test_what_lies_in_an_entry_s_place_is_named(ledger: Ledger, kind: str, what: str) -> None:
+    """It is not passed over as a run that is missing, which would be done again and could not be kept."""
+    run = make_run(0)
+    entry = entry_of(run, kind)
+    shutil.rmtree(Path(ledger.url) / entry)
+    IN_ITS_PLACE[what](Path(ledger.url) / entry)
+    assert (ledger.has(entry), ledger.lacking(run)) == (True, ())
+    unsealed = (kind, what) == ("training", "a link to nothing")  # as an entry of before may be, which has a spec
+    named(ledger, entry, "spec.json" if unsealed else "seal.json")
+    ledger.set_aside(entry)
+    assert ledger.lacking(run) == (entry,)
 
 
 @pytest.mark.parametrize("name", [".DS_Store", ".nfs000000000000", "._model", "Thumbs.db"])
