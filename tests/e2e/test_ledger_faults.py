@@ -30,7 +30,7 @@ STUDY = """
 question: Do the figures stay the same, whatever becomes of the disk?
 family: concept
 backbones: [{folder}/tiny]
-seeds: 2
+seeds: {seeds}
 data: {{wordnet: {folder}/wordnet, n_hh: 20, n_id: 20, n_dev: 10}}
 train: {{steps: {steps}, batch_size: 8, learning_rate: 1.0e-3, warmup: 2, max_length: 32}}
 arms:
@@ -61,14 +61,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wordnet").mkdir()
     write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
     tiny_backbone(folder / "tiny", layers=2)
-    for name, steps, every, workers in (
-        ("quick", 20, 10, 1),
-        ("twin", 20, 10, 1),
-        ("slow", 300, 0, 1),
-        ("slow-group", 300, 0, 2),
+    for name, seeds, steps, every, workers in (
+        ("quick", 2, 20, 10, 1),
+        ("twin", 2, 20, 10, 1),
+        ("slow", 1, 300, 0, 1),  # one run that can be met in its middle is enough
+        ("slow-group", 1, 300, 0, 2),
     ):
         (folder / f"{name}.yaml").write_text(
-            STUDY.format(folder=folder, steps=steps, every=every, workers=workers)
+            STUDY.format(folder=folder, seeds=seeds, steps=steps, every=every, workers=workers)
         )
     return folder
 
@@ -301,8 +301,8 @@ def test_ctrl_c_once(place: Path, tmp_path: Path, study: str) -> None:
     assert Ledger(ledger).failed() == {}
     assert start(place, study, ledger).wait() == 0
     held = Ledger(ledger)
-    assert len(held.entries()) == 2 * RUNS  # trained, and scored on one task
-    assert leases(ledger) == RUNS + 1
+    assert len(held.entries()) == 2 * (1 + 1)  # B0 and a seed of B1: trained, and scored on one task
+    assert leases(ledger) == 2 + 1
     for run_id in held.ids():
         steps = [row["step"] for row in held.curve_of(run_id).to_pylist() if row["name"] == "loss"]
         assert steps in ([], [*range(1, 301)])
