@@ -239,6 +239,11 @@ def _folder_instead(place: Path, draw: random.Random) -> None:
     place.mkdir()
 
 
+def _file_instead_of_the_entry(place: Path, draw: random.Random) -> None:
+    shutil.rmtree(place.parent)
+    place.parent.write_bytes(b"")
+
+
 def _link_instead(place: Path, draw: random.Random) -> None:
     place.unlink()
     place.symlink_to("/nowhere")
@@ -251,6 +256,7 @@ DAMAGE: list[Callable[[Path, random.Random], None]] = [
     _swap,
     _folder_instead,
     _link_instead,
+    _file_instead_of_the_entry,
     lambda place, draw: place.unlink(),
     lambda place, draw: place.write_bytes(b""),
     lambda place, draw: (place.parent / ".DS_Store").write_bytes(b"\x00"),
