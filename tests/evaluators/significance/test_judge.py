@@ -505,6 +505,42 @@ def test_a_shown_difference_is_never_undecided():
     assert "difference p" not in near.sentence
 
 
+@pytest.mark.parametrize("expect", ["better", "worse", "equivalent", "not_worse"])
+def test_word_p_and_advice_answer_one_question(expect: str):
+    """Over many claims of all sizes: no word against its p or its sign, no seeds promised that could not help."""
+    rng = np.random.default_rng(13)
+    told: set[str] = set()
+    for _ in range(120):
+        n, margin = int(rng.integers(2, 9)), float(rng.choice([0.005, 0.01, 0.03, 0.2]))
+        effect, sd = float(rng.choice([0, 0.005, 0.02, -0.02, 0.1, -0.1])), float(rng.choice([1e-4, 0.005, 0.03]))
+        if rng.random() < 0.5:
+            noise, m = float(rng.choice([1e-6, 0.05])), int(rng.choice([3, 20, 200]))
+            pairs = mean_items(
+                n, m, seed_sd=sd, item_sd=0.1, noise=noise, effect=effect, seed=int(rng.integers(99))
+            )
+        else:
+            pairs = paired(rng.normal(effect, sd, n))
+        wanted = expect in ("equivalent", "not_worse") or rng.random() < 0.3
+        found = judge([(claim(expect, **({"margin": margin} if wanted else {})), pairs)])[0]
+        delta, seeds_help = found.delta_mean, "more seeds (" in found.words or " more seed " in found.words
+        told.add(found.verdict)
+        assert delta is not None
+        if found.verdict in ("better", "worse"):
+            assert (delta > 0) == (found.verdict == "better")
+            assert expect == "not_worse" or (found.p_adjusted or 0.0) < 0.05
+        if found.verdict == "equivalent":
+            assert abs(delta) < margin
+            assert (found.tost_p_adjusted or 0.0) < 0.05
+        if found.verdict == "not worse":
+            assert delta > -margin
+        if found.verdict == "undecided":
+            shown = found.ci_low is not None and (found.ci_low > 0 or found.ci_high < 0)
+            assert expect == "not_worse" or not shown, found.sentence
+            against = {"better": delta < 0, "worse": delta > 0, "not_worse": delta <= -margin}
+            assert not (seeds_help and against.get(expect, abs(delta) >= margin)), found.sentence
+    assert {"undecided", "worse", "better"} <= told | ({"better"} if expect == "not_worse" else set())
+
+
 def test_items_may_be_what_leaves_the_margin_open():
     pairs = mean_items(8, 300, seed_sd=0.001, item_sd=0.1, noise=0.01, effect=-0.02)
     found = judge([(claim("equivalent", margin=0.015), pairs)])[0]
