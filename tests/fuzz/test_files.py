@@ -9,6 +9,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,15 @@ edits = st.lists(
 )
 
 
+@cache
+def _read_whole(study: Path) -> str:
+    """Its text. What reading it imports is then there, which is no time that the damage takes."""
+    read_study(study)
+    return study.read_text()
+
+
 def _read_damaged_study(study: Path, changes: list[tuple[float, int, str]]) -> None:
-    text = study.read_text()
+    text = _read_whole(study)
     for where, cut, put in changes:
         at = int(where * len(text))
         text = text[:at] + put + text[at + cut :]
