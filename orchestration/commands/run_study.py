@@ -74,7 +74,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             claims = ", ".join(one.verdict.claim for one in still_open(findings))
             say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
-            for run in not_kept(replace(plan, finished=ledger.entries()), ledger, "best"):
+            for run in not_kept(replace(plan, finished=ledger.held(plan.runs)), ledger, "best"):
                 ledger.drop_model(run)
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 
@@ -87,7 +87,7 @@ def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
     from orchestration.lanes.progress import Watch
 
     lost = {entry for run in plan.runs if run.id in given_up for entry in run.entries}
-    left = replace(plan, finished=ledger.entries() | lost)
+    left = replace(plan, finished=ledger.held(plan.runs) | lost)
     if not left.jobs:
         return False
     watch = Watch(len(left.left), backbones=len(plan.study.backbones))

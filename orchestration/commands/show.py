@@ -70,7 +70,7 @@ def status(options: Namespace) -> int:
     plan, before = as_grown(study, ledger)
     if before:
         say(scored_before(before))
-    done, failed = {run.id for run in plan.done}, ledger.failed()
+    done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
     rows = [
         {
             "id": run.id,
@@ -251,7 +251,7 @@ def described(plan: Plan, ledger: Ledger) -> str:
     evidence = StudyRecords(plan.study, plan.runs, ledger)
     gone = withdrawn(evidence)
     reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
-    return describe(plan, reaches, ledger.failed(), lanes, [one.words for one in gone])
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone])
 
 
 def show(options: Namespace, findings: Findings) -> None:

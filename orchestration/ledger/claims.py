@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from orchestration.ledger.notes import LedgerError, damaged, read_note, sealed, whole
+from orchestration.ledger.object_storage import in_parallel
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
 
@@ -68,11 +69,14 @@ def _claim(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def every(storage: Storage) -> Iterator[Declaration]:
     """The first claims of all studies; those that were altered since are left out."""
-    for name in sorted(storage.children(".declared")):
+
+    def intact(name: str) -> Declaration | None:
         with suppress(LedgerError):
-            found = declared(storage, unquote(name.removesuffix(".json")))
-            if found is not None:
-                yield found
+            return declared(storage, unquote(name.removesuffix(".json")))
+        return None
+
+    found = in_parallel(intact, sorted(storage.children(".declared")), storage.at_once)
+    return (one for one in found if one is not None)
 
 
 def _place(study: str) -> str:

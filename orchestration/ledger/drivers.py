@@ -131,7 +131,7 @@ def _claim(storage: Storage, driver: Driver) -> str:
             continue
         numbers = _numbers(storage, driver.study)
         for older in (other for other in numbers if other < max(numbers)):
-            storage.remove(f"{folder}/{older}")
+            storage.unlink(f"{folder}/{older}")
         if max(numbers) == number:
             return f"{folder}/{number}"
 

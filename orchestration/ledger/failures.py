@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -66,17 +66,10 @@ def is_record(name: str) -> bool:
     return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
 
 
-def every(storage: Storage) -> Iterator[Failure]:
-    """All that are recorded. LedgerError as `read`."""
-    for run_id in ids(storage):
-        if (failure := read(storage, run_id)) is not None:  # another driver may have done it since
-            yield failure
-
-
 def remove(storage: Storage, run_id: str) -> None:
     """The run is done."""
-    storage.remove(f"{FOLDER}/{run_id}.json")
-    storage.remove(f"{FOLDER}/{run_id}.log")
+    storage.unlink(f"{FOLDER}/{run_id}.json")
+    storage.unlink(f"{FOLDER}/{run_id}.log")
 
 
 def _failure(storage: Storage, run_id: str, body: Mapping[str, Any]) -> Failure:

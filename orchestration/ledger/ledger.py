@@ -2,6 +2,7 @@
 
     <ledger>/<run id>/         a training: spec.json result.json env.json curve.parquet model/ seal.json
     <ledger>/<run id>.<scores id>/   the run's scores on one task: scores.parquet instead of curve and model
+    <ledger>/.entries/, .results/   instead of those two on an object store: see `object_storage`
     <ledger>/.staging/         <entry>.<attempt>: whole results that the driver has not committed yet
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
@@ -23,11 +24,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestration.ledger import attempts, budgets, claims, failures, points, repeats
 from orchestration.ledger.audit import damaged_notes
@@ -47,8 +48,9 @@ from orchestration.ledger.entry import (
 )
 from orchestration.ledger.failures import Failure
 from orchestration.ledger.notes import LedgerError
+from orchestration.ledger.object_storage import PART, in_parallel
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
-from orchestration.ledger.storage import PART, LocalStorage, kept, open_storage, reached
+from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
 from orchestration.study.run import RUN_ID, Result, Run
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
     from orchestration.ledger.repeats import Reproduction
 
 __all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record", "Spent"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 UNSEALED = "unsealed"
 MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
@@ -91,9 +96,18 @@ class Ledger:
     def has(self, entry: str) -> bool:
         return self._storage.taken(entry)
 
+    def held(self, runs: Iterable[Run]) -> frozenset[str]:
+        """The entries of these runs that are there, those of before among them. StudyError as `entries`.
+
+        On an object store this takes few requests however many entries of others there are.
+        """
+        asked = {entry for run in runs for entry in (run.former, *run.entries) if entry}
+        with reached(self.url):
+            return frozenset(self._storage.held(asked) if asked else ())
+
     def lacking(self, run: Run) -> tuple[str, ...]:
         """The entries of a run that are not there."""
-        return run.lacking([entry for entry in (run.former, *run.entries) if entry and self.has(entry)])
+        return run.lacking(self.held([run]))
 
     def holds(self, run: Run) -> bool:
         """Whether a run is finished: trained, and scored on all its tasks."""
@@ -101,7 +115,7 @@ class Ledger:
 
     def remaining(self, run: Run) -> Run:
         """The run with those tasks alone whose scores are not there."""
-        return run.remaining([entry for entry in (run.former, *run.entries) if entry and self.has(entry)])
+        return run.remaining(self.held([run]))
 
     def trained(self, run: Run) -> bool:
         """Whether the ledger holds a run's training, with or without its model."""
@@ -117,6 +131,11 @@ class Ledger:
         """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when
         damaged."""
         return replace(self.record_of(self.entries_of(run)), id=run.id, run=run)
+
+    def records(self, runs: Iterable[Run]) -> dict[str, Record]:
+        """The records of finished runs, by id. KeyError or LedgerError as `record`."""
+        runs = list(runs)
+        return dict(zip((run.id for run in runs), self._of_each(self.record, runs), strict=True))
 
     def record_of(self, entries: Sequence[str]) -> Record:
         """What the entries of one run hold together, its training first. KeyError or LedgerError as `record`."""
@@ -272,7 +291,7 @@ class Ledger:
 
     def stage(self, result: Result, attempt: int) -> None:
         """Write an attempt's whole result, for the driver to commit. Called where the run executed."""
-        with self._storage.writing(_staged(result.entry, attempt)) as folder:
+        with self._storage.staging(_staged(result.entry, attempt)) as folder:
             write_entry(folder, result, attempt)
 
     def staged(self, entry: str, attempt: int) -> bool:
@@ -285,12 +304,13 @@ class Ledger:
         False, and the staged result is dropped, when the entry is in the ledger already or a newer attempt at its
         run was leased. FileNotFoundError when nothing was staged.
         """
-        published = False
+        staged = _staged(entry, attempt)
         with kept(self.url):
-            if attempt >= self.newest(run_of(entry)) and not self.has(entry):
-                published = self._storage.publish(_staged(entry, attempt), entry)
-            self._storage.remove(_staged(entry, attempt))
-        return published
+            newest = attempt >= self.newest(run_of(entry))
+            if newest and not self.has(entry) and self._storage.publish(staged, entry):
+                return True
+            self._storage.discard(staged, entry)
+        return False
 
     def adopt(self) -> list[str]:
         """Commit the complete results of drivers that died, newest attempt first; delete the partial ones.
@@ -304,12 +324,12 @@ class Ledger:
         for name in orphans:
             entry, _ = _parts(name)
             place = f".staging/{name}"
-            if not name.endswith(PART) and self._storage.is_whole(place) and not self.has(entry):
-                self._storage.publish(place, entry)
+            whole = not name.endswith(PART) and self._storage.is_whole(place)
+            if whole and not self.has(entry) and self._storage.publish(place, entry):
                 self.forget(run_of(entry))
                 adopted.append(entry)
         for name in orphans:
-            self._storage.remove(f".staging/{name}")
+            self._storage.discard(f".staging/{name}", _parts(name)[0])
         return adopted
 
     def forget(self, run_id: str) -> None:
@@ -328,6 +348,12 @@ class Ledger:
         entry = self._trained(run)
         seal = self._files(entry).seal if self.has(entry) else {}
         return self._storage.size(f"{entry}/model") if seal is None or _with_model(seal) else 0
+
+    def without_model(self, runs: Iterable[Run]) -> frozenset[str]:
+        """The ids of those runs whose model is not kept."""
+        runs = list(runs)
+        sizes = self._of_each(self.model_size, runs)
+        return frozenset(run.id for run, size in zip(runs, sizes, strict=True) if not size)
 
     def drop_model(self, run: Run) -> None:
         """Delete the model of a run, whose scores stay valid; a new task for it will train again.
@@ -352,10 +378,13 @@ class Ledger:
         """How a run's last attempt failed; None when it did not, or the run was finished since."""
         return failures.read(self._storage, run_id)
 
-    def failed(self) -> dict[str, Failure]:
-        """Runs whose last attempt failed, by id."""
-        found = failures.every(self._storage)
-        return {failure.id: failure for failure in found if not self.holds(failure.run)}
+    def failed(self, among: Iterable[Run] | None = None) -> dict[str, Failure]:
+        """Runs whose last attempt failed, by id; all there are, or those among some."""
+        asked = None if among is None else {run.id for run in among}
+        ids = [run_id for run_id in failures.ids(self._storage) if asked is None or run_id in asked]
+        found = [one for one in self._of_each(self.failure, ids) if one]  # another driver may have done it since
+        held = self.held(failure.run for failure in found)
+        return {failure.id: failure for failure in found if failure.run.lacking(held)}
 
     # What was claimed
 
@@ -414,13 +443,16 @@ class Ledger:
 
     # Details
 
+    def _of_each(self, ask: Callable[[T], R], each: Iterable[T]) -> list[R]:
+        return in_parallel(ask, each, self._storage.at_once)
+
     def _require(self, entry: str) -> None:
         if not self.has(entry):
             raise KeyError(f"{self.url} holds no entry {entry}")
 
     def _files(self, entry: str) -> Files:
         self._require(entry)
-        return Files.of(entry, f"{self.url}/{entry}", lambda file: self._storage.read(f"{entry}/{file}"))
+        return Files.of(entry, self._storage.place(entry), lambda file: self._storage.read(f"{entry}/{file}"))
 
     def _trained(self, run: Run) -> str:
         """The entry with a run's training: its own, or the one of before."""

@@ -1,7 +1,7 @@
 """Where a ledger lies: a local folder or an object store, with the few operations that are atomic on both.
 
 A name is a path below the root, with "/" between its parts. Whole folders appear at once: on a local disk by
-rename, on an object store by uploading `MARKER` last.
+rename, on an object store by a pointer (`object_storage`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import secrets
 import shutil
 import stat
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from corpora.store.durable import flush, flush_tree
+from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.study.errors import StudyError
 
-MARKER = "result.json"  # on an object store a folder exists when it holds this
-PART = ".part"  # suffix of a local folder that is still being written
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
 AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
     "botocore.exceptions": ("BotoCoreError", "ClientError"),
@@ -33,9 +31,10 @@ AWAY = {  # what stores raise besides OSError when they do not answer or do not 
 
 
 class Storage(Protocol):
-    """All that a ledger asks of the place it lies in."""
+    """All that a ledger asks of the place it lies in. at_once: how many requests are worth making at a time."""
 
     url: str
+    at_once: int
 
     def read(self, name: str) -> bytes:
         """The file's content; FileNotFoundError when there is none, another OSError for what is no plain file."""
@@ -52,29 +51,50 @@ class Storage(Protocol):
         durable: it must survive a power cut, which costs some milliseconds on a disk.
         """
 
+    def unlink(self, name: str) -> None:
+        """Delete a file; nothing happens when there is none."""
+
     def children(self, name: str) -> list[str]:
         """What lies directly in a folder; [] when there is none. StudyError where it cannot be listed."""
 
     def entries(self) -> set[str]:
-        """The complete folders directly below the root, and on a disk whatever else lies there."""
+        """The complete folders directly below the root, and on a disk whatever else lies there.
+
+        On an object store the requests grow with their number.
+        """
 
     def taken(self, name: str) -> bool:
         """Whether anything complete has this name, a folder or, on a disk, what lies in its place."""
 
+    def held(self, entries: Collection[str]) -> set[str]:
+        """Those of these names below the root that are taken."""
+
     def is_whole(self, name: str) -> bool:
         """Whether a complete folder has this name."""
+
+    def place(self, name: str) -> str:
+        """Where the files of a complete folder lie, for a person; asked after `is_whole`."""
 
     def writing(self, name: str) -> Any:
         """Context manager: an empty local folder to fill; it appears under `name`, complete, on a clean exit."""
 
+    def staging(self, name: str) -> Any:
+        """As `writing`, for `publish`. Until it is complete, `name` with `PART` behind it is there."""
+
     def publish(self, staged: str, final: str) -> bool:
-        """Move a complete folder to a name that nobody took yet. False when the name is taken."""
+        """Move a complete folder to a name that nobody took yet. False when the name is taken, or files are gone.
+
+        FileNotFoundError when nothing complete is staged.
+        """
+
+    def discard(self, staged: str, final: str) -> None:
+        """Delete what was staged for a name, if it did not become that."""
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder."""
 
     def remove(self, name: str) -> None:
-        """Delete a file or folder; nothing happens when there is none."""
+        """Delete a folder; nothing happens when there is none."""
 
     def size(self, name: str) -> int:
         """Bytes of all files in a folder; 0 when there is none."""
@@ -140,6 +160,8 @@ def _unreachable(url: str | Path, error: Exception) -> str:
 class LocalStorage:
     """A folder of a POSIX file system: folders appear by rename, files by rename or hard link, all synced."""
 
+    at_once = 1
+
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.url = str(self.root)
@@ -185,8 +207,14 @@ class LocalStorage:
     def taken(self, name: str) -> bool:
         return os.path.lexists(self.root / name)
 
+    def held(self, entries: Collection[str]) -> set[str]:
+        return {entry for entry in entries if self.taken(entry)}
+
     def is_whole(self, name: str) -> bool:
         return (self.root / name).is_dir()
+
+    def place(self, name: str) -> str:
+        return f"{self.url}/{name}"
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
@@ -200,6 +228,9 @@ class LocalStorage:
         os.rename(part, target)
         flush(target.parent)
 
+    def staging(self, name: str) -> AbstractContextManager[Path]:
+        return self.writing(name)
+
     def publish(self, staged: str, final: str) -> bool:
         try:
             os.rename(self.root / staged, self.root / final)  # refused when `final` is a folder with content
@@ -209,6 +240,9 @@ class LocalStorage:
             return False
         flush(self.root)
         return True
+
+    def discard(self, staged: str, final: str) -> None:
+        self.remove(staged)
 
     def move(self, name: str, to: str) -> None:
         (self.root / to).parent.mkdir(parents=True, exist_ok=True)
@@ -220,6 +254,9 @@ class LocalStorage:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+    def unlink(self, name: str) -> None:
+        (self.root / name).unlink(missing_ok=True)
 
     def size(self, name: str) -> int:
         return sum(path.lstat().st_size for path in (self.root / name).rglob("*") if path.is_file())
@@ -247,98 +284,6 @@ class LocalStorage:
                 os.unlink(temporary)
 
 
-class ObjectStorage:
-    """An object store through fsspec. It must refuse a second exclusive upload of one name, as S3 does."""
-
-    def __init__(self, filesystem: Any, root: str) -> None:
-        self.filesystem, self.root = filesystem, root
-        self.url = filesystem.unstrip_protocol(root)
-
-    def read(self, name: str) -> bytes:
-        return self.filesystem.cat_file(f"{self.root}/{name}")
-
-    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        self.filesystem.pipe_file(f"{self.root}/{name}", content)
-
-    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        self.filesystem.pipe_file(f"{self.root}/{name}", content, mode="create")
-
-    def children(self, name: str) -> list[str]:
-        with suppress(FileNotFoundError):
-            return sorted(
-                path.rsplit("/", 1)[1] for path in self.filesystem.ls(f"{self.root}/{name}", detail=False)
-            )
-        return []
-
-    def entries(self) -> set[str]:
-        below = (path[len(self.root) + 1 :].split("/") for path in self.filesystem.find(self.root))
-        return {parts[0] for parts in below if len(parts) == 2 and parts[1] == MARKER}
-
-    def is_whole(self, name: str) -> bool:
-        return self.filesystem.exists(f"{self.root}/{name}/{MARKER}")
-
-    def taken(self, name: str) -> bool:
-        return self.is_whole(name)
-
-    @contextmanager
-    def writing(self, name: str) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="semray-") as folder:
-            yield Path(folder)
-            files = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()]
-            for file in _marker_last(files):
-                self.filesystem.put_file(f"{folder}/{file}", f"{self.root}/{name}/{file}")
-
-    def publish(self, staged: str, final: str) -> bool:
-        """The first to create the claim decides which staged folder becomes `final`; whoever comes next helps.
-
-        A claim whose staged folder is gone although nothing became of it, since a person deleted the entry, is
-        dropped.
-        """
-        while True:
-            if not self.is_whole(staged) and not self.is_whole(final):
-                raise FileNotFoundError(f"{self.url}/{staged}")
-            with suppress(FileExistsError):
-                self.create(_claim(final), staged.encode())
-            with suppress(FileNotFoundError):  # another driver dropped the claim, or cleared away what it copied
-                winner = self.read(_claim(final)).decode()
-                if not self.is_whole(final) and self.is_whole(winner):
-                    self._copy(winner, final)
-                if self.is_whole(final):  # asked again: it may have come, and what was staged gone, in between
-                    return winner == staged
-                if winner != staged and self.read(_claim(final)).decode() == winner:
-                    self.remove(_claim(final))
-
-    def move(self, name: str, to: str) -> None:
-        self._copy(name, to)
-        for left in (_claim(name), f"{name}/{MARKER}", name):  # in this order, a crash in between can be repeated
-            self.remove(left)
-
-    def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            self.filesystem.rm(f"{self.root}/{name}", recursive=True)
-
-    def size(self, name: str) -> int:
-        return sum(self.filesystem.size(f"{self.root}/{name}/{file}") for file in self._files(name))
-
-    def local(self, name: str, cache: Path) -> Path | None:
-        files = self._files(name)
-        for file in files:
-            (cache / name / file).parent.mkdir(parents=True, exist_ok=True)
-            self.filesystem.get_file(f"{self.root}/{name}/{file}", str(cache / name / file))
-        return cache / name if files else None
-
-    def _files(self, name: str) -> list[str]:
-        folder = f"{self.root}/{name}/" if name else f"{self.root}/"
-        return [path[len(folder) :] for path in self.filesystem.find(folder)]
-
-    def _copy(self, name: str, to: str) -> None:
-        files = self._files(name)
-        if not files:
-            raise FileNotFoundError(f"{self.url}/{name}")
-        for file in _marker_last(files):
-            self.filesystem.cp_file(f"{self.root}/{name}/{file}", f"{self.root}/{to}/{file}")
-
-
 def _as_readable_as(folder: Path) -> None:
     """Let the umask, by which the folder was made, hold for its files too: libraries write theirs for us alone."""
     mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
@@ -347,16 +292,8 @@ def _as_readable_as(folder: Path) -> None:
             path.chmod(mode)
 
 
-def _claim(final: str) -> str:
-    return f".commits/{final}"
-
-
 def _no_file(name: str) -> OSError:
     return OSError(errno.EINVAL, "it is no plain file", name)
-
-
-def _marker_last(files: list[str]) -> list[str]:
-    return sorted(files, key=lambda file: (file == MARKER, file))
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestration.ledger.environment import LIBRARIES
-from orchestration.ledger.storage import MARKER, away, open_storage
+from orchestration.ledger.object_storage import MARKER
+from orchestration.ledger.storage import away, open_storage
 from orchestration.machines.doctor import tracking
 from orchestration.machines.node_checks import Check, node_checks
 

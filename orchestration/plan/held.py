@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.plan.plan import Facts, Plan, gather_facts
+from orchestration.plan.plan import Facts, Plan, extend, gather_facts
 from orchestration.plan.plan import plan as make_plan
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.study.run import Run
     from orchestration.study.study import Study
     from trainers.engine.world import Precision
 
@@ -48,13 +49,19 @@ def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool =
 
 
 def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
-    held = ledger.entries()
-    plan = max((make_plan(study, facts, held) for facts in _readings(versions)), key=lambda one: len(one.done))
+    plans = [make_plan(study, facts) for facts in _readings(versions)]
+    held = ledger.held(run for one in plans for run in _could_ask(one))
+    plan = max((replace(one, finished=held) for one in plans), key=lambda one: len(one.done))
     timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
-    seconds = {run.id: sum(ledger.record(run).seconds.values()) for run in timed}
-    trained = (run for run in plan.to_score if run.seed is not None)
-    gone = frozenset(run.id for run in trained if not ledger.model_size(run))
+    seconds = {run_id: sum(record.seconds.values()) for run_id, record in ledger.records(timed).items()}
+    gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
     return replace(plan, facts=replace(plan.facts, seconds=seconds), gone=gone)
+
+
+def _could_ask(plan: Plan) -> Sequence[Run]:
+    """The runs of a plan, and those that more seeds would add."""
+    study = plan.study
+    return extend(plan, study.seeds.reserve, [(arm, on) for arm in study.arms for on in study.backbones]).runs
 
 
 def _versions(facts: Facts) -> list[Facts]:

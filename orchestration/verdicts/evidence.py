@@ -74,13 +74,13 @@ class StudyRecords:
     @cached_property
     def records(self) -> Mapping[str, Record]:
         """Run id -> record, for every run that is finished."""
-        held = self.ledger.entries()
-        return {run.id: self.ledger.record(run) for run in self.runs if not run.lacking(held)}
+        held = self.ledger.held(self.runs)
+        return self.ledger.records(run for run in self.runs if not run.lacking(held))
 
     @cached_property
     def failed(self) -> Mapping[str, Failure]:
         """Run id -> why its last attempt failed."""
-        return self.ledger.failed()
+        return self.ledger.failed(self.runs)
 
     @cached_property
     def _by_place(self) -> Mapping[tuple[str, str, int | None], Run]:

@@ -257,20 +257,6 @@ def test_of_many_commits_at_once_one_wins(tmp_path: Path) -> None:
     assert ledger.scores(entry).metrics["t2d/recall@10"].value == winner / 10
 
 
-def test_a_commit_cut_short_on_an_object_store_is_finished_by_the_next(bucket: str) -> None:
-    """The first attempt was chosen and one of its files copied when its driver died."""
-    ledger, run = Ledger(f"{bucket}/{uuid.uuid4().hex}"), make_run()
-    storage, entry = open_storage(ledger.url), run.entry("t2d")
-    for attempt in (1, 2):
-        ledger.stage(scored(run, attempt / 10), attempt)
-    storage.create(f".commits/{entry}", f".staging/{entry}.1".encode())
-    storage.write(f"{entry}/scores.parquet", storage.read(f".staging/{entry}.1/scores.parquet"))
-    assert not ledger.has(entry)
-    assert not ledger.commit(entry, 2)
-    assert ledger.scores(entry).attempt == 1
-    assert ledger.items(entry).num_rows == 4
-
-
 def test_a_run_whose_entry_a_person_deleted_can_be_done_again(ledger: Ledger) -> None:
     run = make_run()
     do(ledger, run, 0.1)

@@ -1,0 +1,325 @@
+"""A ledger in an object store, through fsspec, with few requests: each takes some 30 ms, and there is no rename.
+
+    .entries/<run id>/<entry>     a pointer: JSON, where the files of an entry lie, and how many there are
+    .staging/<entry>.<attempt>    the same for what is staged; with `.part` behind it while files are uploaded
+    .results/<entry>.<attempt>.<hex>/   the files, uploaded once and never moved
+
+The one request that creates a pointer is the commit, and the pointers are all the index there is: nothing can be
+in one and not in the other. Ledgers of before hold an entry's files in `<entry>/`, whole with `MARKER` among them;
+they are read and added to, and so is an entry that a person copied there.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orchestration.study.errors import StudyError
+
+MARKER = "result.json"  # a folder without a pointer is whole when it holds this
+PART = ".part"  # suffix of a folder that is still being written
+ENTRIES = ".entries"
+RESULTS = ".results"
+AT_ONCE = 32  # requests of one call
+ONE_BY_ONE = 50  # runs that are asked for one by one; of more it is listed which there are, 1,000 to a request
+TAKEN = 412  # what HTTP says of an exclusive upload when there is such a name
+CONFLICT = 409  # what some stores say then, or while another is uploading it
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """Where the files of a folder lie, and how many there are."""
+
+    place: str
+    files: int
+
+    def written(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
+class ObjectStorage:
+    """An object store through fsspec. It must refuse a second exclusive upload of one name, as S3 does."""
+
+    at_once = AT_ONCE
+
+    def __init__(self, filesystem: Any, root: str) -> None:
+        self.filesystem, self.root = filesystem, root
+        self.url = filesystem.unstrip_protocol(root)
+        self._places: dict[str, str] = {}  # entry -> where its files lie, as last looked up
+
+    # Files
+
+    def read(self, name: str) -> bytes:
+        """Of one part, since several would need a request for the size first. Models are not read so."""
+        return self.filesystem.cat_file(f"{self.root}/{self._located(name)}", max_concurrency=1)
+
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        self.filesystem.pipe_file(f"{self.root}/{self._located(name)}", content)
+
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        try:
+            self.filesystem.pipe_file(f"{self.root}/{name}", content, mode="create")
+        except FileExistsError:
+            raise
+        except Exception as error:
+            status = _status(error)
+            if status == TAKEN or (status == CONFLICT and self.filesystem.exists(f"{self.root}/{name}")):
+                raise FileExistsError(f"{self.url}/{name}") from error
+            raise
+
+    def unlink(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self.filesystem.rm_file(f"{self.root}/{name}")
+
+    def children(self, name: str) -> list[str]:
+        return sorted({path.partition("/")[0] for path in self._below(name)})
+
+    # Folders
+
+    def entries(self) -> set[str]:
+        pointed = (path.rpartition("/")[2] for path in self._below(ENTRIES))
+        return {*pointed, *self._former()}
+
+    def held(self, entries: Collection[str]) -> set[str]:
+        """Two requests for one run. For more, one for each that is there, and one for 1,000 that might be."""
+        asked = set(entries)
+        runs = {_run_of(entry) for entry in asked}
+        if len(runs) == 1:
+            found = {path.removesuffix(f"/{MARKER}") for path in self._beginning(*runs)}
+        else:
+            found = self._marked(asked & self._folders(""))
+        if len(runs) > ONE_BY_ONE:
+            runs &= self._folders(ENTRIES)
+        for names in in_parallel(lambda run: self._below(f"{ENTRIES}/{run}"), runs):
+            found.update(names)
+        return found & asked
+
+    def is_whole(self, name: str) -> bool:
+        pointer = self._pointer(name)
+        if pointer is not None:
+            self._places[name] = pointer.place
+            return True
+        self._places.pop(name, None)
+        return self._is_marked(name)
+
+    def taken(self, name: str) -> bool:
+        return self.is_whole(name)
+
+    def place(self, name: str) -> str:
+        return f"{self.url}/{self._located(f'{name}/')}".rstrip("/")
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="semray-") as folder:
+            yield Path(folder)
+            self._upload(Path(folder), name)
+
+    @contextmanager
+    def staging(self, name: str) -> Iterator[Path]:
+        """Where the files go is written down before the first of them: a lane that dies leaves nothing unseen."""
+        with tempfile.TemporaryDirectory(prefix="semray-") as folder:
+            yield Path(folder)
+            place = f"{RESULTS}/{name.rpartition('/')[2]}.{secrets.token_hex(4)}"
+            self.write(f"{name}{PART}", _Pointer(place, 0).written())
+            self.write(name, _Pointer(place, self._upload(Path(folder), place)).written())
+            self.unlink(f"{name}{PART}")
+
+    def publish(self, staged: str, final: str) -> bool:
+        """The first to create the pointer decides which staged folder becomes `final`."""
+        pointer = self._pointer(staged)
+        if pointer is None and self._is_marked(staged):  # of before
+            pointer = self._copied(staged)
+        if pointer is None:
+            raise FileNotFoundError(f"{self.url}/{staged}")
+        if len(self._below(pointer.place)) != pointer.files:
+            return False  # its lane was taken for dead, and what it had uploaded by then deleted
+        while True:
+            try:
+                self.create(_key(final), pointer.written())
+                winner: _Pointer | None = pointer
+            except FileExistsError:
+                winner = self._pointer(final)
+            if winner is None:  # a person has just moved it away
+                continue
+            if winner == pointer:
+                self.unlink(staged)
+            return winner == pointer
+
+    def discard(self, staged: str, final: str) -> None:
+        """A driver that died may have published it, and not come to say so: then its files are the entry's."""
+        pointer, known = self._pointer(staged), self._pointer(final)
+        if pointer is not None and (known is None or known.place != pointer.place):
+            self._delete(pointer.place)
+        self.unlink(staged)
+        self._delete(staged)  # what a ledger of before held there
+
+    def move(self, name: str, to: str) -> None:
+        if (pointer := self._pointer(name)) is not None:
+            self.write(to, pointer.written())
+            self.unlink(_key(name))
+            return
+        self._copy(name, to)
+        for left in (f".commits/{name}", f"{name}/{MARKER}"):  # in this order, a crash can be repeated
+            self.unlink(left)
+        self._delete(name)
+
+    def remove(self, name: str) -> None:
+        if "/" not in name and (pointer := self._pointer(name)) is not None:
+            self.unlink(_key(name))
+            self._delete(pointer.place)
+        self._delete(self._located(name))
+
+    def size(self, name: str) -> int:
+        return sum(self._sizes(self._located(name)).values())
+
+    def local(self, name: str, cache: Path) -> Path | None:
+        place = self._located(name if "/" in name else f"{name}/").rstrip("/")
+        files = self._below(place)
+
+        def get(file: str) -> None:
+            (cache / name / file).parent.mkdir(parents=True, exist_ok=True)
+            self.filesystem.get_file(f"{self.root}/{place}/{file}", str(cache / name / file))
+
+        in_parallel(get, files)
+        return cache / name if files else None
+
+    # Details
+
+    def _pointer(self, name: str) -> _Pointer | None:
+        try:
+            fields = json.loads(self.filesystem.cat_file(f"{self.root}/{_key(name)}", max_concurrency=1))
+            return _Pointer(str(fields["place"]), int(fields["files"]))
+        except (FileNotFoundError, IsADirectoryError):  # there may be a folder of before
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise StudyError(
+                f"{self.url}/{_key(name)}: it points to no entry ({error})\n"
+                f"  accepted: the file as semray wrote it; put it back from a copy, or delete it: what it pointed "
+                f"to is computed again"
+            ) from None
+
+    def _located(self, name: str) -> str:
+        """Where a file or folder within an entry lies; other names mean themselves."""
+        entry, inner, rest = name.partition("/")
+        if entry.startswith(".") or not inner:
+            return name
+        if entry not in self._places:
+            self.is_whole(entry)
+        return f"{self._places.get(entry, entry)}/{rest}"
+
+    def _is_marked(self, name: str) -> bool:
+        return MARKER in self._below(name)
+
+    def _former(self) -> set[str]:
+        """The entries of before."""
+        found = {name for name in self._folders("") if not name.startswith(".")}
+        if len(found) <= ONE_BY_ONE:
+            return self._marked(found)
+        listed = in_parallel(self._beginning, {name[0] for name in found})
+        return {path.removesuffix(f"/{MARKER}") for paths in listed for path in paths}
+
+    def _marked(self, folders: Collection[str]) -> set[str]:
+        """Those that are whole."""
+        names = list(folders)
+        return {name for name, whole in zip(names, in_parallel(self._is_marked, names), strict=True) if whole}
+
+    def _beginning(self, begin: str) -> list[str]:
+        """The markers of folders in the root whose names begin so."""
+        found = self.filesystem.find(self.root, prefix=begin)
+        paths = (path[len(self.root) + 1 :] for path in found)
+        return [p for p in paths if p.startswith(begin) and p.endswith(f"/{MARKER}") and p.count("/") == 1]
+
+    def _folders(self, name: str) -> set[str]:
+        """What lies in a folder, not looking into what is a folder itself. It may hold thousands."""
+        with suppress(FileNotFoundError):
+            paths = self.filesystem.ls(f"{self.root}/{name}".rstrip("/"), detail=False)
+            return {path.rstrip("/").rpartition("/")[2] for path in paths}
+        return set()
+
+    def _below(self, name: str) -> list[str]:
+        return list(self._sizes(name))
+
+    def _sizes(self, name: str) -> dict[str, int]:
+        """The files in a folder, by their paths there, with their bytes.
+
+        The prefix makes it one request for a thousand files, and for none: a folder that is asked for by its name
+        alone is looked up as a file too when it is empty.
+        """
+        if not name:
+            found = self.filesystem.find(self.root, detail=True)
+        else:
+            parent, _, last = f"{self.root}/{name}".rpartition("/")
+            found = self.filesystem.find(parent, prefix=f"{last}/", detail=True)
+        start = f"{self.root}/{name}/" if name else f"{self.root}/"
+        return {path[len(start) :]: int(info["size"]) for path, info in found.items() if path.startswith(start)}
+
+    def _upload(self, folder: Path, name: str) -> int:
+        """All files of a folder here, `MARKER` last. -> how many"""
+        files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+
+        def put(file: str) -> None:
+            self.filesystem.put_file(f"{folder}/{file}", f"{self.root}/{name}/{file}")
+
+        in_parallel(put, [file for file in files if file != MARKER])
+        if MARKER in files:
+            put(MARKER)
+        return len(files)
+
+    def _copied(self, staged: str) -> _Pointer:
+        """A folder that was staged as it was done before, where the files of entries lie now."""
+        place = f"{RESULTS}/{staged.rpartition('/')[2]}.{secrets.token_hex(4)}"
+        return _Pointer(place, self._copy(staged, place))
+
+    def _copy(self, name: str, to: str) -> int:
+        files = self._below(name)
+        if not files:
+            raise FileNotFoundError(f"{self.url}/{name}")
+        for file in sorted(files, key=lambda file: (file == MARKER, file)):
+            self.filesystem.cp_file(f"{self.root}/{name}/{file}", f"{self.root}/{to}/{file}")
+        return len(files)
+
+    def _delete(self, name: str) -> None:
+        """All files of a folder; where there are some, in one request for a thousand."""
+        if files := self._below(name):
+            with suppress(FileNotFoundError):
+                self.filesystem.rm([f"{self.root}/{name}/{file}" for file in files])
+
+
+def in_parallel(act: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> list[R]:
+    """Several requests at a time: to wait for one after another takes as many times as long."""
+    items = list(items)
+    if min(len(items), at_once) < 2:
+        return [act(item) for item in items]
+    with ThreadPoolExecutor(min(len(items), at_once)) as threads:
+        return list(threads.map(act, items))
+
+
+def _key(name: str) -> str:
+    """Where the pointer of a folder lies: those of a run's entries together."""
+    return name if name.startswith(".") else f"{ENTRIES}/{_run_of(name)}/{name}"
+
+
+def _run_of(entry: str) -> str:
+    return entry.partition(".")[0]
+
+
+def _status(error: BaseException | None) -> int | None:
+    """The HTTP status that a store's refusal came of, whatever words it used for it; None where none is known."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+        for status in (found, getattr(error, "status_code", None), getattr(error, "code", None)):
+            with suppress(TypeError, ValueError):
+                return int(str(status))
+        error = error.__cause__
+    return None

@@ -1,0 +1,296 @@
+"""A ledger in an object store: how few requests it takes, and what becomes of it when somebody dies in between."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.object_storage import ObjectStorage
+from orchestration.ledger.storage import open_storage
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Run, Scored, Trained
+from tests.buckets import s3_bucket
+from tests.counting_store import CountingStore, counting_store, requests
+from tests.results import finish
+
+SCORES = [Score(metric="t2d/mrr", value=0.5)]
+
+
+def make_run(seed: int = 0) -> Run:
+    return Run(
+        family="concept",
+        arm="B1",
+        backbone="tiny",
+        seed=seed,
+        settings={"steps": 2},
+        data={},
+        tasks={"t2d": "r" * 8},
+        defining={"steps": 2},
+        backbone_fingerprint="b" * 8,
+        corpus_fingerprint="c" * 8,
+    )
+
+
+def save_model(folder: Path) -> None:
+    for number in range(12):
+        (folder / f"part{number}").write_bytes(b"0" * number)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with counting_store() as url:
+        yield url
+
+
+def of_others(url: str, runs: int) -> None:
+    """Runs of other studies, each trained and scored on one task, as far as listings see them."""
+    bucket = url.removeprefix("counting://").partition("/")[0]
+    keys = CountingStore.buckets.setdefault(bucket, {})
+    for number in range(runs):
+        run = f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}"
+        for entry in (run, f"{run}.{run}"):
+            keys[f"ledger/.entries/{run}/{entry}"] = b"{}"
+            keys[f"ledger/.results/{entry}.1.0/result.json"] = b"{}"
+    CountingStore.forget_order()
+
+
+def all_of_it(ledger: Ledger) -> None:
+    """Every thing that a study asks of its ledger."""
+    runs = [make_run(seed) for seed in range(3)]
+    with ledger.drive("study"):
+        ledger.declare("study", [{"claim": "H1"}])
+        for run in runs[:2]:
+            finish(ledger, run, SCORES, save_model=save_model)
+        ledger.fail(runs[2], ledger.lease(runs[2].id), "ValueError", "Traceback")
+        assert len(ledger.held(runs)) == 4
+        assert len(ledger.entries()) == 4
+        assert list(ledger.records(runs[:2])) == [run.id for run in runs[:2]]
+        assert ledger.failed().keys() == {runs[2].id}
+        assert ledger.model(runs[0])
+        ledger.drop_model(runs[1])
+        ledger.set_aside(runs[1].id)
+
+
+def test_requests_are_counted_as_a_server_counts_them(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The other tests count by a store in memory; here the same is asked of a server of S3."""
+    with requests() as asked:
+        all_of_it(Ledger(url))
+    kinds = Counter(kind for kind, _, _ in asked)
+    with s3_bucket() as bucket, caplog.at_level(logging.INFO, "werkzeug"):
+        ledger = Ledger(f"{bucket}/{uuid.uuid4().hex}")
+        caplog.clear()
+        all_of_it(ledger)
+    lines = [re.search(r"(GET|PUT|HEAD|DELETE|POST) (\S+) HTTP", record.getMessage()) for record in caplog.records]
+    served = Counter(
+        "LIST" if "list-type" in line[2] else "DELETE" if line[1] == "POST" else line[1] for line in lines if line
+    )
+    assert served == kinds
+
+
+def test_a_plan_does_not_ask_about_others(url: str) -> None:
+    """100 runs beside 50,000 others, each in two entries: at most 60 requests besides reading the study's own."""
+    of_others(url, 50_000)
+    ledger, runs = Ledger(url), [make_run(seed) for seed in range(100)]
+    for run in runs[:20]:
+        finish(ledger, run, SCORES)
+    with requests() as asked:
+        held = ledger.held(runs)
+        assert held == {entry for run in runs[:20] for entry in run.entries}
+        assert len(ledger.records(runs[:20])) == 20
+        assert ledger.failed(runs) == {}
+        assert ledger.declarations() == []
+    own = {run.id for run in runs}
+    others = [(kind, key) for kind, key, _ in asked if not any(run_id in key for run_id in own)]
+    assert len(others) <= 60
+    assert len(asked) - len(others) <= 20 * (
+        1 + 2 * 5
+    )  # which entries; of each its pointer, its seal, three files
+    with requests() as asked:
+        assert ledger.held(runs[:17]) == {entry for run in runs[:17] for entry in run.entries}
+    assert len(asked) <= 18
+
+
+def test_a_commit_and_what_goes_with_it(url: str) -> None:
+    """However large the model is, and however much there is of others."""
+    of_others(url, 5_000)
+    ledger, run = Ledger(url), make_run()
+    with ledger.drive("study"):
+        with requests() as asked:
+            assert not ledger.held_elsewhere(run.id)
+            assert ledger.lacking(run) == run.entries
+            attempt = ledger.lease(run.id)
+        assert len(asked) <= 8
+        for result in (Trained(run=run, save_model=save_model), Scored(run=run, task="t2d", scores=SCORES)):
+            ledger.stage(result, attempt)
+            with requests() as asked:
+                assert ledger.commit(result.entry, attempt)
+            assert len(asked) <= 8
+        with requests() as asked:
+            ledger.forget(run.id)
+        assert len(asked) <= 6
+    assert ledger.holds(run)
+
+
+def test_to_read_is_one_request(url: str) -> None:
+    """No HEAD before it, and no listing of what lies around a name that is not there."""
+    storage = open_storage(url)
+    storage.write(".declared/a.json", b"{}")
+    of_others(url, 3_000)
+    with requests() as asked:
+        assert storage.read(".declared/a.json") == b"{}"
+        assert storage.children(".attempts/none") == []
+        with pytest.raises(FileNotFoundError):
+            storage.read(".declared/b.json")
+    assert [kind for kind, _, _ in asked] == ["GET", "LIST", "GET"]
+
+
+def test_a_driver_that_died_between_the_commit_and_its_last_word(url: str) -> None:
+    """The entry is there from the pointer on; what is left of its staging goes, and its files stay."""
+    ledger, run = Ledger(url), make_run()
+    attempt = ledger.lease(run.id)
+    ledger.stage(Trained(run=run, save_model=save_model), attempt)
+    storage = open_storage(url)
+    storage.create(f".entries/{run.id}/{run.id}", storage.read(f".staging/{run.id}.{attempt}"))
+    assert ledger.entries() == ledger.held([run]) == {run.id}
+    assert ledger.adopt() == []
+    assert storage.children(".staging") == []
+    assert ledger.audit(run.id) is None
+    assert ledger.model(run)
+
+
+def test_a_lane_that_died_while_it_uploaded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next driver deletes what it left, and nothing stays that no name leads to."""
+    ledger, run = Ledger(url), make_run()
+    put = CountingStore.put_file
+
+    def dies(self: Any, lpath: str, rpath: str, **options: Any) -> None:
+        put(self, lpath, rpath)
+        if rpath.endswith("part7"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CountingStore, "put_file", dies)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.stage(Trained(run=run, save_model=save_model), 1)
+    assert open_storage(url).children(".results")
+    assert ledger.adopt() == []
+    assert open_storage(url).children(".results") == open_storage(url).children(".staging") == []
+    assert ledger.entries() == frozenset()
+
+
+def test_a_lane_that_was_taken_for_dead_and_went_on(url: str) -> None:
+    """What it had uploaded by then was deleted: the rest is no entry, and the run is done again."""
+    ledger, run = Ledger(url), make_run()
+    attempt = ledger.lease(run.id)
+    ledger.stage(Trained(run=run, save_model=save_model), attempt)
+    (place,) = open_storage(url).children(".results")
+    open_storage(url).unlink(f".results/{place}/curve.parquet")
+    assert not ledger.commit(run.id, attempt)
+    assert (ledger.entries(), open_storage(url).children(".results")) == (frozenset(), [])
+
+
+def laid_out_as_before(url: str, tmp_path: Path, runs: list[Run]) -> Ledger:
+    """Entries with their files below their names, as a local ledger has them and object stores had them."""
+    local, storage = Ledger(tmp_path / "former"), open_storage(url)
+    for run in runs:
+        finish(local, run, SCORES, save_model=save_model)
+    for path in (tmp_path / "former").rglob("*"):
+        name = path.relative_to(tmp_path / "former").as_posix()
+        if path.is_file() and not name.startswith("."):
+            storage.filesystem.pipe_file(f"{storage.root}/{name}", path.read_bytes())  # type: ignore[attr-defined]
+    return Ledger(url)
+
+
+@pytest.mark.parametrize("many", [1, 60])
+def test_ledgers_of_before_are_read_and_added_to(url: str, tmp_path: Path, many: int) -> None:
+    former = [make_run(seed) for seed in range(many)]
+    ledger, new = laid_out_as_before(url, tmp_path, former), make_run(many)
+    finish(ledger, new, SCORES)
+    everything = {entry for run in (*former, new) for entry in run.entries}
+    assert ledger.entries() == ledger.held([*former, new]) == everything
+    assert ledger.held(former[:1]) == set(former[0].entries)
+    assert all(ledger.holds(run) for run in former)
+    assert ledger.records([former[0], new]).keys() == {former[0].id, new.id}
+    assert ledger.audit(former[0].id) is None
+    assert ledger.model(former[0])
+    again = ledger.lease(former[0].id)
+    ledger.stage(Trained(run=former[0]), again)
+    assert not ledger.commit(former[0].id, again)  # it is there
+    ledger.drop_model(former[0])
+    assert (ledger.model(former[0]), ledger.audit(former[0].id)) == (None, None)
+    ledger.set_aside(former[0].id)
+    assert ledger.entries() == everything - {former[0].id}
+
+
+def test_what_was_staged_before_is_adopted(url: str, tmp_path: Path) -> None:
+    """As it lay when the driver of a former semray died: some of it chosen, and copied in part."""
+    run = make_run()
+    laid_out_as_before(url, tmp_path, [run])
+    storage = open_storage(url)
+    assert isinstance(storage, ObjectStorage)
+    keys = CountingStore.buckets[storage.root.partition("/")[0]]
+    for key in [key for key in keys if f"/{run.id}/" in key]:
+        keys[key.replace(f"/{run.id}/", f"/.staging/{run.id}.1/")] = keys.pop(key)
+    CountingStore.forget_order()
+    storage.write(f".commits/{run.id}", f".staging/{run.id}.1".encode())
+    storage.filesystem.pipe_file(f"{storage.root}/{run.id}/env.json", b"{}")
+    ledger = Ledger(url)
+    assert ledger.lacking(run) == (run.id,)
+    assert ledger.adopt() == [run.id]
+    assert ledger.audit(run.id) is None
+    assert storage.children(".staging") == []
+
+
+def test_a_pointer_that_is_damaged_is_named(url: str) -> None:
+    ledger, run = Ledger(url), make_run()
+    finish(ledger, run, SCORES)
+    open_storage(url).write(f".entries/{run.id}/{run.id}", b"[]")
+    with pytest.raises(StudyError, match=rf"\.entries/{run.id}/{run.id}: it points to no entry.*\n  accepted: "):
+        ledger.record(run)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("412", 412), ("PreconditionFailed", 412), ("AtLeastOneDidNotHold", 412), ("Taken", 409)]
+)
+def test_a_store_refuses_in_its_own_words(
+    url: str, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    """s3fs knows one wording of one store; of others it makes an OSError, which would end the study."""
+    errors = pytest.importorskip("s3fs.errors")
+    from botocore.exceptions import ClientError
+
+    pipe = CountingStore.pipe_file
+
+    def refusing(self: Any, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+        with suppress(FileExistsError):
+            return pipe(self, path, value, mode)
+        said = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        raise errors.translate_boto_error(ClientError(said, "PutObject"))
+
+    monkeypatch.setattr(CountingStore, "pipe_file", refusing)
+    ledger, run = Ledger(url), make_run()
+    storage = open_storage(url)
+    storage.create("a", b"1")
+    with pytest.raises(FileExistsError):
+        storage.create("a", b"2")
+    with ledger.drive("study"):
+        assert [ledger.lease(run.id), ledger.lease(run.id)] == [1, 2]
+        assert ledger.declare("study", [{"claim": "H1"}]) == ledger.declare("study", [{"claim": "H2"}])
+
+
+def test_another_failure_of_a_store_is_no_refusal(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+        raise OSError(5, "the store is full")
+
+    monkeypatch.setattr(CountingStore, "pipe_file", failing)
+    with pytest.raises(StudyError, match="the store is full"):
+        Ledger(url).lease(make_run().id)
