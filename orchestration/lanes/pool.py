@@ -8,9 +8,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from orchestration.lanes.desk import Desk
 from orchestration.lanes.events import (
     Event,
     LaneReady,
@@ -38,6 +40,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run
 
 if TYPE_CHECKING:
+    from orchestration.ledger.drivers import Driver
     from orchestration.ledger.ledger import Failure, Ledger
 
 START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to start machines
@@ -47,6 +50,8 @@ WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was as
 ASKING_SECONDS = (
     600.0  # for a source to ask for something while nothing is under way, or `stall_minutes` if longer
 )
+LEDGER_THREADS = 32  # where the ledger is remote: 64 lanes with runs of 10 s ask it some 180 things a second
+HEAR_SECONDS = 0.02  # how often to look what came of those
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
 
 
@@ -108,16 +113,32 @@ class _Task:
     not_before: float = 0.0
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Found:
+    """What the ledger says of a task's runs, and their attempt numbers if they may begin.
+
+    left: those that owe something. lacking: which entries each of them owes. elsewhere: who else is at them.
+    """
+
+    left: tuple[Run, ...]
+    lacking: dict[str, set[str]]
+    elsewhere: dict[str, Driver]
+    attempts: dict[str, int]
+
+
+@dataclass(eq=False)
 class _Held:
     """A task that a lane is at, with the attempt numbers of its runs that are not finished yet.
 
-    lacking: the entries that each of those still owes. still: for how long its lane has said the same.
+    lacking: the entries that each of those still owes. coming: those that are being committed; then: what is to be
+    done when none is. still: for how long its lane has said the same.
     """
 
     task: _Task
     attempts: dict[str, int]
     lacking: dict[str, set[str]]
+    coming: set[str] = field(default_factory=set)
+    then: list[Callable[[], None]] = field(default_factory=list)
     still: Stillness = field(default_factory=Stillness)
 
     def owed(self) -> tuple[Run, ...]:
@@ -126,7 +147,10 @@ class _Held:
 
 @dataclass(eq=False)
 class _Slot:
-    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is."""
+    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is.
+
+    promised: a task for it is being looked up.
+    """
 
     number: int
     actor: Any
@@ -134,12 +158,17 @@ class _Slot:
     opened: float
     polled: float = 0.0
     held: _Held | None = None
+    promised: bool = False
     work: Any = None
     poll: Any = None
 
     @property
     def ready(self) -> bool:
         return self.starting is None
+
+    @property
+    def idle(self) -> bool:
+        return self.held is None and not self.promised
 
     def outstanding(self) -> list[Any]:
         return [ref for ref in (self.starting, self.work, self.poll) if ref is not None]
@@ -166,6 +195,7 @@ class Pool:
         self.kind, self.ledger, self.on_event, self.stop = kind, ledger, on_event, stop
         self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
         self.elsewhere = Elsewhere(ledger, on_event)
+        self.desk = Desk(LEDGER_THREADS if ledger.remote else 0)
         self.source: JobSource | None = None
         self.unasked = Stillness()  # of the source, while nothing else is under way
         self.tries = 1
@@ -183,11 +213,13 @@ class Pool:
             self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
             self.slots = [self._open(number) for number in range(lanes)]
             while self._expecting() and not self.stop.is_set():
+                self.desk.hear()
                 self._hand_out()
                 self._grow()
                 self._listen()
                 self._look_after()
                 self._end_if_unasked()
+            self.desk.finish()
             stopped = self._expecting()
             if stopped:
                 self._wind_down()
@@ -201,7 +233,7 @@ class Pool:
     def _expecting(self) -> bool:
         """Whether there is work, or more may come."""
         bell = self.source is not None and self.source.bell is not None
-        return bell or bool(self.queue) or any(slot.held for slot in self.slots)
+        return bell or bool(self.queue) or self.desk.busy or any(slot.held for slot in self.slots)
 
     # Lanes
 
@@ -215,7 +247,7 @@ class Pool:
         What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
         waits and none can come it must not start machines any more, and may end those that have nothing to do.
         """
-        idle = [slot for slot in self.slots if not slot.held]
+        idle = [slot for slot in self.slots if slot.idle]
         busy = len(self.slots) - len(idle)
         if self.growing and self.queue:
             more = max(0, min(len(self.queue), max(1, busy)) - len(idle))
@@ -255,6 +287,8 @@ class Pool:
             if slot.held:
                 self._commit_staged(slot.held)
             ray.kill(slot.actor)
+        self.slots = []
+        self.desk.close()
 
     def _look_after(self) -> None:
         """Ask busy lanes how far they are; replace those that do not answer."""
@@ -275,7 +309,7 @@ class Pool:
 
     def _end_if_unasked(self) -> None:
         """A source that asks for nothing, with nothing that it asked for under way, waits for what never comes."""
-        idle = not self.queue and all(slot.ready and not slot.held for slot in self.slots)
+        idle = not self.queue and not self.desk.busy and all(slot.ready and not slot.held for slot in self.slots)
         seconds = self.unasked.hear("idle" if idle else f"at work at {time.monotonic()}")
         limit = max(self.stall_seconds, ASKING_SECONDS)
         if seconds >= limit:
@@ -284,39 +318,51 @@ class Pool:
     # Work
 
     def _hand_out(self) -> None:
+        """Have the next tasks looked up, one for each lane that has nothing to do."""
         for slot in self.slots:
-            if slot.ready and slot.held is None:
-                task = self._next()
-                if task is None:
-                    return
-                self._assign(slot, task)
+            while slot.ready and slot.idle and (task := self._due()):
+                slot.promised = True
+                self.desk.do(slot, partial(self._look_up, task.runs), partial(self._begin, slot, task))
 
-    def _next(self) -> _Task | None:
-        """The next task that can be worked on now, without the runs that are done."""
+    def _due(self) -> _Task | None:
+        """The next task that is worth looking at now."""
         for _ in range(len(self.queue)):
             task = self.queue.popleft()
             if time.monotonic() >= task.not_before:
-                left = [run for run in task.runs if not self.ledger.holds(run)]
-                for run in task.runs:
-                    if run not in left:
-                        self._finish(run, 0.0)
-                task.runs = tuple(self.ledger.remaining(run) for run in left)
-                if not task.runs:
-                    continue
-                if not any(self.elsewhere.holds(run) for run in task.runs):
-                    return task
-                task.not_before = time.monotonic() + ELSEWHERE_SECONDS
+                return task
             self.queue.append(task)
         return None
 
-    def _assign(self, slot: _Slot, task: _Task) -> None:
-        attempts = {run.id: self.ledger.lease(run.id) for run in task.runs}
-        lacking = {run.id: set(self.ledger.lacking(run)) for run in task.runs}
-        slot.held = _Held(task, dict(attempts), lacking)
-        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=attempts))
+    def _look_up(self, runs: Sequence[Run]) -> _Found:
+        """Lease what is not done and nobody else is at."""
+        held = self.ledger.held(runs)
+        left = tuple(run.remaining(held) for run in runs if run.lacking(held))
+        elsewhere = {run.id: other for run in left if (other := self.ledger.held_elsewhere(run.id))}
+        attempts = {} if elsewhere else {run.id: self.ledger.lease(run.id) for run in left}
+        return _Found(left, {run.id: set(run.lacking(held)) for run in left}, elsewhere, attempts)
+
+    def _begin(self, slot: _Slot, task: _Task, found: _Found) -> None:
+        """Give a task to the lane that it was looked up for, or back to the queue."""
+        slot.promised = False
+        owing = {run.id for run in found.left}
+        for run in task.runs:
+            if run.id not in owing:
+                self._finish(run, 0.0)
+        task.runs = found.left
+        if any(self.elsewhere.tell(run, found.elsewhere.get(run.id)) for run in found.left):
+            task.not_before = time.monotonic() + ELSEWHERE_SECONDS
+            self.queue.append(task)
+        elif found.left and (self.stop.is_set() or slot not in self.slots):  # a lane that died meanwhile
+            self.queue.appendleft(task)
+        elif found.left:
+            self._assign(slot, task, found)
+
+    def _assign(self, slot: _Slot, task: _Task, found: _Found) -> None:
+        slot.held = _Held(task, dict(found.attempts), found.lacking)
+        slot.work = slot.actor.work.remote(Lease(job=Job(runs=task.runs), attempts=found.attempts))
         slot.polled = time.monotonic()
         for run in task.runs:
-            self.on_event(RunStarted(run=run, lane=slot.number, attempt=attempts[run.id]))
+            self.on_event(RunStarted(run=run, lane=slot.number, attempt=found.attempts[run.id]))
 
     def _listen(self) -> None:
         """Wait for the next answer of any lane, at most until it is time to ask again."""
@@ -325,10 +371,11 @@ class Pool:
         owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
         bell = self.source.bell if self.source else None
         awaited = [*owners, bell] if bell is not None else list(owners)
+        seconds = HEAR_SECONDS if self.desk.busy else POLL_SECONDS
         if not awaited:
-            self.stop.wait(POLL_SECONDS)
+            self.stop.wait(seconds)
             return
-        done, _ = ray.wait(awaited, num_returns=1, timeout=POLL_SECONDS)
+        done, _ = ray.wait(awaited, num_returns=1, timeout=seconds)
         for ref in done:
             if self.source and ref == bell:
                 self._queue(self.source.jobs())
@@ -404,8 +451,12 @@ class Pool:
             self._fail(held, state.problem)
         if state.dropped:
             for run in held.owed():
-                if not self.ledger.held_elsewhere(run.id):  # checkpoints there are its, not this lane's
-                    self.ledger.forget(run.id)
+                self.desk.do(run.id, partial(self._let_go, run.id), lambda _: None)
+
+    def _let_go(self, run_id: str) -> None:
+        """Nothing stays of a run that was given up. What another driver has by now is not this lane's to end."""
+        if not self.ledger.held_elsewhere(run_id):
+            self.ledger.forget(run_id)
 
     def _drop_unwanted(self, slot: _Slot, held: _Held) -> None:
         for run in held.owed():
@@ -419,7 +470,7 @@ class Pool:
         runs = {run.id: run for run in held.owed()}
         for (entry, attempt), seconds in state.staged.items():
             if held.attempts.get(run_of(entry)) == attempt and entry in held.lacking[run_of(entry)]:
-                self._commit(held, runs[run_of(entry)], entry, seconds)
+                self._commit(held, runs[run_of(entry)], entry, seconds, is_staged=True)
         if state.moving and state.moving[0] in held.attempts:
             run = runs[state.moving[0]]
             self.on_event(RunMoved(run=run, progress=state.moving[1]))
@@ -430,44 +481,76 @@ class Pool:
         """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
         for run in held.owed():
             for entry in run.entries:
-                if entry in held.lacking[run.id] and self.ledger.staged(entry, held.attempts[run.id]):
-                    self._commit(held, run, entry, 0.0)
+                if entry in held.lacking[run.id]:
+                    self._commit(held, run, entry, 0.0, is_staged=False)
 
-    def _commit(self, held: _Held, run: Run, entry: str, seconds: float) -> None:
-        """One entry of a run into the ledger; with its last, the run is finished."""
-        if run.id not in held.attempts:
+    def _commit(self, held: _Held, run: Run, entry: str, seconds: float, *, is_staged: bool) -> None:
+        """One entry of a run into the ledger; with its last, the run is finished. is_staged: that is known."""
+        if run.id not in held.attempts or entry in held.coming:
             return
-        if not (self.ledger.commit(entry, held.attempts[run.id]) or self.ledger.has(entry)):
+        held.coming.add(entry)
+        attempt = held.attempts[run.id]
+
+        def commit() -> bool | None:
+            if not is_staged and not self.ledger.staged(entry, attempt):
+                return None
+            return self.ledger.commit(entry, attempt) or self.ledger.has(entry)
+
+        self.desk.do((held, run.id), commit, partial(self._committed, held, run, entry, seconds))
+
+    def _committed(self, held: _Held, run: Run, entry: str, seconds: float, is_there: bool | None) -> None:
+        """is_there: whether the ledger has the entry now; None when nothing was staged."""
+        held.coming.discard(entry)
+        if is_there is False and run.id in held.attempts:
             del held.attempts[run.id]  # another driver has leased it meanwhile: wait for what comes of that
             self.queue.append(_Task((run,), held.task.tries))
-            return
-        held.lacking[run.id].discard(entry)
-        if not held.lacking[run.id]:
-            del held.attempts[run.id]
-            self._finish(run, seconds)
+        elif is_there and run.id in held.attempts:
+            held.lacking[run.id].discard(entry)
+            if not held.lacking[run.id]:
+                del held.attempts[run.id]
+                self._finish(run, seconds)
+        while held.then and not held.coming:
+            held.then.pop(0)()
 
     def _finish(self, run: Run, seconds: float) -> None:
         """Nothing of it stays but its entries: a lane that was paused may have written checkpoints since."""
-        self.ledger.forget(run.id)
-        self.finished.append(run.id)
-        self.on_event(RunFinished(run=run, seconds=seconds))
+
+        def tell(_: None) -> None:
+            self.finished.append(run.id)
+            self.on_event(RunFinished(run=run, seconds=seconds))
+
+        self.desk.do(run.id, partial(self.ledger.forget, run.id), tell)
 
     def _fail(self, held: _Held, problem: Problem) -> None:
-        """Record the runs that a job still owes, and queue them again while they may be tried.
+        """Record the runs that a job still owes once its commits are done, and queue them while they may be tried.
 
         Those that another driver has taken over did not fail: what comes of them there is waited for.
         """
+        if held.coming:
+            held.then.append(partial(self._fail, held, problem))
+            return
+
+        def record() -> dict[str, Failure | None]:
+            return {run.id: self._record(run, held.attempts[run.id], problem) for run in held.owed()}
+
+        self.desk.do((held, ""), record, partial(self._failed, held, problem))
+
+    def _record(self, run: Run, attempt: int, problem: Problem) -> Failure | None:
+        if self.ledger.holds(run) or self.ledger.held_elsewhere(run.id):
+            return None  # this process was away, and another driver leased it meanwhile
+        return self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
+
+    def _failed(self, held: _Held, problem: Problem, recorded: dict[str, Failure | None]) -> None:
         retrying = held.task.tries > 1 and not problem.final
-        theirs = [run for run in held.owed() if self.ledger.holds(run) or self.ledger.held_elsewhere(run.id)]
-        for run in theirs:  # this process was away, and another driver leased them meanwhile
-            del held.attempts[run.id]
-            self.queue.append(_Task((run,), held.task.tries))
         for run in held.owed():
-            attempt = held.attempts[run.id]
-            failure = self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
+            failure = recorded[run.id]
+            if failure is None:
+                del held.attempts[run.id]
+                self.queue.append(_Task((run,), held.task.tries))
+                continue
             if not retrying:
                 self.failed[run.id] = failure
-            self.on_event(RunFailed(run=run, message=problem.message, retrying=retrying))
+            self.on_event(RunFailed(run=run, message=failure.error, retrying=retrying))
         if retrying and held.attempts:
             self.queue.append(_Task(held.owed(), held.task.tries - 1))
 

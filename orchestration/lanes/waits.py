@@ -56,7 +56,10 @@ class Elsewhere:
 
     def holds(self, run: Run) -> bool:
         """Whether somebody else is at this run."""
-        driver = self._ledger.held_elsewhere(run.id)
+        return self.tell(run, self._ledger.held_elsewhere(run.id))
+
+    def tell(self, run: Run, driver: Driver | None) -> bool:
+        """As `holds`, where it is known who is at the run."""
         if driver is not None and driver not in self._told:
             self._told.add(driver)
             what = f"waiting for process {driver.pid} on {driver.host}, which is at {run.label} for {driver.study}"

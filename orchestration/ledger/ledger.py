@@ -82,6 +82,11 @@ class Ledger:
         self.url, self.driver = self._storage.url, driver
         self._models: tempfile.TemporaryDirectory[str] | None = None
 
+    @property
+    def remote(self) -> bool:
+        """Whether each request takes its time, and several at a time take no longer."""
+        return self._storage.at_once > 1
+
     # What is there
 
     def entries(self) -> frozenset[str]:

@@ -22,6 +22,7 @@ from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.study.errors import StudyError
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
+CONNECTIONS = 64  # to S3, of one process; its library has 10
 AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
     "botocore.exceptions": ("BotoCoreError", "ClientError"),
     "aiohttp": ("ClientError",),
@@ -110,8 +111,12 @@ def open_storage(url: str | Path) -> Storage:
     """
     import fsspec
 
+    options: dict[str, Any] = {"use_listings_cache": False}
+    if str(url).startswith("s3://"):
+        given = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
+        options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **given}
     try:
-        filesystem, root = fsspec.url_to_fs(str(url), use_listings_cache=False)
+        filesystem, root = fsspec.url_to_fs(str(url), **options)
     except (ValueError, ImportError) as error:
         raise StudyError(_unreachable(url, error)) from error
     if "file" in _protocols(filesystem):
