@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -13,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.lanes.checkpoints import private
 from orchestration.lanes.lane import problem, resolved, with_models
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
-from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run, Trained
 
 if TYPE_CHECKING:
@@ -120,26 +118,6 @@ def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
                 os.rename(draft, folder)
         torch.distributed.barrier()
     return folder
-
-
-def private(run_id: str, attempt: int) -> Path:
-    """A folder on this machine that only this person reads and writes; older attempts' are removed.
-
-    Its name is the same for all workers of a group, hence easy to guess, and the place is open to all: StudyError
-    when somebody else took it.
-    """
-    mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}"
-    with suppress(FileExistsError):
-        mine.mkdir(mode=0o700)
-    found = mine.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StudyError(
-            f"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR naming another place"
-        )
-    mine.chmod(0o700)
-    for older in range(1, attempt):
-        shutil.rmtree(mine / f"{run_id}.{older}", ignore_errors=True)
-    return mine / f"{run_id}.{attempt}"
 
 
 def _leave(scratch: Path, kind: GroupKind) -> None:

@@ -10,11 +10,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
+from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Trained
 from trainers.errors import TrainerError
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 Staged = tuple[str, int]  # entry, attempt
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
+NO_ROOM = nullcontext((None, None))  # a job of several runs leaves no checkpoints
 CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
 
 
@@ -149,8 +153,19 @@ class Lane:
             looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
             self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
+        alone = len(job.runs) == 1
+        room = scratch_of(self._ledger, waiting[0], lease.attempts[waiting[0]]) if alone else NO_ROOM
+        with room as (scratch, save):
+            self._stage_all(lease, self._body(job, self._world(lease, report, scratch, save)), owed, waiting)
+        if waiting:
+            raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
+
+    def _stage_all(
+        self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]], waiting: list[str]
+    ) -> None:
+        """Stage what comes of a job. owed: the entries that each run lacks; waiting: the runs that lack some."""
         began = time.perf_counter()
-        for result in self._body(job, self._world(lease, report)):
+        for result in results:
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
             if isinstance(result, Trained) and not self._models:
                 result = replace(result, save_model=None)
@@ -163,21 +178,26 @@ class Lane:
             moving = self._state.moving if waiting and waiting[0] == run_id else None
             self._state = LaneState(staged={**self._state.staged, (result.entry, attempt): seconds}, moving=moving)
             began = time.perf_counter()
-        if waiting:
-            raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
 
-    def _world(self, lease: Lease, report: Callable[[Progress], None]) -> World:
+    def _world(
+        self,
+        lease: Lease,
+        report: Callable[[Progress], None],
+        scratch: Path | None,
+        save: Callable[[Path, int], None] | None,
+    ) -> World:
         from trainers.engine.world import World
 
-        first, *others = lease.job.runs
+        first = lease.job.runs[0]
         return World(
             device=self._device,
             precision=first.precision,
             zero_stage=first.zero_stage,
             threads=self._threads,
-            scratch=None if others else self._ledger.scratch(first.id, lease.attempts[first.id]),
+            scratch=scratch,
             checkpoint_every=self._checkpoint_every,
             report=report,
+            save=save,
             stopping=lambda: self._stopping,
         )
 

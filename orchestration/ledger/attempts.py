@@ -2,20 +2,26 @@
 
 .attempts/<run id>/<n>      one file per lease, created exclusively
 .scratch/<run id>.<n>       checkpoints of an attempt that goes on (local ledgers)
+.scratch/<run id>/<n>-<k>/  the kth copy of an attempt's checkpoints (remote ledgers)
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import tempfile
 from pathlib import Path
 
 from orchestration.ledger.drivers import Driver
 from orchestration.ledger.notes import NUMBER
+from orchestration.ledger.object_storage import MARKER
 from orchestration.ledger.storage import LocalStorage, Storage
 
 FOLDER = ".attempts"
 SCRATCH = ".scratch"
+COPY = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def lease(storage: Storage, run_id: str, driver: Driver | None) -> int:
@@ -70,8 +76,50 @@ def scratch(storage: Storage, run_id: str, attempt: int) -> Path | None:
     return place
 
 
+def keep(storage: Storage, run_id: str, attempt: int, folder: Path) -> None:
+    """Copy an attempt's checkpoints into a remote ledger; older copies go when this one is whole."""
+    copies = _copies(storage, run_id)
+    number = 1 + max((k for n, k in copies if n == attempt), default=0)
+    with storage.writing(_copy(run_id, attempt, number)) as room:
+        shutil.copytree(folder, room, dirs_exist_ok=True, copy_function=_link)
+        (room / MARKER).write_text("{}")
+    for older in copies:
+        if older < (attempt, number):
+            storage.remove(_copy(run_id, *older))
+
+
+def fetch(storage: Storage, run_id: str, into: Path) -> None:
+    """The newest whole copy of a run's checkpoints, of the newest attempt that left one; nothing without any."""
+    for attempt, number in sorted(_copies(storage, run_id), reverse=True):
+        name = _copy(run_id, attempt, number)
+        with tempfile.TemporaryDirectory(dir=into.parent) as room:
+            if storage.is_whole(name) and (found := storage.local(name, Path(room))) is not None:
+                (found / MARKER).unlink()
+                shutil.copytree(found, into, dirs_exist_ok=True, copy_function=_link)
+                return
+
+
+def _copies(storage: Storage, run_id: str) -> list[tuple[int, int]]:
+    found = map(COPY.fullmatch, storage.children(f"{SCRATCH}/{run_id}"))
+    return [(int(match[1]), int(match[2])) for match in found if match]
+
+
+def _copy(run_id: str, attempt: int, number: int) -> str:
+    return f"{SCRATCH}/{run_id}/{attempt}-{number}"
+
+
+def _link(source: str, target: str) -> None:
+    """A second name for a file that is not written to any more, where the disk is the same."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def clear(storage: Storage, run_id: str) -> None:
     """No attempt's checkpoints stay."""
-    if isinstance(storage, LocalStorage):
+    if not isinstance(storage, LocalStorage):
+        storage.remove(f"{SCRATCH}/{run_id}")
+    else:
         for left in (storage.root / SCRATCH).glob(f"{run_id}.*"):
             shutil.rmtree(left, ignore_errors=True)

@@ -10,7 +10,7 @@
     <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in their order
     <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order
     <ledger>/.drivers/         who drives which study, or drove it last
-    <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts (local ledgers)
+    <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts; remote: copies of them
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
     <ledger>/.doctor-<hex>/    what nodes wrote to show each other that they share it; gone when the check ends
     <ledger>/.repeats/         <run id>.json: what came of running one run twice
@@ -293,6 +293,14 @@ class Ledger:
     def scratch(self, run_id: str, attempt: int) -> Path | None:
         """An attempt's checkpoints, with what the one before it left. None unless the ledger is local."""
         return attempts.scratch(self._storage, run_id, attempt)
+
+    def keep_checkpoint(self, run_id: str, attempt: int, folder: Path) -> None:
+        """Copy an attempt's checkpoints into a remote ledger, for the next attempt, wherever that is."""
+        attempts.keep(self._storage, run_id, attempt, folder)
+
+    def checkpoint(self, run_id: str, into: Path) -> None:
+        """Bring the newest such copy into a folder; nothing where there is none."""
+        attempts.fetch(self._storage, run_id, into)
 
     def stage(self, result: Result, attempt: int) -> None:
         """Write an attempt's whole result, for the driver to commit. Called where the run executed."""

@@ -81,6 +81,8 @@ class Steps(TrainerCallback):
         flush_tree(folder)
         os.replace(draft, folder / CURVE)
         flush(folder)
+        if self.world.save is not None:
+            self.world.save(folder, state.global_step)
 
 
 class RecipeTrainer(SentenceTransformerTrainer):

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.lanes.checkpoints import private
 from orchestration.lanes.events import Preparing, Waiting
-from orchestration.lanes.group_worker import private
 from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage

@@ -1,0 +1,187 @@
+"""Lanes whose ledger is in an object store: checkpoints reach the next attempt, and the driver waits for nothing."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.lanes.desk import Desk
+from orchestration.lanes.lane import Lane, Lease
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.storage import open_storage
+from orchestration.study.run import Body, Job, Result, Run
+from tests.counting_store import CountingStore, counting_store
+from tests.results import results
+from trainers.engine.world import World
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with counting_store() as url:
+        yield url
+
+
+def make_run(seed: int = 0) -> Run:
+    return Run(
+        family="concept",
+        arm="A",
+        backbone="tiny",
+        seed=seed,
+        settings={},
+        data={},
+        tasks={"m": "rows"},
+        defining={},
+        backbone_fingerprint="b",
+        corpus_fingerprint="c",
+    )
+
+
+def lane(url: str, body: Body, monkeypatch: pytest.MonkeyPatch, machine: Path) -> Lane:
+    """A lane on a machine of its own, as far as temporary files go."""
+    machine.mkdir(exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(machine))
+    return Lane(body, url, warm=(), gpus=0, threads=1, checkpoint_every=1, models=True)
+
+
+def counts(job: Job, world: World) -> Iterator[Result]:
+    """Three steps an attempt, each saved; dies after them unless six are done, and never looks at what it was told."""
+    (run,) = job.runs
+    assert world.scratch is not None
+    assert world.save is not None
+    files = sorted(world.scratch.glob("step-*/weights"))
+    step = int(files[-1].read_text()) if files else 0
+    for _ in range(3):
+        step += 1
+        place = world.scratch / f"step-{step}"
+        place.mkdir()
+        (place / "weights").write_text(str(step))
+        world.save(place, step)
+    if step < 6:
+        raise MemoryError
+    yield from results(run, [Score(metric="m/steps", value=step)])
+
+
+def test_checkpoints_reach_the_next_attempt_on_another_machine(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, run = Ledger(url), make_run()
+    first, second = ledger.lease(run.id), None
+    state = lane(url, counts, monkeypatch, tmp_path / "one").work(
+        Lease(job=Job(runs=(run,)), attempts={run.id: 1})
+    )
+    assert (first, state.problem is not None) == (1, True)
+    assert open_storage(url).children(f".scratch/{run.id}") == ["1-3"]  # the newest alone
+
+    second = ledger.lease(run.id)
+    state = lane(url, counts, monkeypatch, tmp_path / "two").work(
+        Lease(job=Job(runs=(run,)), attempts={run.id: second})
+    )
+    assert state.problem is None
+    for entry, attempt in state.staged:
+        assert ledger.commit(entry, attempt)
+    assert ledger.record(run).metrics["m/steps"].value == 6
+    ledger.forget(run.id)
+    assert open_storage(url).children(".scratch") == []
+    assert [*tmp_path.glob("*/semray-*/*")] == []  # nothing is left on either machine
+
+
+def by_itself(job: Job, world: World) -> Iterator[Result]:
+    """A recipe that saves without saying so, and is stopped; then goes on from there."""
+    (run,) = job.runs
+    assert world.scratch is not None
+    kept = world.scratch / "out"
+    if not kept.exists():
+        kept.write_text("here")
+        raise KeyError("stopped")
+    yield from results(run, [Score(metric="m", value=1.0)], notes={"found": kept.read_text()})
+
+
+def test_what_a_recipe_saved_by_itself_is_kept_when_it_ends(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, run = Ledger(url), make_run()
+    for attempt, problem in ((1, True), (2, False)):
+        ledger.lease(run.id)
+        work = lane(url, by_itself, monkeypatch, tmp_path / str(attempt)).work
+        state = work(Lease(job=Job(runs=(run,)), attempts={run.id: attempt}))
+        assert (state.problem is not None) == problem
+    assert ledger.commit(run.id, 2)
+    assert ledger.training(run.id).notes == {"found": "here"}
+
+
+def test_a_copy_that_was_cut_short_is_passed_over(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lane died while it uploaded its second checkpoint: the first is what there is."""
+    ledger, run = Ledger(url), make_run()
+    for step in (1, 2):
+        (tmp_path / f"step-{step}").write_text(str(step))
+        ledger.keep_checkpoint(run.id, 1, tmp_path) if step == 1 else None
+    open_storage(url).write(f".scratch/{run.id}/1-2/step-2", b"2")  # the marker would have come last
+    (tmp_path / "found").mkdir()
+    ledger.checkpoint(run.id, tmp_path / "found")
+    assert [path.name for path in (tmp_path / "found").iterdir()] == ["step-1"]
+
+
+def test_a_checkpoint_that_cannot_be_copied_costs_nothing_else(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OSError(5, "the store is away")
+
+    def once(job: Job, world: World) -> Iterator[Result]:
+        assert world.scratch is not None
+        assert world.save is not None
+        (world.scratch / "step-1").write_text("1")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CountingStore, "put_file", away)
+            world.save(world.scratch / "step-1", 1)
+        yield from results(job.runs[0], [Score(metric="m", value=1.0)])
+
+    ledger, run = Ledger(url), make_run()
+    ledger.lease(run.id)
+    state = lane(url, once, monkeypatch, tmp_path / "one").work(Lease(job=Job(runs=(run,)), attempts={run.id: 1}))
+    assert state.problem is None
+    assert "on this machine alone: [Errno 5] the store is away" in caplog.text
+
+
+# The driver's desk
+
+
+def test_work_of_one_key_is_done_in_order_and_heard_in_the_callers_thread() -> None:
+    desk, said = Desk(8), list[tuple[int, int, bool]]()
+    here = threading.get_ident()
+
+    def work(key: int, number: int) -> tuple[int, int, bool]:
+        return key, number, threading.get_ident() != here
+
+    def hear(done: tuple[int, int, bool]) -> None:
+        assert threading.get_ident() == here
+        said.append(done)
+
+    for number in range(20):
+        for key in range(5):
+            desk.do(key, lambda key=key, number=number: work(key, number), hear)
+    assert desk.busy
+    desk.close()
+    assert not desk.busy
+    for key in range(5):
+        assert [one for one in said if one[0] == key] == [(key, number, True) for number in range(20)]
+
+
+def test_what_work_raises_is_raised_where_it_is_heard() -> None:
+    def fails() -> None:
+        raise OSError("away")
+
+    desk = Desk(2)
+    desk.do("key", fails, lambda _: None)
+    with pytest.raises(OSError, match="away"):
+        desk.finish()
+    desk.close()
+    with pytest.raises(OSError, match="away"):
+        Desk(0).do("key", fails, lambda _: None)
