@@ -11,12 +11,16 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.desk import Desk
+from orchestration.lanes.events import Event, RunFinished, RunStarted
 from orchestration.lanes.lane import Lane, Lease
+from orchestration.lanes.pool import Pool
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Run
-from tests.counting_store import CountingStore, counting_store
-from tests.results import results
+from tests.counting_store import CountingStore, counting_store, requests
+from tests.results import finish, results
+from tests.simulated_lanes import SimulatedKind, without_ray
 from trainers.engine.world import World
 
 
@@ -185,3 +189,57 @@ def test_what_work_raises_is_raised_where_it_is_heard() -> None:
     desk.close()
     with pytest.raises(OSError, match="away"):
         Desk(0).do("key", fails, lambda _: None)
+
+
+# A pool
+
+
+@pytest.mark.timeout(120)
+def test_no_lane_waits_for_the_ledger(url: str) -> None:
+    """The driver's own thread asks the store nothing, and what others ask for it stays few for each run."""
+    ledger, jobs = Ledger(url), [Job(runs=(make_run(seed),)) for seed in range(24)]
+    kind, told = SimulatedKind(0.1), list[Event]()
+    with ledger.drive("study"), without_ray():
+        pool = Pool(kind, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        with requests() as asked:
+            outcome = pool.run(jobs, lanes=8, tries=1)
+    assert (len(outcome.finished), outcome.failed, outcome.stopped) == (24, {}, False)
+    assert all(ledger.holds(run) for job in jobs for run in job.runs)
+    assert [type(event) for event in told if getattr(event, "run", None) == jobs[0].runs[0]] == [
+        RunStarted,
+        RunFinished,
+    ]
+    assert not [one for one in asked if one[2] == threading.get_ident()]
+    driver = [one for one in asked if one[2] not in kind.threads]
+    assert len(driver) <= 24 * (
+        7 + 2 * 8 + 8
+    )  # looked up and leased; committed, its training and its scores; forgotten
+
+
+@pytest.mark.timeout(120)
+def test_what_others_have_done_is_not_done_again(url: str) -> None:
+    """Found while handing out: those runs are finished, and the others go on."""
+    ledger, runs = Ledger(url), [make_run(seed) for seed in range(6)]
+    for run in runs[::2]:
+        finish(ledger, run, [Score(metric="m/x", value=2.0)])
+    kind = SimulatedKind(0.0)
+    with ledger.drive("study"), without_ray():
+        pool = Pool(kind, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        outcome = pool.run([Job(runs=(run,)) for run in runs], lanes=2, tries=1)
+    assert sorted(outcome.finished) == sorted(run.id for run in runs)
+    assert [ledger.record(run).metrics["m/x"].value for run in runs] == [2.0, 1.0] * 3
+    assert sum(map(len, kind.spans)) == 3
+
+
+@pytest.mark.timeout(120)
+def test_a_store_that_goes_away_ends_the_study_with_its_words(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OSError(5, "the store is away")
+
+    ledger = Ledger(url)
+    kind = SimulatedKind(0.0)
+    with ledger.drive("study"), without_ray():
+        monkeypatch.setattr(CountingStore, "pipe_file", away)
+        pool = Pool(kind, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        with pytest.raises(StudyError, match="the store is away\n  accepted: "):
+            pool.run([Job(runs=(make_run(),))], lanes=1, tries=1)
