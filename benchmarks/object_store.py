@@ -2,10 +2,10 @@
 
 python benchmarks/object_store.py [--entries N ...] [--lanes N] [--runs N] [--seconds S] [--keep NAME]
 
-The store lies in memory (`tests/counting_store.py`, whose counts a test holds against a server of S3) and takes its
-time for each request. Beside the study's own runs it holds those of others, with 12 files of a model each. Lanes are
-threads that stage made-up results after so many seconds (`tests/simulated_lanes.py`); the pool that hands out,
-commits and forgets is the real one.
+The store lies in memory (`tests/counting_store.py`, whose counts a test holds against a server of S3) and takes
+its time for each request. Beside the study's own runs it holds those of others, with 12 files of a model each.
+Lanes are threads that stage made-up results after so many seconds (`tests/simulated_lanes.py`); the pool that
+hands out, commits and forgets is the real one.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def main() -> None:
         of_pool, note = pool_cost(given.lanes, given.runs, given.seconds)
         rows.append({"what": f"{given.runs} runs of {given.seconds:g} s in {given.lanes} lanes", **of_pool})
     notes = [
-        f"Requests at {1000 * LATENCY:.0f} ms each, of a store in memory. Of others: all but those that name one of "
-        f"the study's own runs. A run is trained and scored on 3 tasks; its model is of 12 files. Of the planned "
-        f"runs {OWN} are done.",
+        f"Requests at {1000 * LATENCY:.0f} ms each, of a store in memory. Of others: all but those that name one "
+        f"of the study's own runs. A run is trained and scored on 3 tasks; its model is of 12 files. Of the "
+        f"planned runs {OWN} are done.",
         *([note] if note else []),
         f"Load average of the machine {os.getloadavg()[0]:.1f}.",
     ]
@@ -183,9 +183,9 @@ def pool_cost(lanes: int, runs: int, seconds: float) -> tuple[dict[str, Any], st
     at_work = sum(end - begin for begin, end in spans)
     median = gaps[len(gaps) // 2] if gaps else 0.0
     note = (
-        f"Between two runs a lane waited {median:.2f} s (median; the longest {max(gaps, default=0.0):.2f} s) to be "
-        f"told of the next. {runs / whole:.1f} runs a second; {at_work / lanes / whole:.0%} of the lanes' time was "
-        f"work, staging included. The lanes' own requests are counted here too."
+        f"Between two runs a lane waited {median:.2f} s (median; the longest {max(gaps, default=0.0):.2f} s) to "
+        f"be told of the next. {runs / whole:.1f} runs a second; {at_work / lanes / whole:.0%} of the lanes' time "
+        f"was work, staging included. The lanes' own requests are counted here too."
     )
     return found, note
 
