@@ -141,7 +141,7 @@ def test_a_commit_and_what_goes_with_it(url: str) -> None:
             assert len(asked) <= 8
         with requests() as asked:
             ledger.forget(run.id)
-        assert len(asked) <= 6
+        assert len(asked) <= 7
     assert ledger.holds(run)
 
 
