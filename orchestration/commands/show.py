@@ -45,7 +45,7 @@ def plan(options: Namespace) -> int:
     with doing(PREPARING):
         plan = planned(study, ledger)
     if options.json:
-        evidence = StudyRecords(study, plan.runs, ledger)
+        evidence = StudyRecords(study, plan.runs, ledger, plan.finished)
         reaches = reachability(plan, seen(evidence), nulls_by_group(withdrawn(evidence)))
         done = {run.id for run in plan.done}
         runs = [
@@ -248,7 +248,7 @@ def described(plan: Plan, ledger: Ledger) -> str:
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    evidence = StudyRecords(plan.study, plan.runs, ledger)
+    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     gone = withdrawn(evidence)
     reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
     return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone])

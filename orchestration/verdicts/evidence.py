@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,16 +65,17 @@ class RunItems(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyRecords:
-    """What the ledger holds of the runs that a study's plan asks for."""
+    """What the ledger holds of the runs that a study's plan asks for. held: its entries, where that is known."""
 
     study: Study
     runs: Sequence[Run]
     ledger: Ledger
+    held: Collection[str] | None = None
 
     @cached_property
     def records(self) -> Mapping[str, Record]:
         """Run id -> record, for every run that is finished."""
-        held = self.ledger.held(self.runs)
+        held = self.ledger.held(self.runs) if self.held is None else self.held
         return self.ledger.records(run for run in self.runs if not run.lacking(held))
 
     @cached_property

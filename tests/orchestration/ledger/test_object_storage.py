@@ -53,18 +53,6 @@ def url() -> Iterator[str]:
         yield url
 
 
-def of_others(url: str, runs: int) -> None:
-    """Runs of other studies, each trained and scored on one task, as far as listings see them."""
-    bucket = url.removeprefix("counting://").partition("/")[0]
-    keys = CountingStore.buckets.setdefault(bucket, {})
-    for number in range(runs):
-        run = f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}"
-        for entry in (run, f"{run}.{run}"):
-            keys[f"ledger/.entries/{run}/{entry}"] = b"{}"
-            keys[f"ledger/.results/{entry}.1.0/result.json"] = b"{}"
-    CountingStore.forget_order()
-
-
 def all_of_it(ledger: Ledger) -> None:
     """Every thing that a study asks of its ledger."""
     runs = [make_run(seed) for seed in range(3)]
@@ -103,7 +91,7 @@ def test_requests_are_counted_as_a_server_counts_them(
 
 def test_a_plan_does_not_ask_about_others(url: str) -> None:
     """100 runs beside 50,000 others, each in two entries: at most 60 requests besides reading the study's own."""
-    of_others(url, 50_000)
+    CountingStore.of_others(url, 50_000)
     ledger, runs = Ledger(url), [make_run(seed) for seed in range(100)]
     for run in runs[:20]:
         finish(ledger, run, SCORES)
@@ -126,7 +114,7 @@ def test_a_plan_does_not_ask_about_others(url: str) -> None:
 
 def test_a_commit_and_what_goes_with_it(url: str) -> None:
     """However large the model is, and however much there is of others."""
-    of_others(url, 5_000)
+    CountingStore.of_others(url, 5_000)
     ledger, run = Ledger(url), make_run()
     with ledger.drive("study"):
         with requests() as asked:
@@ -149,7 +137,7 @@ def test_to_read_is_one_request(url: str) -> None:
     """No HEAD before it, and no listing of what lies around a name that is not there."""
     storage = open_storage(url)
     storage.write(".declared/a.json", b"{}")
-    of_others(url, 3_000)
+    CountingStore.of_others(url, 3_000)
     with requests() as asked:
         assert storage.read(".declared/a.json") == b"{}"
         assert storage.children(".attempts/none") == []

@@ -1,0 +1,49 @@
+"""What `semray plan` asks of a ledger in an object store: about the study's own runs, and little else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestration.commands.show import described
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.counting_store import CountingStore, counting_store, requests
+from tests.finished_study import fill
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: What is asked?
+family: concept
+backbones: [{folder}/tiny]
+seeds: 33
+data: {{wordnet: {folder}/wordnet, n_hh: 20, n_id: 20, n_dev: 10}}
+arms:
+  B0: {{train: false}}
+  B1: {{hard_negatives: true}}
+  B1-noHN: {{hard_negatives: false}}
+  M1: {{readout: weighted}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
+"""
+
+
+def test_a_plan_asks_about_its_own_runs(tmp_path: Path) -> None:
+    """100 runs, 5 of them done, beside 50,000 of others in two entries each: 60 requests about those at most."""
+    (tmp_path / "wordnet").mkdir()
+    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    tiny_backbone(tmp_path / "tiny")
+    (tmp_path / "asks.yaml").write_text(STUDY.format(folder=tmp_path))
+    with counting_store() as url:
+        CountingStore.of_others(url, 50_000)
+        ledger, study = Ledger(url), read_study(tmp_path / "asks.yaml")
+        runs = planned(study, ledger).runs
+        assert len(runs) == 100
+        fill(ledger, runs[:5])
+        with requests() as asked:
+            words = described(planned(study, ledger), ledger)
+    assert "done 5   left 95" in words
+    own = {run.id for run in runs}
+    assert sum(not any(run_id in key for run_id in own) for _, key, _ in asked) <= 60
