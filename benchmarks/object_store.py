@@ -87,7 +87,7 @@ def main() -> None:
     notes = [
         f"Requests at {1000 * LATENCY:.0f} ms each, of a store in memory. Of others: all but those that name one "
         f"of the study's own runs. A run is trained and scored on 3 tasks; its model is of 12 files. Of the "
-        f"planned runs {OWN} are done.",
+        f"planned runs {OWN} are done. A beat of the driver, one every 5 s, may be among them.",
         *([note] if note else []),
         f"Load average of the machine {os.getloadavg()[0]:.1f}.",
     ]
