@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, study_of
@@ -27,11 +29,23 @@ def headroom(options: Namespace) -> int:
     gather_facts(study)
     prepare(study)
     found = {name: headroom_of(study.data, name) for name in study.backbones}
+    if options.plot:
+        _draw(found, Path(options.plot))
     if options.json:
         print(json.dumps({name: [asdict(one) for one in sets] for name, sets in found.items()}, indent=1))
     else:
         print("\n\n".join(f"{name}\n\n{table(sets)}" for name, sets in found.items()))
     return DONE
+
+
+def _draw(found: Mapping[str, Sequence[Headroom]], folder: Path) -> None:
+    from orchestration.report.headroom_plot import signals
+    from orchestration.report.plots import svg_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, sets in found.items():
+        plain = re.sub(r"[^\w.-]+", "_", name)
+        (folder / f"headroom-{plain}.svg").write_text(svg_file(signals(sets)), encoding="utf-8")
 
 
 def table(found: Sequence[Headroom]) -> str:

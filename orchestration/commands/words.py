@@ -85,7 +85,8 @@ def _add_before(words: WordGroup) -> None:
     words.add(
         "plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing"
     )
-    words.add("headroom", "show what a study could gain, before training anything")
+    headroom = words.add("headroom", "show what a study could gain, before training anything")
+    headroom.add_argument("--plot", metavar="FOLDER", default=None, help="also an SVG of it for every backbone")
     convert = words.add(
         "convert", "make safetensors of a backbone's pickled weights, which no run opens", study=False
     )

@@ -104,7 +104,7 @@ def _picture(figure: Figure, name: str) -> Picture:
 def _laid_out(figure: Figure) -> Figure:
     """With its layout found: once, not again for each form."""
     if figure.get_layout_engine() is not None:
-        with _style():
+        with styled():
             figure.draw_without_rendering()
         figure.set_layout_engine(None)
     return figure
@@ -120,8 +120,8 @@ def forest(findings: Findings) -> Figure:
         by_metric.setdefault(finding.verdict.metric, []).append(finding)
     rows = [len(group) for group in by_metric.values()]
     several = len(findings.backbones) > 1
-    with _style():
-        figure = _figure(6.2, 0.3 + sum(0.4 * count + 0.5 for count in rows))
+    with styled():
+        figure = canvas(6.2, 0.3 + sum(0.4 * count + 0.5 for count in rows))
         panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=[count + 0.6 for count in rows])[:, 0]
         for axes, (metric, group) in zip(panels, by_metric.items(), strict=True):
             _forest_panel(axes, metric, group, several)
@@ -191,8 +191,8 @@ def pairs(finding: Finding) -> Figure:
     verdict = finding.verdict
     complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
     complete = complete[:1] if verdict.seedless else complete
-    with _style():
-        figure = _figure(4.4, 2.7)
+    with styled():
+        figure = canvas(4.4, 2.7)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
         for pair in complete:
             _slope(left, finding, pair)
@@ -262,8 +262,8 @@ def curves(findings: Findings) -> Figure:
     groups = {key: rows for key, rows in groups.items() if rows}
     columns = min(3, len(groups))
     lines = -(-len(groups) // columns)
-    with _style():
-        figure = _figure(0.6 + 2.5 * columns, 0.3 + 1.8 * lines)
+    with styled():
+        figure = canvas(0.6 + 2.5 * columns, 0.3 + 1.8 * lines)
         panels = figure.subplots(lines, columns, squeeze=False)
         for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
             _curve_panel(axes, rows, each=sum(map(len, groups.values())) <= CURVES_SHOWN)
@@ -300,8 +300,8 @@ def distributions(findings: Findings) -> Figure:
     """Share of the items by value, a line per part and a tick at its mean, one panel per arm and backbone."""
     columns = min(3, len(findings.distributions))
     lines = -(-len(findings.distributions) // columns)
-    with _style():
-        figure = _figure(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
+    with styled():
+        figure = canvas(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
         for axes, found in zip(panels.flat, findings.distributions, strict=False):
             _distribution_panel(axes, found)
@@ -338,7 +338,7 @@ def _short(name: str, width: int = 18) -> str:
 def svg(figure: Figure, name: str) -> str:
     """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
     buffer = io.StringIO()
-    with _style({"svg.hashsalt": name}):
+    with styled({"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
@@ -362,15 +362,23 @@ def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
     return tag
 
 
+def svg_file(figure: Figure) -> str:
+    """The figure as an SVG that stands alone, with the colours of paper."""
+    buffer = io.StringIO()
+    with styled({"svg.hashsalt": "file"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
 def png(figure: Figure) -> bytes:
     """The figure as a PNG of 160 dots per inch."""
     buffer = io.BytesIO()
-    with _style():
+    with styled():
         figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def _figure(width: float, height: float) -> Figure:
+def canvas(width: float, height: float) -> Figure:
     """A Figure outside pyplot: nothing global holds it, so nothing must close it. Inches."""
     from matplotlib.figure import Figure
 
@@ -378,7 +386,7 @@ def _figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def _style(more: dict[str, Any] | None = None) -> Iterator[None]:
+def styled(more: dict[str, Any] | None = None) -> Iterator[None]:
     import matplotlib
 
     settings: Any = STYLE | (more or {})

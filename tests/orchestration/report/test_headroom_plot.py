@@ -1,0 +1,50 @@
+"""The look before training, drawn: a mark for each correlation that is one, and a file for each backbone."""
+
+from __future__ import annotations
+
+from math import nan
+from pathlib import Path
+from xml.etree import ElementTree
+
+from evaluators.metrics.headroom import Headroom
+from orchestration.commands.headroom import _draw
+from orchestration.report.headroom_plot import signals
+
+
+def one(task: str, **changes: float) -> Headroom:
+    return Headroom(
+        task=task,
+        pairs=3,
+        spearman=0.5,
+        pearson=0.5,
+        err_mean=0.2,
+        err_std=0.1,
+        share_zero=0.0,
+        share_one=0.0,
+        alignment={"hard_lex": changes.get("lexical", 0.4), "judge": -0.2},
+        sentence_alignment={},
+        target_is_label={"hard_lex": 0.9},
+        flags=(),
+        advice="",
+    )
+
+
+def test_each_correlation_has_a_mark_and_one_that_is_not_defined_has_none() -> None:
+    figure = signals([one("paws"), one("stsb", lexical=nan)])
+    marked = [[line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"] for axes in figure.axes]
+    assert marked == [[0.4, -0.2, 0.9], [-0.2, 0.9]]
+    assert [[tick.get_text() for tick in axes.get_yticklabels()] for axes in figure.axes] == [
+        ["hard_lex", "judge", "hard_lex"]
+    ] * 2
+    assert [axes.get_title("left").split()[0] for axes in figure.axes] == ["paws", "stsb"]
+
+
+def test_a_file_stands_alone_and_is_named_by_its_backbone(tmp_path: Path) -> None:
+    _draw({"intfloat/e5-base-v2": [one("paws")], "small": [one("paws")]}, tmp_path / "plots")
+    files = sorted((tmp_path / "plots").iterdir())
+    assert [file.name for file in files] == ["headroom-intfloat_e5-base-v2.svg", "headroom-small.svg"]
+    for file in files:
+        text = file.read_text()
+        assert ElementTree.fromstring(text).tag.endswith("svg")
+        assert "var(--" not in text
+        assert "+0.40" in text
