@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +28,10 @@ def headroom(options: Namespace) -> int:
     if headroom_of is None:
         able = ", ".join(name for name in names() if family(name).headroom)
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
-    gather_facts(study)
-    prepare(study)
-    found = {name: headroom_of(study.data, name) for name in study.backbones}
+    with redirect_stdout(sys.stderr):  # DeepSpeed greets on stdout as it loads, where programs read JSON
+        gather_facts(study)
+        prepare(study)
+        found = {name: headroom_of(study.data, name) for name in study.backbones}
     if options.plot:
         _draw(found, Path(options.plot))
     if options.json:

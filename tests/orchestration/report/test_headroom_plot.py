@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from math import nan
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from evaluators.metrics.headroom import Headroom
+from orchestration.commands.cli import main
 from orchestration.commands.headroom import _draw
 from orchestration.report.headroom_plot import signals
+from tests.orchestration.families.test_contract import _pairs
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: What is there to gain?
+family: difficulty
+backbones: [PLACE/tiny]
+seeds: 2
+data: {path: PLACE, tasks: [stsb]}
+train: {steps: 8, batch_size: 32}
+arms: {still: {form: baseline}, lex: {form: pair_lex}}
+evaluate: [similarity]
+compare:
+  - {claim: gain, treatment: lex, control: still, metric: stsb/spearman, expect: better}
+"""
 
 
 def one(task: str, **changes: float) -> Headroom:
@@ -48,3 +67,19 @@ def test_a_file_stands_alone_and_is_named_by_its_backbone(tmp_path: Path) -> Non
         assert ElementTree.fromstring(text).tag.endswith("svg")
         assert "var(--" not in text
         assert "+0.40" in text
+
+
+def test_the_command_says_and_draws_what_there_is_to_gain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    tiny_backbone(tmp_path / "tiny")
+    _pairs(tmp_path)
+    study = tmp_path / "pairs.yaml"
+    study.write_text(STUDY.replace("PLACE", str(tmp_path)))
+    capsys.readouterr()  # what libraries said while the encoder was made
+    assert main(["headroom", str(study), "--plot", str(tmp_path / "plots"), "--json"]) == 0
+    ((told,),) = json.loads(capsys.readouterr().out).values()
+    (drawn,) = (tmp_path / "plots").iterdir()
+    assert told["task"] == "stsb"
+    assert f"{told['alignment']['hard_lex']:+.2f}" in drawn.read_text()
