@@ -84,23 +84,28 @@ class ItemView:
     two_level: tuple[float, float] | None
 
 
-def item_view(items: Items, sign: int, rng: np.random.Generator, alpha: float = ALPHA) -> ItemView:
+def item_view(
+    items: Items, sign: int, rng: np.random.Generator, alpha: float = ALPHA, *, interval: bool = True
+) -> ItemView:
     """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
     than 5 % of them leave the metric undefined.
 
     The two-level interval reuses the resamples of items with 5 draws of seeds each; sign -1 turns it round for a
-    metric that is better when smaller. Undefined when a class has fewer than two groups.
+    metric that is better when smaller. interval: without it the variance is the same, and a closed form takes no
+    resamples. Undefined when a class has fewer than two groups.
     """
+    if not interval:
+        return ItemView(item_variance(items, rng), items.groups, None)
     _check(items)
     deltas = resampled_deltas(items, rng, RESAMPLES)
-    interval = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
-    return ItemView(closed_form_variance(items) or _resampled(items, deltas), items.groups, interval)
+    limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
+    return ItemView(closed_form_variance(items) or _resampled(items, deltas), items.groups, limits)
 
 
-def item_variance(items: Items, rng: np.random.Generator) -> ItemVariance:
+def item_variance(items: Items, rng: np.random.Generator, resamples: int = RESAMPLES) -> ItemVariance:
     """The variance of `item_view` alone."""
     _check(items)
-    return closed_form_variance(items) or _resampled(items, resampled_deltas(items, rng, RESAMPLES))
+    return closed_form_variance(items) or _resampled(items, resampled_deltas(items, rng, resamples))
 
 
 def _resampled(items: Items, deltas: np.ndarray | None) -> ItemVariance:

@@ -33,6 +33,8 @@ __all__ = [
     "Verdict",
     "align_items",
     "family_digest",
+    "group_of",
+    "is_asked",
     "judge",
     "pair",
 ]
@@ -47,6 +49,7 @@ def judge(
     alpha: float = ALPHA,
     sequential: Sequential | None = None,
     withdrawn: Mapping[str | None, int] | None = None,
+    asked: str | None = None,
 ) -> list[Verdict]:
     """Verdicts of declared claims, in their order; that of a joint claim is followed by those of its parts.
 
@@ -54,23 +57,33 @@ def judge(
     claim counts, also one whose runs failed; a joint claim counts as one, and its parts stand uncorrected.
     sequential: seeds are added while looking; p and intervals then hold at any time. withdrawn: group -> null
     hypotheses of claims that were declared in it and are claimed no longer; they count as those do whose runs
-    failed. ItemsError when a claim's items contradict its scores.
+    failed. asked: a claim, or a part of one: its verdicts alone are returned, and of the others no more is
+    computed than the p values that these are corrected with. ItemsError when items contradict scores.
     """
     cases = [
         _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores)) for claim, scores in family
     ]
     together: dict[tuple[bool, str | None], list[int]] = {}
     for k, case in enumerate(cases):
-        group = None if case.exploratory else case.claim.family
-        together.setdefault((case.exploratory, group), []).append(k)
+        together.setdefault(group_of(case.claim, case.exploratory), []).append(k)
     verdicts: dict[int, list[Verdict]] = {}
     for (exploratory, group), members in together.items():
         part = [cases[k] for k in members]
         gone = 0 if exploratory else (withdrawn or {}).get(group, 0)
         nulls = gone + sum(case.claim.nulls for case in part)
         rules = Rules(nulls=nulls, alpha=alpha, sequential=sequential, withdrawn=gone)
-        verdicts.update(zip(members, _judge_together(part, rules, exploratory), strict=True))
+        verdicts.update(zip(members, _judge_together(part, rules, exploratory, asked), strict=True))
     return [verdict for k in range(len(cases)) for verdict in verdicts[k]]
+
+
+def group_of(claim: Declared, exploratory: bool) -> tuple[bool, str | None]:
+    """What claims have in common that are corrected together: all exploratory ones, or those of one `family:`."""
+    return exploratory, None if exploratory else claim.family
+
+
+def is_asked(claim: Declared, name: str | None) -> bool:
+    """Whether a claim, or a part of it, has the name that is asked for; None: all are."""
+    return name is None or name in (claim.claim, *(part.claim for part in claim.parts))
 
 
 def family_digest(
@@ -105,10 +118,13 @@ class _Case:
         return all(len(pairs.seeds) >= 2 for pairs in self.scores)
 
 
-def _judge_together(cases: Sequence[_Case], rules: Rules, exploratory: bool) -> list[list[Verdict]]:
+def _judge_together(
+    cases: Sequence[_Case], rules: Rules, exploratory: bool, asked: str | None
+) -> list[list[Verdict]]:
+    told = [is_asked(case.claim, asked) for case in cases]
     evidence = [
-        [gather(part, pairs, rules) for part, pairs in zip(case.claim.parts, case.scores, strict=True)]
-        for case in cases
+        [gather(part, pairs, rules, told=tell) for part, pairs in zip(case.claim.parts, case.scores, strict=True)]
+        for case, tell in zip(cases, told, strict=True)
     ]
     every = [
         joint_lines(case.claim, parts, case.selected) if isinstance(case.claim, Joint) else parts[0].lines
@@ -122,8 +138,11 @@ def _judge_together(cases: Sequence[_Case], rules: Rules, exploratory: bool) -> 
         q[k][line] = float(value)
     complete = sum(case.complete for case in cases)
     digest = family_digest([case.claim for case in cases], alpha=rules.alpha, sequential=rules.sequential)
-    verdicts = []
-    for case, parts, own, corrected in zip(cases, evidence, every, q, strict=True):
+    verdicts: list[list[Verdict]] = []
+    for case, tell, parts, own, corrected in zip(cases, told, evidence, every, q, strict=True):
+        if not tell:
+            verdicts.append([])
+            continue
         remarks = ["exploratory: declared after results were seen"] if exploratory and not case.selected else []
         if complete < len(cases) and any(part.test is not None for part in parts):
             remarks.append(f"family incomplete: {complete} of {len(cases)}")
@@ -136,13 +155,13 @@ def _judge_together(cases: Sequence[_Case], rules: Rules, exploratory: bool) -> 
             verdicts.append([_verdict(case.claim, case.scores[0], parts[0], corrected, rules, remark, digest)])
             continue
         within = replace(rules, nulls=1, withdrawn=0)
-        told = [
+        of_parts = [
             _verdict(part, pairs, found, found.lines, within, f" (part of {case.claim.claim})", digest, case.claim)
             for part, pairs, found in zip(case.claim.parts, case.scores, parts, strict=True)
         ]
-        fields = record_joint(case.claim, told, own, corrected, rules, exploratory)
+        fields = record_joint(case.claim, of_parts, own, corrected, rules, exploratory)
         joint = Verdict(**fields | {"words": fields["words"] + remark, "family_digest": digest})
-        verdicts.append([replace(joint, sentence=joint_sentence(joint, told) + remark), *told])
+        verdicts.append([replace(joint, sentence=joint_sentence(joint, of_parts) + remark), *of_parts])
     return verdicts
 
 

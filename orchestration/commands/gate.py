@@ -43,11 +43,10 @@ def gate(options: Namespace) -> int:
     """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
-    from orchestration.verdicts.why import of_claim
 
     study, ledger = study_of(options), Ledger(options.ledger)
     plan = grown(planned(study, ledger), ledger)
-    findings = of_claim(find(study, plan.runs, ledger), study, options.claim)
+    findings = find(study, plan.runs, ledger, asked=options.claim)
     missing = {(run.arm, run.backbone) for run in plan.left}
     whole = [one for one in findings.findings if not one.verdict.part_of]
     if not whole:

@@ -184,16 +184,15 @@ def why(options: Namespace) -> int:
     from orchestration.report.forms import as_json
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
-    from orchestration.verdicts.why import chain, of_claim
+    from orchestration.verdicts.why import chain
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
-        findings = find(study, plan.runs, ledger)
+        findings = find(study, plan.runs, ledger, asked=options.claim)
     if before:
         say(scored_before(before))
-    chosen = of_claim(findings, study, options.claim)
-    print(json.dumps(as_json(chosen), indent=1) if options.json else printable(chain(chosen), keep="\n"))
+    print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
 
 

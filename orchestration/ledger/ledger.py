@@ -128,9 +128,9 @@ class Ledger:
 
     def entries_of(self, run: Run) -> tuple[str, ...]:
         """Where a finished run lies: its own entries, or the one of before where some of those are not there."""
-        if run.former and self.has(run.former) and not all(map(self.has, run.entries)):
-            return (run.former,)
-        return run.entries
+        if not run.former:
+            return run.entries
+        return run.among([entry for entry in (run.former, *run.entries) if self.has(entry)])
 
     def record(self, run: Run) -> Record:
         """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when
@@ -157,13 +157,25 @@ class Ledger:
         """What an entry holds of a run's scores on one task. KeyError or LedgerError as `record`."""
         return read_scores(self._files(entry))
 
-    def items(self, entry: str) -> pa.Table:
+    def trainings(self, run_ids: Iterable[str]) -> dict[str, Record]:
+        """What each of these trainings left, by name. KeyError or LedgerError as `record`."""
+        names = list(run_ids)
+        return dict(zip(names, self._of_each(self.training, names), strict=True))
+
+    def scores_of(self, entries: Iterable[str]) -> dict[str, Record]:
+        """What each of these entries holds of scores, by name. KeyError or LedgerError as `record`."""
+        names = list(entries)
+        return dict(zip(names, self._of_each(self.scores, names), strict=True))
+
+    def items(self, entry: str, held: Record | None = None) -> pa.Table:
         """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none).
 
-        LedgerError where a figure that is made of items lacks them.
+        held: what was read of the entry's figures. LedgerError where one that is made of items lacks them.
         """
         files = self._files(entry)
-        return read_checked_items(files, read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files))
+        if held is None:
+            held = read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files)
+        return read_checked_items(files, held)
 
     def curve(self, run: Run) -> pa.Table:
         """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""

@@ -208,9 +208,15 @@ def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) 
 
 
 def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequence[str]) -> tuple[Run, ...]:
-    return tuple(
-        planned_run(study, facts, arm, name, seed) for seed in seeds for name in study.backbones for arm in arms
-    )
+    """Seed by seed, of these arms; what their seeds share is resolved once."""
+    if not seeds:
+        return ()
+    first = [planned_run(study, facts, arm, name, seeds[0]) for name in study.backbones for arm in arms]
+    if facts.former:  # the id of before is of a seed
+        others = [planned_run(study, facts, run.arm, run.backbone, seed) for seed in seeds[1:] for run in first]
+    else:
+        others = [replace(run, seed=seed) for seed in seeds[1:] for run in first]
+    return (*first, *others)
 
 
 def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:

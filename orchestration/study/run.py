@@ -97,6 +97,11 @@ class Run:
         """Which of its entries are not among these; none where they hold the one of before."""
         return () if self.former in held else tuple(entry for entry in self.entries if entry not in held)
 
+    def among(self, held: Collection[str]) -> tuple[str, ...]:
+        """Where a finished run lies: its own entries, or the one of before where some of those are not held."""
+        own = self.former not in held or all(entry in held for entry in self.entries)
+        return self.entries if own else (self.former,)
+
     def remaining(self, held: Collection[str]) -> Run:
         """The run with those tasks alone whose scores are not among these entries."""
         lacking = self.lacking(held)

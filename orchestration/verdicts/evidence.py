@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,6 +64,24 @@ class RunItems(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Reads:
+    """What was read of a ledger's entries, which never change: kept for whoever asks again.
+
+    records: run id -> its training with its scores. figures: entry -> the scores in it, of runs of which not all
+    was read. items: (run id, metric).
+    names: metric -> what its items are called. compared: what a claim rests on, with the runs that it is of.
+    """
+
+    figures: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
+    items: dict[tuple[str, str], RunItems] = field(default_factory=dict)
+    names: dict[str, ItemNames] = field(default_factory=dict)
+    compared: dict[tuple[str, ClaimSide, ClaimSide], tuple[tuple[str, ...], Items | None]] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True)
 class StudyRecords:
     """What the ledger holds of the runs that a study's plan asks for. held: its entries, where that is known."""
 
@@ -71,12 +89,68 @@ class StudyRecords:
     runs: Sequence[Run]
     ledger: Ledger
     held: Collection[str] | None = None
+    reads: Reads = field(default_factory=Reads)
+
+    def of(self, runs: Sequence[Run]) -> StudyRecords:
+        """The same of these runs; what was read is not read again."""
+        return replace(self, runs=runs)
 
     @cached_property
-    def records(self) -> Mapping[str, Record]:
-        """Run id -> record, for every run that is finished."""
+    def entries(self) -> Mapping[str, tuple[str, ...]]:
+        """Run id -> its entries, its training first, for every run that is finished."""
         held = self.ledger.held(self.runs) if self.held is None else self.held
-        return self.ledger.records(run for run in self.runs if not run.lacking(held))
+        return {run.id: run.among(held) for run in self.runs if not run.lacking(held)}
+
+    def records_of(self, runs: Sequence[Run]) -> list[Record]:
+        """Of those of the runs that are finished, each once."""
+        ids = [run_id for run_id in dict.fromkeys(run.id for run in runs) if run_id in self.entries]
+        lacking = {run_id: self.entries[run_id] for run_id in ids if run_id not in self.reads.records}
+        known = self.reads.figures
+        trainings = self.ledger.trainings(entries[0] for entries in lacking.values())
+        scores = known | self.ledger.scores_of(
+            entry for entries in lacking.values() for entry in entries[1:] if entry not in known
+        )
+        for run_id, (trained, *scored) in lacking.items():
+            record = trainings[trained]
+            for entry in scored:
+                record = record.with_scores(scores[entry])
+                known.pop(entry, None)
+            self.reads.records[run_id] = replace(record, id=run_id, run=self._by_id[run_id])
+        return [self.reads.records[run_id] for run_id in ids]
+
+    def record(self, run_id: str) -> Record:
+        """What the ledger holds of a finished run, each entry read once."""
+        (record,) = self.records_of([self._by_id[run_id]])
+        return record
+
+    def measured(self, run_id: str, figure: str) -> Metric | None:
+        """A figure of a finished run, from the one entry that holds it; None where the run yielded none."""
+        holding = self._holding(run_id, figure)
+        return None if holding is None else holding.metrics.get(figure)
+
+    def _holding(self, run_id: str, figure: str) -> Record | None:
+        """The run, where all of it was read or it is one entry of before; else its scores on the figure's task."""
+        if run_id in self.reads.records or len(self.entries[run_id]) == 1:
+            return self.record(run_id)
+        run, task = self._by_id[run_id], self._task_of.get(figure)
+        if task is None or task not in run.tasks:
+            return None
+        entry = run.entry(task)
+        if entry not in self.reads.figures:  # and those of its arm's other seeds, which are asked for next
+            alike = [one for one in self.runs_of[run.arm, run.backbone] if len(self.entries.get(one.id, ())) > 1]
+            unread = {
+                one.entry(task) for one in alike if one.id not in self.reads.records
+            } - self.reads.figures.keys()
+            self.reads.figures.update(self.ledger.scores_of(sorted(unread | {entry})))
+        return self.reads.figures[entry]
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Run]:
+        return {run.id: run for run in self.runs}
+
+    @cached_property
+    def _task_of(self) -> Mapping[str, str]:
+        return {figure: task.name for task in self.tasks for figure in task.metrics}
 
     @cached_property
     def failed(self) -> Mapping[str, Failure]:
@@ -91,10 +165,6 @@ class StudyRecords:
     def runs_of(self) -> Mapping[tuple[str, str], Sequence[Run]]:
         """The runs of each (arm, backbone), in the order of the plan."""
         return by_arm(self.runs)
-
-    @cached_property
-    def _items(self) -> dict[tuple[str, str], RunItems]:
-        return {}
 
     @cached_property
     def compared(self) -> frozenset[str]:
@@ -132,7 +202,7 @@ class StudyRecords:
     def finished(self, arm: str, backbone: str) -> dict[int, str]:
         """seed -> id of the finished run."""
         found = {seed: self.run(arm, backbone, seed) for seed in self.seeds}
-        return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.records}
+        return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.entries}
 
     def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
         """seed -> score for every seed the plan asks of this arm.
@@ -141,34 +211,32 @@ class StudyRecords:
         are equally far apart has no correlation.
         """
         asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
-        return {seed: self.value(run, metric) if run.id in self.records else None for seed, run in asked.items()}
+        return {seed: self.value(run, metric) if run.id in self.entries else None for seed, run in asked.items()}
 
     def value(self, run: Run, metric: str) -> float:
         """A figure of a finished run, or the mean of those that `mean(…)` stands for; nan without one of them."""
-        found = {name: one.value for name, one in self.records[run.id].metrics.items()}
-        return mean_of(found, self.study.figures_of(metric))
+        figures = self.study.figures_of(metric)
+        measured = {figure: self.measured(run.id, figure) for figure in figures}
+        return mean_of({figure: one.value for figure, one in measured.items() if one}, figures)
 
     def items(self, run_id: str, metric: str) -> RunItems:
         """The items of one metric of one run. Its file is read once, for all metrics that claims are about."""
-        if (run_id, metric) not in self._items:
-            measured = self.records[run_id].metrics
-            entry = measured[metric].entry
-            table = self.ledger.items(entry)
-            for name in {metric, *self.compared}:
-                if name in measured and measured[name].entry == entry:
-                    self._items[run_id, name] = self._named(name, of_metric(table, name))
-        return self._items[run_id, metric]
-
-    @cached_property
-    def _names(self) -> dict[str, ItemNames]:
-        return {}
+        if (run_id, metric) not in self.reads.items:
+            holding = self._holding(run_id, metric)
+            assert holding is not None, f"{run_id} has no {metric}"
+            entry = holding.metrics[metric].entry
+            table = self.ledger.items(entry, holding)
+            for name in {metric, *self.compared} & holding.metrics.keys():
+                if holding.metrics[name].entry == entry:
+                    self.reads.items[run_id, name] = self._named(name, of_metric(table, name))
+        return self.reads.items[run_id, metric]
 
     def _named(self, metric: str, rows: pa.Table) -> RunItems:
         """Rows as arrays. Names are kept once where the runs of a metric agree on them, as they should."""
-        known = self._names.get(metric)
+        known = self.reads.names.get(metric)
         if known is None or not known.match(rows):
             known = ItemNames(rows)
-            self._names.setdefault(metric, known)
+            self.reads.names.setdefault(metric, known)
         return RunItems(known, rows["value"].to_numpy())
 
 
@@ -185,7 +253,7 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
     """Score and number of independent items of one finished run of the claim's sides; not of a mean or a gain."""
     for side in (claim.sides["control"], claim.sides["treatment"]):
         run_id = next(iter(evidence.finished(side.arm, str(side.backbone)).values()), None)
-        found = None if run_id is None else evidence.records[run_id].metrics.get(claim.metric)
+        found = None if run_id is None else evidence.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
         groups = len(set(evidence.items(run_id, claim.metric).names.groups))
@@ -208,10 +276,10 @@ def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
     )
     if not pairs.seeds:
         return pairs
-    matched = _items(evidence, claim, pairs.seeds, "matched_control") if claim.matched_control else None
+    matched = _items_once(evidence, claim, pairs.seeds, "matched_control") if claim.matched_control else None
     return replace(
         pairs,
-        items=_items(evidence, claim, pairs.seeds, "control"),
+        items=_items_once(evidence, claim, pairs.seeds, "control"),
         matched_items=matched,
         tasks=figures if len(figures) > 1 else (),
     )
@@ -228,6 +296,18 @@ def _scores(evidence: StudyRecords, side: ClaimSide, metric: str) -> dict[int, f
 
 def _less(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left - right
+
+
+def _items_once(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
+    """As `_items`; while the runs are the same it is the same object, of which nothing need be computed again."""
+    sides = claim.sides["treatment"], claim.sides[control]
+    places = [(arm, str(side.backbone)) for side in sides for arm in side.arms]
+    runs = tuple(evidence.finished(*place)[seed] for place in places for seed in seeds)
+    known = evidence.reads.compared.get((claim.metric, *sides))
+    if known is None or known[0] != runs:
+        known = runs, _items(evidence, claim, seeds, control)
+        evidence.reads.compared[claim.metric, *sides] = known
+    return known[1]
 
 
 def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
@@ -260,15 +340,14 @@ def _item_scores(
     """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
     runs = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
     first = runs[0][seeds[0]]
-    aggregate = evidence.records[first].metrics[metric].aggregate
-    names = evidence.items(first, metric).names
-    if aggregate is None or not names.ids:
+    measured, names = evidence.measured(first, metric), evidence.items(first, metric).names
+    if measured is None or measured.aggregate is None or not names.ids:
         return None
     sides = [[evidence.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
     if all(items.names is names for side in sides for items in side):
         treatment, control = (np.stack([items.values for items in side]) for side in sides)
         return ItemScores(
-            aggregate=aggregate,
+            aggregate=measured.aggregate,
             treatment=treatment,
             control=control,
             gold=names.gold,
@@ -279,7 +358,7 @@ def _item_scores(
     return align_items(
         seeds,
         *(dict(zip(seeds, side, strict=True)) for side in by_name),
-        aggregate=aggregate,
+        aggregate=measured.aggregate,
         gold=None if names.gold is None else dict(zip(names.ids, names.gold.tolist(), strict=True)),
         groups=dict(zip(names.ids, names.groups, strict=True)),
     )
@@ -306,8 +385,8 @@ def _not_their_items(evidence: StudyRecords) -> Iterator[tuple[str, str]]:
     """(entry, what is wrong with its items), those that contradict their own score first."""
     held = [
         (metric, found, evidence.items(run_id, metric))
-        for run_id, record in evidence.records.items()
-        for metric, found in record.metrics.items()
+        for run_id in evidence.entries
+        for metric, found in evidence.record(run_id).metrics.items()
         if metric in evidence.compared and found.aggregate is not None
     ]
     for metric, found, items in held:

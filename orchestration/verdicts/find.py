@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
-from evaluators.significance.judge import Sequential, Verdict, judge
+from evaluators.significance.judge import Sequential, Verdict, group_of, is_asked, judge
 from evaluators.significance.verdict import RULE
 from evaluators.tasks.figures import is_mean
 from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, canonical
-from orchestration.verdicts.declared import claims_of, declaration_of, nulls_by_group, withdrawn
+from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, contradiction, paired
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
 
@@ -32,27 +33,24 @@ if TYPE_CHECKING:
 SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 
 
-def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
+def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None = None) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing.
 
-    StudyError, naming the file, where the items of a run are not those of the others, or not those of its score.
+    asked: the claim, or part of one, to tell of, alone, with the runs of its arms; of the others as much is read
+    and tested as its own verdict is corrected with. StudyError where there is none so named; and, naming the file,
+    where the items of a run are not those of the others, or not those of its score.
     """
     evidence = StudyRecords(study, runs, ledger)
-    seeds = study.seeds
-    sequential = Sequential(n_max=len(seeds.all), start=len(seeds.initial)) if seeds.reserve else None
+    if asked is None:
+        evidence.records_of(runs)  # all at once, which a store across a network is quicker at
     gone = withdrawn(evidence)
-    try:
-        cases = [
-            (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
-            for claim, is_exploratory in claims_of(evidence)
-        ]
-        verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone))
-    except ItemsError as error:
-        raise contradiction(evidence, error) from None
-    told = [row for claim, scores in cases for row in _rows_of(claim, scores)]
     findings = [
-        _finding(evidence, claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)
+        _finding(evidence, claim, pairs, verdict)
+        for claim, pairs, verdict in _judged(evidence, gone, asked)
+        if asked in (None, verdict.claim, verdict.part_of)
     ]
+    places = {place for finding in findings for place in finding.places}
+    shown = [run for run in runs if asked is None or (run.arm, run.backbone) in places]
     declaration = declaration_of(evidence)
     return Findings(
         study=study.name,
@@ -69,10 +67,10 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger) -> Findings:
         arms={name: as_plain(settings) for name, settings in study.arms.items()},
         data=as_plain(study.data),
         corpus_fingerprint=next((run.corpus_fingerprint for run in runs if run.corpus_fingerprint), ""),
-        runs=tuple(_row(evidence, run) for run in runs),
+        runs=tuple(_row(evidence, run) for run in shown),
         findings=tuple(findings),
-        environment=_environment(evidence),
-        notes=(*(one.words for one in gone), *_notes(evidence)),
+        environment=_environment(evidence, shown),
+        notes=(*(one.words for one in gone), *_notes(evidence, shown)),
     )
 
 
@@ -82,9 +80,50 @@ def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
 
 
 def still_open(findings: Findings) -> list[Finding]:
-    """The claims that seeds are added for: undecided, and not stopped for futility. Parts go with their claim."""
-    whole = (finding for finding in findings.findings if not finding.verdict.part_of)
-    return [one for one in whole if one.verdict.verdict == "undecided" and not one.verdict.hopeless]
+    """The claims that seeds are added for."""
+    return [finding for finding in findings.findings if _is_open(finding.verdict)]
+
+
+def arms_to_decide(evidence: StudyRecords) -> set[tuple[str, str]]:
+    """The `undecided_arms` of what `find` would find, and nothing else of it."""
+    judged = _judged(evidence, withdrawn(evidence))
+    return {place for claim, _, verdict in judged if _is_open(verdict) for place in sides_of(claim.parts)}
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Undecided, and not stopped for futility; parts go with their claim."""
+    return verdict.verdict == "undecided" and not verdict.hopeless and not verdict.part_of
+
+
+def _judged(
+    evidence: StudyRecords, gone: Sequence[Withdrawn], asked: str | None = None
+) -> list[tuple[Declared, PairedSeeds | None, Verdict]]:
+    """The study's claims with their scores and their verdicts, in the order of `judge`."""
+    study, claims = evidence.study, claims_of(evidence)
+    if asked is not None:
+        claims = _judged_with(study, claims, asked)
+    seeds = study.seeds
+    sequential = Sequential(n_max=len(seeds.all), start=len(seeds.initial)) if seeds.reserve else None
+    try:
+        cases = [
+            (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
+            for claim, is_exploratory in claims
+        ]
+        verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone), asked=asked)
+    except ItemsError as error:
+        raise contradiction(evidence, error) from None
+    told = [row for claim, scores in cases for row in _rows_of(claim, scores) if is_asked(claim, asked)]
+    return [(claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)]
+
+
+def _judged_with(study: Study, claims: Sequence[tuple[Declared, bool]], asked: str) -> list[tuple[Declared, bool]]:
+    """Of claims, each with whether it is exploratory, those that are corrected together with the one asked for."""
+    groups = {group_of(claim, exploratory) for claim, exploratory in claims if is_asked(claim, asked)}
+    if not groups:
+        known = dict.fromkeys(claim.claim for claim in study.compare)
+        accepted = ", ".join(known) or "none is declared"
+        raise StudyError(f"{study.path}: no claim {asked}\n  accepted: {accepted}")
+    return [one for one in claims if group_of(*one) in groups]
 
 
 def _rows_of(claim: Declared, scores: Sequence[PairedSeeds]) -> list[tuple[Declared, PairedSeeds | None]]:
@@ -123,7 +162,7 @@ def _arms_seen(evidence: StudyRecords, places: Sequence[tuple[str, str]]) -> lis
     for name, backbone in places:
         found: dict[str, list[float]] = {}
         for run in dict.fromkeys(evidence.finished(name, backbone).values()):
-            for metric, measured in evidence.records[run].metrics.items():
+            for metric, measured in evidence.record(run).metrics.items():
                 found.setdefault(metric, []).append(measured.value)
         means = {metric: float(np.mean(values)) for metric, values in found.items()}
         if means:
@@ -169,17 +208,16 @@ def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
 
 def _row(evidence: StudyRecords, run: Run) -> RunRow:
     row = RunRow(id=run.id, arm=run.arm, backbone=run.backbone, seed=run.seed, status="missing")
-    record = evidence.records.get(run.id)
-    if record is None:
+    if run.id not in evidence.entries:
         failure = evidence.failed.get(run.id)
         if failure is None:
             return row
         problem = f"{failure.error} ({failure.log})"
         return replace(row, status="failed", attempt=failure.attempt, problem=problem)
-    curve = evidence.ledger.curve(run)
+    record, (trained, *scored) = evidence.record(run.id), evidence.entries[run.id]
+    curve = evidence.ledger.curve_of(trained)
     loss = curve.filter(pc.match_substring_regex(curve["name"], pattern="^loss$"))  # pc.equal imports pandas
     means = {m: v for m in evidence.study.figures if is_mean(m) and math.isfinite(v := evidence.value(run, m))}
-    trained, *scored = evidence.ledger.entries_of(run)
     return replace(
         row,
         status="finished",
@@ -192,10 +230,10 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
     )
 
 
-def _environment(evidence: StudyRecords) -> dict[str, tuple[str, ...]]:
-    """Each version and machine with the distinct values found among the finished runs."""
+def _environment(evidence: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """Each version and machine with the distinct values found among those of the runs that are finished."""
     found: dict[str, set[str]] = {}
-    for record in evidence.records.values():
+    for record in evidence.records_of(runs):
         env = {
             **{key: value for key, value in record.env.items() if key != "libraries"},
             **record.env["libraries"],
@@ -205,13 +243,14 @@ def _environment(evidence: StudyRecords) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(values)) for name, values in found.items()}
 
 
-def _notes(evidence: StudyRecords) -> tuple[str, ...]:
+def _notes(evidence: StudyRecords, runs: Sequence[Run]) -> tuple[str, ...]:
     """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut, missing seals."""
-    said = [f"{name}: {value}" for record in evidence.records.values() for name, value in record.notes.items()]
-    unsealed = sum(not record.sealed for record in evidence.records.values())
+    records = evidence.records_of(runs)
+    said = [f"{name}: {value}" for record in records for name, value in record.notes.items()]
+    unsealed = sum(not record.sealed for record in records)
     if unsealed:
         said.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
-    said += [f"repeat: {repeat.words}" for repeat in evidence.ledger.repeats([run.id for run in evidence.runs])]
+    said += [f"repeat: {repeat.words}" for repeat in evidence.ledger.repeats([run.id for run in runs])]
     return tuple(dict.fromkeys(said))
 
 

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.held import as_scored
 from orchestration.plan.plan import extend
-from orchestration.verdicts.find import find, undecided_arms
+from orchestration.verdicts.evidence import StudyRecords
+from orchestration.verdicts.find import arms_to_decide, undecided_arms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.plan import Plan
     from orchestration.study.study import Study
@@ -26,19 +29,25 @@ def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
 
 def grown(plan: Plan, ledger: Ledger) -> Plan:
     """The plan with the reserve seeds that a study until decided has come to: the same steps as in `run`."""
-    touched = plan.finished | ledger.failed().keys()
-    while plan.study.seeds.reserve:
-        wider = with_another_seed(plan, find(plan.study, plan.runs, ledger))
+    reserve = set(plan.study.seeds.reserve)
+    touched = plan.finished | ledger.failed().keys() if reserve else frozenset()
+    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
+    while reserve - set(evidence.seeds):
+        wider = _widened(plan, arms_to_decide(evidence), evidence.seeds)
         if wider is None or not any(run.id in touched for run in wider.runs[len(plan.runs) :]):
             break
-        plan = wider
+        plan, evidence = wider, evidence.of(wider.runs)
     return plan
 
 
 def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
     """The plan with the next reserve seed for the arms of open comparisons; None when all is said."""
-    arms = undecided_arms(findings)
-    spare = [seed for seed in plan.study.seeds.reserve if seed not in findings.seeds]
+    return _widened(plan, undecided_arms(findings), findings.seeds)
+
+
+def _widened(plan: Plan, arms: set[tuple[str, str]], seeds: Sequence[int]) -> Plan | None:
+    """seeds: those that the plan has come to."""
+    spare = [seed for seed in plan.study.seeds.reserve if seed not in seeds]
     if not arms or not spare:
         return None
     wider = extend(plan, spare[:1], arms)

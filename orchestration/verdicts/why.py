@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.study.errors import StudyError
-
 if TYPE_CHECKING:
-    from orchestration.study.study import Study
     from orchestration.verdicts.findings import Finding, Findings
 
 ITEMS_EACH_WAY = 5
-
-
-def of_claim(findings: Findings, study: Study, claim: str) -> Findings:
-    """What was found of one claim and its parts, on every backbone. StudyError where there is none so named."""
-    asked = (one for one in findings.findings if claim in (one.verdict.claim, one.verdict.part_of))
-    chosen = replace(findings, findings=tuple(asked))
-    if not chosen.findings:
-        known = dict.fromkeys(one.claim for one in study.compare)
-        raise StudyError(f"{study.path}: no claim {claim}\n  accepted: {', '.join(known) or 'none is declared'}")
-    return chosen
 
 
 def chain(findings: Findings) -> str:
