@@ -1,11 +1,13 @@
 """What a large finished study costs to look at: plan, status, why and report, each a process of its own.
 
-    python benchmarks/large_studies.py [--sizes 100 1000 10000] [--ledgers FOLDER] [--against CHECKOUT]
+    python benchmarks/large_studies.py [--sizes 100/10 1000/100 …] [--ledgers FOLDER] [--against CHECKOUT]
 
-A study of the concept family is made up: arms of 20 seeds, every other claim about the mean of 2,000 items (with
-four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is declared as
-`semray run` does, so that no claim is exploratory. --ledgers keeps what was made for a later run. --against runs
-the same commands with the code of another checkout too, on the same ledgers, and shows it beside.
+A study of the concept family is made up, of so many runs and claims: every other claim about the mean of 2,000 items
+(with four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is declared as
+`semray run` does, so that no claim is exploratory. Three sizes have 500 arms and 500 claims and differ in their
+seeds: by those one reads whether a command is linear in the runs. --commands measures some commands alone. --ledgers
+keeps what was made for a later run, and goes on where one that was ended left off. --against runs the same commands
+with the code of another checkout too, on the same ledgers, and shows it beside.
 """
 
 from __future__ import annotations
@@ -36,14 +38,32 @@ from orchestration.study.run import Result, Run, Scored, Trained  # noqa: E402
 from orchestration.verdicts.declared import declare  # noqa: E402
 from trainers.engine.world import Progress  # noqa: E402
 
-CLAIMS = {100: 10, 1_000: 100, 10_000: 500}  # runs -> claims
-SEEDS, ITEMS, STEPS = 20, 2_000, 60
+ITEMS, STEPS = 2_000, 60
 RECALL, AUC = "t2d/recall@10", "stress/negate/auc"
 RETRIEVAL = ("t2d/recall@1", "t2d/recall@5", RECALL, "t2d/recall@50", "t2d/mrr")
 LIMIT_SECONDS = 600
+COMMANDS = ("plan", "status", "why", "report")
+
+
+class Size(NamedTuple):
+    """How large a study is."""
+
+    arms: int
+    seeds: int
+    claims: int
+
+    @property
+    def runs(self) -> int:
+        return self.arms * self.seeds
+
+
+SIZES = {
+    f"{size.runs}/{size.claims}": size
+    for size in (Size(5, 20, 10), Size(50, 20, 100), Size(500, 2, 500), Size(500, 6, 500), Size(500, 20, 500))
+}
 ASKED = {
-    1_000: "status 4 s, why 6 s, report 30 s and 600 MB, page 3 MB and 3 s in Chromium",
-    10_000: "plan 20 s, report 240 s",
+    "1000/100": "status 4 s, why 6 s, report 30 s and 600 MB, page 3 MB and 3 s in Chromium",
+    "10000/500": "plan 20 s, report 240 s",
 }
 
 
@@ -57,7 +77,8 @@ class Cost(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", choices=CLAIMS, default=list(CLAIMS))
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="runs/claims")
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--ledgers", type=Path, default=None, help="where made-up ledgers are kept")
     parser.add_argument("--against", type=Path, default=None, help="a checkout of other code, to compare with")
     options = parser.parse_args()
@@ -65,22 +86,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = (options.ledgers or Path(folder)).absolute()
         for size in options.sizes:
-            for row in measured(size, place, options.against):
+            for row in measured(SIZES[size], options.commands, place, options.against):
                 rows.append(row)
                 keep(rows, options.against)  # at once: a large size takes long, and may be ended
 
 
 def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
     """Write what was measured so far. against: the checkout that the columns of before are of."""
-    sizes = {row["runs"] for row in rows}
+    sizes = {f"{row['runs']}/{row['claims']}" for row in rows}
     notes = [
-        f"{SEEDS} seeds an arm, half of the claims about a mean of {ITEMS:,} items in a file with four more such "
+        f"Half of the claims are about a mean of {ITEMS:,} items in a file with four more such "
         f"metrics, half about an AUC of {ITEMS:,} items, curves of {STEPS} steps. Every command is a process of "
         "its own, interpreter and imports included, and checks the seal of every file that it reads. Numerical "
         "libraries compute in one thread.",
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
-        *(f"Asked of {size:,} runs: at most {asked}." for size, asked in ASKED.items() if size in sizes),
+        *(f"Asked of {size} runs/claims: at most {asked}." for size, asked in ASKED.items() if size in sizes),
         f"Load average of the machine {os.getloadavg()[0]:.1f} at the end: wall times are of a machine that "
         "others use too, CPU times less so.",
     ]
@@ -89,7 +110,7 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
     save("large_studies", "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
 
 
-def measured(size: int, place: Path, against: Path | None) -> Iterator[dict[str, Any]]:
+def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | None) -> Iterator[dict[str, Any]]:
     """One row a command."""
     study, ledger = made(size, place)
     out = place / "report"
@@ -100,8 +121,13 @@ def measured(size: int, place: Path, against: Path | None) -> Iterator[dict[str,
         "why": ["why", str(study), "H1", *words],
         "report": ["report", str(study), *words, "--out", str(out)],
     }
-    for name, command in commands.items():
-        row: dict[str, Any] = {"runs": size, "claims": CLAIMS[size], "command": name}
+    for name, command in ((name, commands[name]) for name in chosen):
+        row: dict[str, Any] = {
+            "runs": size.runs,
+            "claims": size.claims,
+            "seeds an arm": size.seeds,
+            "command": name,
+        }
         costs = {"": cost(command, ROOT)}
         page = _page(out) if name == "report" else ("–", "–")
         if against is not None:
@@ -119,39 +145,39 @@ def measured(size: int, place: Path, against: Path | None) -> Iterator[dict[str,
     shutil.rmtree(out, ignore_errors=True)
 
 
-def made(size: int, place: Path) -> tuple[Path, Path]:
-    """A study of so many runs, declared and finished: its file and its ledger."""
+def made(size: Size, place: Path) -> tuple[Path, Path]:
+    """A study of so many runs, declared and finished: its file and its ledger. Studies of as many arms share one."""
     place.mkdir(parents=True, exist_ok=True)
-    file, url = place / f"large_{size}.yaml", place / f"ledger_{size}"
-    file.write_text(as_yaml(size // SEEDS, CLAIMS[size]))
+    file, url = place / f"large_{size.runs}_{size.claims}.yaml", place / f"ledger_{size.arms}"
+    file.write_text(as_yaml(size))
     study, ledger = read_study(file), Ledger(url)
-    plan = planned(study, ledger) if not url.exists() else None
-    if plan is not None:
-        declare(study, plan.runs, ledger)
-        for run in plan.left:
-            attempt = ledger.lease(run.id)
-            for result in results(run):
-                ledger.stage(result, attempt)
-                ledger.commit(result.entry, attempt)
-            ledger.forget(run.id)
+    plan = planned(study, ledger)
+    declare(study, plan.runs, ledger)
+    for run in plan.left:
+        attempt = ledger.lease(run.id)
+        for result in results(run):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+        ledger.forget(run.id)
     return file, url
 
 
-def as_yaml(arms: int, claims: int) -> str:
+def as_yaml(size: Size) -> str:
     """Arms that differ in their learning rate; each is compared with the first, by turns in both metrics."""
     lines = [
         "question: Which of many learning rates is better than the first?",
         "family: concept",
         "backbones: [all-MiniLM-L6-v2]",
-        f"seeds: {SEEDS}",
+        f"seeds: {size.seeds}",
         f"train: {{steps: {STEPS}, batch_size: 16}}",
         "arms:",
-        *(f"  A{arm}: {{learning_rate: {1 + arm / 10_000:.4f}e-5}}" for arm in range(arms)),
+        *(f"  A{arm}: {{learning_rate: {1 + arm / 10_000:.4f}e-5}}" for arm in range(size.arms)),
         "evaluate: [t2d, stress]",
         "compare:",
     ]
-    for claim in range(claims):
-        arm, metric = 1 + claim % (arms - 1), (RECALL, AUC)[(claim // (arms - 1) + claim) % 2]
+    for claim in range(size.claims):
+        others = size.arms - 1
+        arm, metric = 1 + claim % others, (RECALL, AUC)[(claim // others + claim) % 2]
         lines.append(
             f"  - {{claim: H{claim + 1}, treatment: A{arm}, control: A0, metric: {metric}, expect: better}}"
         )

@@ -120,25 +120,29 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     And behind them those that they were declared with, to be corrected together, and that this study does not
     make: `of` names the study.
     """
-    others = [(one, claim) for one in evidence.ledger.declarations() for claim in one.claims]
+    others: dict[bytes, list[tuple[Declaration, Mapping[str, Any]]]] = {}
+    for one in evidence.ledger.declarations():
+        for claim in one.claims:
+            others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
+    own = [(_says(evidence, claim), _rows(evidence, claim)) for claim in evidence.study.compare]
     found: list[Mapping[str, Any]] = []
-    sources: list[tuple[Declaration, Mapping[str, Any]]] = []
-    for own in evidence.study.compare:
-        says, rows = _says(evidence, own), _rows(evidence, own)
-        alike = [(one, c) for one, c in others if c.get("says") == says and c.get("rows") == rows]
-        chosen = sorted(alike, key=lambda pair: bool(pair[1].get("seen")))[:1]  # one that was unseen, if any
-        found += [claim for _, claim in chosen]
-        sources += [(one, claim) for one, claim in chosen if not claim.get("seen")]
+    sources: dict[tuple[str, Any], Declaration] = {}  # with the group of claims
+    for says, rows in own:
+        alike = others.get(canonical([says, rows]), ())
+        for one, claim in sorted(alike, key=lambda pair: bool(pair[1].get("seen")))[:1]:  # an unseen one, if any
+            found.append(claim)
+            if not claim.get("seen"):
+                sources.setdefault((one.study, claim.get("family")), one)
     if not found:
         return None
-    made = [_says(evidence, own) for own in evidence.study.compare]
+    made = {canonical(says) for says, _ in own}
     beside = [
-        {"of": one.study, **other}
-        for one, claim in sources
+        {"of": study, **other}
+        for (study, group), one in sources.items()
         for other in one.claims
-        if other.get("family") == claim.get("family") and not other.get("seen") and other.get("says") not in made
+        if other.get("family") == group and not other.get("seen") and canonical(other.get("says")) not in made
     ]
-    found += [claim for place, claim in enumerate(beside) if claim not in beside[:place]]
+    found += {canonical(claim): claim for claim in beside}.values()  # each once
     text = canonical(found)
     return Declaration(
         study=evidence.study.name, claims=tuple(found), digest=hashlib.sha256(text).hexdigest(), declared_at=""
