@@ -2,12 +2,12 @@
 
     python benchmarks/large_studies.py [--sizes 100/10 1000/100 …] [--ledgers FOLDER] [--against CHECKOUT]
 
-A study of the concept family is made up, of so many runs and claims: every other claim about the mean of 2,000 items
-(with four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is declared as
-`semray run` does, so that no claim is exploratory. Three sizes have 500 arms and 500 claims and differ in their
-seeds: by those one reads whether a command is linear in the runs. --commands measures some commands alone. --ledgers
-keeps what was made for a later run, and goes on where one that was ended left off. --against runs the same commands
-with the code of another checkout too, on the same ledgers, and shows it beside.
+A study of the concept family is made up, of so many runs and claims: every other claim about the mean of 2,000
+items (with four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is
+declared as `semray run` does, so that no claim is exploratory. Three sizes have 500 arms and 500 claims and differ
+in their seeds: by those one reads whether a command is linear in the runs. --commands measures some commands alone.
+--ledgers keeps what was made for a later run, which goes on where one that was ended left off. --against runs the
+same commands with the code of another checkout too, on the same ledgers, and shows it beside.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | Non
 
 
 def made(size: Size, place: Path) -> tuple[Path, Path]:
-    """A study of so many runs, declared and finished: its file and its ledger. Studies of as many arms share one."""
+    """A study of this size, declared and finished: its file and its ledger. Studies of as many arms share one."""
     place.mkdir(parents=True, exist_ok=True)
     file, url = place / f"large_{size.runs}_{size.claims}.yaml", place / f"ledger_{size.arms}"
     file.write_text(as_yaml(size))
