@@ -5,7 +5,7 @@
 A study of the concept family is made up, of so many runs and claims: every other claim about the mean of 2,000
 items (with four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is
 declared as `semray run` does, so that no claim is exploratory. Three sizes have 500 arms and 500 claims and differ
-in their seeds: by those one reads whether a command is linear in the runs. --commands measures some commands alone.
+in their seeds: by those one reads whether a command is linear in the runs. --commands measures some alone.
 --ledgers keeps what was made for a later run, which goes on where one that was ended left off. --against runs the
 same commands with the code of another checkout too, on the same ledgers, and shows it beside.
 """
