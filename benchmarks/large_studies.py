@@ -13,6 +13,7 @@ same commands with the code of another checkout too, on the same ledgers, and sh
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -106,7 +107,10 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
         "others use too, CPU times less so.",
     ]
     if against:
-        notes.append(f"Before: the code of {_revision(against)}, on the same ledgers.")
+        notes.append(
+            f"Before: the code of {_revision(against)}, on the same ledgers. Every field of every verdict in "
+            "report.json is the same by both, or the script ends."
+        )
     save("large_studies", "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
 
 
@@ -131,7 +135,10 @@ def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | Non
         costs = {"": cost(command, ROOT)}
         page = _page(out) if name == "report" else ("–", "–")
         if against is not None:
+            verdicts = _verdicts(out)
             costs[", before"] = cost(command, against)
+            if name == "report" and costs[", before"]:
+                require_equal(verdicts, _verdicts(out))
         for when, found in costs.items():
             row |= {
                 f"wall, s{when}": f"> {LIMIT_SECONDS}" if found is None else round(found.wall, 2),
@@ -143,6 +150,20 @@ def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | Non
             row["page, MB, before"] = _page(out)[0] if name == "report" and costs[", before"] else "–"
         yield row
     shutil.rmtree(out, ignore_errors=True)
+
+
+def require_equal(verdicts: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
+    """SystemExit where a field that both codes print of a claim differs, be it in its last digit."""
+    for one, other in zip(verdicts, others, strict=True):
+        if wrong := [name for name in one.keys() & other.keys() if one[name] != other[name]]:
+            raise SystemExit(f"{one['claim']}: {', '.join(wrong)} differ from those of the other checkout")
+
+
+def _verdicts(report: Path) -> list[dict[str, Any]]:
+    """What a report wrote of every claim; nothing before there is one."""
+    written = report / "report.json"
+    found: list[dict[str, Any]] = json.loads(written.read_text()) if written.exists() else []
+    return found
 
 
 def made(size: Size, place: Path) -> tuple[Path, Path]:
