@@ -44,7 +44,11 @@ def test_a_plan_resolves_each_arm_and_hashes_each_run_once(
 
     whole = frozenset(entry for run in plan(study, FACTS).runs for entry in run.entries)
     counts.clear()
-    ledger: Any = SimpleNamespace(held=lambda runs: whole & {entry for run in runs for entry in run.entries})
+    ledger: Any = SimpleNamespace(
+        held=lambda runs: whole & {entry for run in runs for entry in run.entries},
+        records=lambda runs: dict.fromkeys(runs),
+        without_model=frozenset,
+    )
     made = held.planned(study, ledger)
     assert not made.left
     assert len(made.done) == ARMS * SEEDS
