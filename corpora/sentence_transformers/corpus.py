@@ -6,12 +6,13 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from corpora.benchmarks import sts
+from corpora.benchmarks.pairs import text_key
 from corpora.san import sentences
 from corpora.sentence_transformers.data import FILES, GRADED, TRIPLETS, RecipeData, TrainingSet
 from corpora.sources.texts import keyed
@@ -19,6 +20,9 @@ from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 
 Row = Mapping[str, Any]
+Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
+Part = Literal["test", "dev", "train"]
+PARTS: tuple[Part, ...] = ("test", "dev", "train")  # none holds a text of one before it
 
 
 @dataclass(frozen=True)
@@ -36,21 +40,52 @@ class Columns:
 @dataclass(frozen=True)
 class RecipeCorpus:
     """sets: what arms are trained on, by name. guides: the encoders that a loss may ask, by theirs. fingerprint:
-    names all rows, and the guides' weights."""
+    names all rows, and the guides' weights. left_out: by set, the rows that are not trained on for a text of
+    theirs that is held out."""
 
     sets: Mapping[str, Columns]
     guides: Mapping[str, str]
     fingerprint: str
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
     """weights: name those of each guide. CorpusError says what is missing or broken, and what mends it."""
-    sets = {name: _columns_of(name, one, data.path, _stamp(one)) for name, one in data.datasets.items()}
+    parts, left_out = _apart(data)
+    sets = {name: _sampled(name, data.datasets[name], found["train"]) for name, found in parts.items()}
     digest = hashlib.sha256(repr((*zip(data.guides, weights, strict=True),)).encode())
     for name, columns in sets.items():
         for part in (name, dict(columns.texts), columns.labels):
             digest.update(repr(part).encode())
-    return RecipeCorpus(sets, data.guides, digest.hexdigest())
+    return RecipeCorpus(sets, data.guides, digest.hexdigest(), left_out)
+
+
+def held_out(data: RecipeData, name: str, part: Part) -> Columns:
+    """The rows of a set that are kept from training. CorpusError where there are fewer than two."""
+    one, rows = data.datasets[name], _apart(data)[0][name][part]
+    if len(rows) < 2:
+        raise CorpusError(
+            f"data.datasets.{name}.hold.{part}: {one.source} leaves {len(rows)} rows for it\n"
+            f"  accepted: a larger share, or `by` a column with more values than {one.key} has"
+        )
+    return _columns(one, rows)
+
+
+def _apart(data: RecipeData) -> tuple[dict[str, dict[Part, list[Labelled]]], dict[str, int]]:
+    """The parts of every set, and how many rows of it are not trained on for a text that is held out.
+
+    What is measured on shares no text with what is chosen by, and neither with what is trained on, in any set.
+    """
+    parts = {name: dict(_dealt(name, one, data.path, _stamp(one))) for name, one in data.datasets.items()}
+    if not any(one.hold for one in data.datasets.values()):
+        return parts, {}
+    before = {name: len(found["train"]) for name, found in parts.items()}
+    held: set[str] = set()
+    for part in PARTS:
+        for found in parts.values():
+            found[part] = [row for row in found[part] if held.isdisjoint(map(text_key, row[0]))]
+        held |= {text_key(text) for found in parts.values() for row in found[part] for text in row[0]}
+    return parts, {name: before[name] - len(found["train"]) for name, found in parts.items()}
 
 
 def _stamp(one: TrainingSet) -> tuple[int, int] | None:
@@ -60,19 +95,41 @@ def _stamp(one: TrainingSet) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=8)
-def _columns_of(name: str, one: TrainingSet, path: str | None, stamp: object) -> Columns:
-    """The rows of a training set. name: what the study calls it, for messages."""
-    rows = [_checked(name, one, number, row) for number, row in enumerate(_rows(name, one, path), 1)]
+def _dealt(name: str, one: TrainingSet, path: str | None, stamp: object) -> Mapping[Part, list[Labelled]]:
+    """All rows of a set, by the part that each belongs to. name: what the study calls it, for messages."""
+    parts: dict[Part, list[Labelled]] = {part: [] for part in PARTS}
+    for number, row in enumerate(_rows(name, one, path), 1):
+        parts[_part_of(one, row)].append(_checked(name, one, number, row))
+    if not any(parts.values()):
+        raise CorpusError(f"data.datasets.{name}: {one.source} holds no row")
+    return parts
+
+
+def _part_of(one: TrainingSet, row: Row) -> Part:
+    """By the row's key alone: rows that are added to a file move none of those that were there."""
+    if one.hold is None:
+        return "train"
+    place = keyed("hold", text_key(str(row[one.key]))) / 2**64
+    return "test" if place < one.hold.test else "dev" if place < one.hold.test + one.hold.dev else "train"
+
+
+def _sampled(name: str, one: TrainingSet, rows: Sequence[Labelled]) -> Columns:
+    if not rows:
+        raise CorpusError(
+            f"data.datasets.{name}: {one.source} leaves no row to train on: each holds a text that is held out\n"
+            "  accepted: a smaller share, or `by` the column whose texts repeat"
+        )
     if one.sample is not None and one.sample < len(rows):
         rows = sorted(rows, key=lambda row: keyed(0, *row[0]))[: one.sample]
-    if not rows:
-        raise CorpusError(f"data.datasets.{name}: {one.source} holds no row")
+    return _columns(one, rows)
+
+
+def _columns(one: TrainingSet, rows: Sequence[Labelled]) -> Columns:
     texts = {column: [row[0][place] for row in rows] for place, column in enumerate(one.texts)}
-    labels = None if one.labelled is None else [row[1] for row in rows]
-    return Columns(texts, labels)
+    return Columns(texts, None if one.labelled is None else [row[1] for row in rows])
 
 
-def _checked(name: str, one: TrainingSet, number: int, row: Row) -> tuple[tuple[str, ...], Any]:
+def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     where = f"data.datasets.{name}: {one.source}, row {number}:"
     texts = tuple(row[column] for column in one.texts)
     for column, text in zip(one.texts, texts, strict=True):
@@ -103,7 +160,7 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
     elif one.source.endswith(FILES):
         yield from _file(name, one)
     else:
-        asked = HubSet(one.source, one.split, (*one.texts, *filter(None, [one.labelled])), one.config)
+        asked = HubSet(one.source, one.split, one.read, one.config)
         rows, remarks = hub_rows(asked, path)
         if rows is None:
             looked = "".join(f"\n    {remark}" for remark in remarks)
@@ -119,9 +176,8 @@ def _file(name: str, one: TrainingSet) -> Iterator[Row]:
         rows = _parsed(file)
     except (OSError, ValueError, csv.Error) as error:
         raise CorpusError(f"data.datasets.{name}: {file}: {str(error).splitlines()[0]}") from None
-    asked = (*one.texts, *filter(None, [one.labelled]))
     for row in rows:
-        if lacking := [column for column in asked if column not in row]:
+        if lacking := [column for column in one.read if column not in row]:
             raise CorpusError(
                 f"data.datasets.{name}: {file} lacks the column {lacking[0]!r}\n"
                 f"  accepted: {', '.join(map(str, row))}"

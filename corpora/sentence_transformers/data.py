@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
+from annotated_types import Ge, Gt, Lt
+
 from corpora.benchmarks import sts
 from corpora.san import sentences
 from corpora.store.fields import Count, Positive, check_fields
@@ -19,9 +21,24 @@ KNOWN: Mapping[str, tuple[tuple[str, ...], str | None]] = {  # benchmark -> its 
 }
 SETS = (
     "a mapping of names to {source: a benchmark, a file or a data set, columns: [anchor, positive], label, "
-    "largest, split, config, sample}"
+    "largest, split, config, sample, hold}"
 )
 GUIDES = "a mapping of names to encoders, such as {mini: all-MiniLM-L6-v2}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """The rows that nothing trains on: test to measure on, dev for searches to choose by, as shares of the keys.
+
+    by: the column with a row's key, the first of the texts unless given. Rows of one key are never parted, and a
+    key's place does not depend on the other rows.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    test: Annotated[float, Gt(0), Lt(1)] = 0.1
+    dev: Annotated[float, Ge(0), Lt(1)] = 0.0
+    by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +48,8 @@ class TrainingSet:
     source: a benchmark of `KNOWN`, a file that ends in one of `FILES`, or a data set in the hub's form, by its
     name or as a folder. columns: of texts, in the order in which the loss takes them; () for all that a benchmark
     has. label: the column with a similarity or a class; a benchmark's own where `columns` is not given. largest:
-    what similarities are divided by. split, config: of a data set in the hub's form. sample: so many rows, chosen
-    by their texts.
+    what similarities are divided by. split, config: of a data set in the hub's form. sample: so many rows to train
+    on, chosen by their texts. hold: rows that are kept from training, for the tasks held/NAME and dev/held/NAME.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -44,6 +61,7 @@ class TrainingSet:
     split: str = "train"
     config: str | None = None
     sample: Count | None = None
+    hold: HeldOut | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -54,6 +72,16 @@ class TrainingSet:
     def labelled(self) -> str | None:
         """The column of labels."""
         return self.label if self.columns else KNOWN[self.source][1]
+
+    @property
+    def key(self) -> str:
+        """The column by which rows are held out."""
+        return (self.hold and self.hold.by) or self.texts[0]
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Every column that is read, each once."""
+        return tuple(dict.fromkeys(filter(None, (*self.texts, self.labelled, self.key if self.hold else None))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +100,15 @@ class RecipeData:
         for name, one in self.datasets.items():
             check_fields(one, f"datasets.{name}")
             _check(name, one)
+            if one.hold is not None:
+                check_fields(one.hold, f"datasets.{name}.hold")
+                _check_hold(name, one, one.hold)
 
 
 def _made(given: Mapping[str, Any]) -> TrainingSet:
     fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
-    return TrainingSet(**fields)
+    hold = fields.get("hold")
+    return TrainingSet(**fields | {"hold": HeldOut(**hold) if isinstance(hold, dict) else hold})
 
 
 def _check(name: str, one: TrainingSet) -> None:
@@ -96,3 +128,13 @@ def _check(name: str, one: TrainingSet) -> None:
         if strange:
             offered = ", ".join(filter(None, (*texts, label)))
             raise ValueError(f"datasets: accepted: in {name} the columns {offered}; not {min(map(str, strange))}")
+
+
+def _check_hold(name: str, one: TrainingSet, hold: HeldOut) -> None:
+    """ValueError for rows that cannot be held out, or that no task could measure on."""
+    if hold.test + hold.dev >= 1:
+        raise ValueError(f"datasets: accepted: in {name}.hold a test and a dev that leave something to train on")
+    if not 2 <= len(one.texts) <= (3 if one.labelled is None else 2):
+        raise ValueError(f"datasets: accepted: {name}.hold with 2 columns of texts, or with 3 and no label")
+    if one.source in KNOWN and one.key not in (*KNOWN[one.source][0], KNOWN[one.source][1]):
+        raise ValueError(f"datasets: accepted: for {name}.hold.by {', '.join(KNOWN[one.source][0])}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.sentence_transformers.corpus import RecipeCorpus, load
 from corpora.sentence_transformers.data import RecipeData
+from evaluators.tasks import held_out
 from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
@@ -140,6 +141,12 @@ def _per_set(arm: Settings) -> Mapping[str, Any]:
     return arm.loss if arm.loss_by_dataset and isinstance(arm.loss, Mapping) else {}
 
 
+def told_of_rows(arm: Settings, found: RecipeCorpus) -> Mapping[str, Any]:
+    """How many rows an arm went without, because a text of theirs is held out."""
+    of_arm = {name: found.left_out[name] for name in arm.datasets or found.left_out if found.left_out.get(name)}
+    return {"rows not trained on, for a text that is held out": of_arm} if of_arm else {}
+
+
 def trainer() -> Trainer:
     from trainers.sentence_transformers import training
 
@@ -153,6 +160,8 @@ FAMILY: Family = EncoderFamily(
     fingerprint=lambda data: corpus(data).fingerprint,
     load=corpus,
     trainer=trainer,
+    own_tasks=held_out.tasks,
+    told_of_corpus=told_of_rows,
     checks=(check_labels,),
     first_checks=(check_world, check_names, check_forms),
 )

@@ -124,3 +124,23 @@ def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.
     monkeypatch.setattr(sentence_transformers, "find_spec", lambda name: None)
     with pytest.raises(StudyError, match=r"lora: needs PEFT\n  accepted: after pip install 'semray\[lora\]'"):
         planned(place, STUDY.replace("{loss: CoSENTLoss,", "{lora: {r: 2}, loss: CoSENTLoss,"))
+
+
+def test_rows_of_ones_own_are_held_out_and_measured_on(place: Path) -> None:
+    held = (
+        STUDY.replace(
+            "label: gold, largest: 5}", "label: gold, largest: 5, hold: {test: 0.2, dev: 0.2, by: other}}"
+        )
+        .replace("[sts/STS-B]", "[held/pairs]")
+        .replace("sts/STS-B/spearman", "held/pairs/spearman")
+    )
+    before, after = planned(place), planned(place, held)
+    assert before["still"] == after["still"]
+    assert before["cosent"] != after["cosent"]
+    assert before["gist"] != after["gist"]  # its set is of the same file, and loses the texts that are held out
+    with pytest.raises(StudyError, match=r"held/bare"):
+        planned(place, held.replace("evaluate: [held/pairs]", "evaluate: [held/pairs, held/bare]"))
+    with pytest.raises(StudyError, match=r"held/pairs/auc has no figure in this corpus"):
+        planned(place, held.replace("metric: held/pairs/spearman", "metric: held/pairs/auc"))
+    with pytest.raises(StudyError, match=r"in pairs.hold a test and a dev"):
+        planned(place, held.replace("test: 0.2", "test: 0.9"))

@@ -1,0 +1,96 @@
+"""What a study holds out of its own rows: is the second text found by the first, does cosine follow the label?
+
+table = tasks(data)          # {"held/mine": Task, "dev/held/mine": Task}
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from corpora.benchmarks.pairs import Pairs, text_key
+from corpora.sentence_transformers.corpus import Columns, held_out
+from corpora.sentence_transformers.data import RecipeData, TrainingSet
+from evaluators.metrics import retrieval
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.retrieval import TIED, cosine_ranks, ranking_scores
+from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import aligned_cosines
+from evaluators.tasks.named_items import pair_items, text_items
+from evaluators.tasks.task import Benchmark, Task, Tasks
+
+Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+
+
+def tasks(data: RecipeData) -> Tasks:
+    """One for every set that holds rows out, and one more where some of them are for searches."""
+    table: dict[str, Task[Columns, str]] = {}
+    for name, one in data.datasets.items():
+        if one.hold is not None:
+            table[f"held/{name}"] = _task(f"held/{name}", one, partial(held_out, data, name, "test"))
+        if one.hold is not None and one.hold.dev:
+            table[f"dev/held/{name}"] = _task(f"dev/held/{name}", one, partial(held_out, data, name, "dev"))
+    return table
+
+
+def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Columns, str]:
+    rows = cache(read)
+    metrics = _metrics(name, one)
+    return Task(
+        name=name,
+        metrics=dict.fromkeys(metrics, True),
+        headline=metrics[0],
+        benchmark=Benchmark(fingerprint=lambda: _fingerprint(rows()), load=rows),
+        texts=lambda columns: (text for texts in columns.texts.values() for text in texts),
+        score=partial(_graded if one.labelled else _found, name),
+        source="the study's own rows",
+    )
+
+
+def _metrics(name: str, one: TrainingSet) -> tuple[str, ...]:
+    """Of pairs with a label; or of texts that are to be found, and of triplets where there is a third column."""
+    if one.labelled is not None:
+        return f"{name}/spearman", f"{name}/auc"
+    triplets = (f"{name}/triplets",) if len(one.texts) > 2 else ()
+    return f"{name}/mrr", *retrieval.metric_names(name)[:-1], *triplets
+
+
+def _fingerprint(columns: Columns) -> str:
+    return hashlib.sha256(repr((dict(columns.texts), columns.labels)).encode()).hexdigest()
+
+
+def _graded(name: str, columns: Columns, encode: Encode) -> list[Score]:
+    """Spearman of cosine and label; where the labels are two, the area under the ROC curve too."""
+    a, b = columns.texts.values()
+    gold = np.array(columns.labels, np.float64)
+    items = pair_items(Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), gold))
+    cosines = aligned_cosines(encode(a), encode(b))
+    scores = [score_of_items(f"{name}/spearman", "spearman", items.ids, items.groups, cosines, gold)]
+    if len(set(gold.tolist())) == 2:
+        right = (gold == gold.max()).astype(np.float64)
+        scores.append(score_of_items(f"{name}/auc", "auc", items.ids, items.groups, cosines, right))
+    return scores
+
+
+def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
+    """Rank of the best right one among all distinct second texts, for every distinct first; right are those that
+    stand beside it in a row. Texts that rows tie together are resampled together."""
+    a, b, *rest = columns.texts.values()
+    rows = pair_items(Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), np.zeros(len(a))))
+    place = {text: number for number, text in enumerate(dict.fromkeys(b))}
+    right: dict[str, set[int]] = {}
+    tied: dict[str, str] = {}
+    for query, text, group in zip(a, b, rows.groups, strict=True):
+        right.setdefault(query, set()).add(place[text])
+        tied.setdefault(query, group)
+    ranks = cosine_ranks(encode(list(right)), encode(list(place)), [sorted(places) for places in right.values()])
+    scores = ranking_scores(name, ranks, text_items(list(right)).ids, list(tied.values()))
+    for negatives in rest:
+        near, far = (aligned_cosines(encode(a), encode(texts)) for texts in (b, negatives))
+        ids = [f"{row}-{text_key(text)}" for row, text in zip(rows.ids, negatives, strict=True)]
+        nearer = (near > far + TIED).astype(np.float64)
+        scores.append(score_of_items(f"{name}/triplets", "mean", ids, rows.groups, nearer))
+    return scores

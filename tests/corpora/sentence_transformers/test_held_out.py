@@ -1,0 +1,130 @@
+"""Rows of one's own that are kept from training: no key is parted, no text is on both sides, no row moves another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpora.benchmarks.pairs import text_key
+from corpora.sentence_transformers.corpus import PARTS, Columns, Part, held_out, load
+from corpora.sentence_transformers.data import HeldOut, RecipeData, TrainingSet
+from corpora.store.errors import CorpusError
+
+HOLD = HeldOut(test=0.3, dev=0.2)
+
+
+def data_of(
+    place: Path, rows: Sequence[tuple[str, str, str]], hold: HeldOut | None = HOLD, **more: Any
+) -> RecipeData:
+    """Two sets of one file of question, answer and subject; the second holds nothing out."""
+    file = place / "mine.tsv"
+    file.write_text("question\tanswer\tsubject\n" + "".join("\t".join(row) + "\n" for row in rows))
+    one = {"source": str(file), "columns": ("question", "answer")}
+    return RecipeData(datasets={"mine": TrainingSet(**one, hold=hold, **more), "again": TrainingSet(**one)})
+
+
+def rows_of(columns: Columns) -> list[tuple[str, ...]]:
+    return list(zip(*columns.texts.values(), strict=True))
+
+
+def parts_of(data: RecipeData) -> dict[Part, list[tuple[str, ...]]]:
+    found = {part: rows_of(held_out(data, "mine", part)) for part in PARTS[:2]}
+    return {**found, "train": rows_of(load(data, []).sets["mine"])}
+
+
+def many(count: int = 200) -> list[tuple[str, str, str]]:
+    return [(f"question {row}", f"answer {row}", f"subject {row // 4}") for row in range(count)]
+
+
+def test_shares_are_as_asked_and_every_row_has_one_place(tmp_path: Path) -> None:
+    parts = parts_of(data_of(tmp_path, many(2_000)))
+    assert [round(len(parts[part]) / 2_000, 1) for part in PARTS] == [0.3, 0.2, 0.5]
+    assert sorted(row for rows in parts.values() for row in rows) == sorted((a, b) for a, b, _ in many(2_000))
+
+
+def test_rows_of_one_key_stay_together(tmp_path: Path) -> None:
+    parts = parts_of(data_of(tmp_path, many(), HeldOut(test=0.3, dev=0.2, by="subject")))
+    subject = {question: subject for question, _, subject in many()}
+    seen = [{subject[question] for question, _ in rows} for rows in parts.values()]
+    assert sum(map(len, seen)) == len(set().union(*seen)) == 50
+
+
+def test_rows_that_are_added_move_none(tmp_path: Path) -> None:
+    before, after = (parts_of(data_of(tmp_path, many(count))) for count in (200, 400))
+    for part in PARTS:
+        assert set(before[part]) <= set(after[part])
+
+
+def test_what_shares_a_text_with_a_held_row_is_not_trained_on_in_any_set(tmp_path: Path) -> None:
+    data = data_of(tmp_path, [*many(), *((f"other {row}", f"ANSWER {row}!", "") for row in range(200))])
+    corpus = load(data, [])
+    assert corpus.left_out["mine"] > 0
+    held = {text_key(text) for part in PARTS[:2] for row in rows_of(held_out(data, "mine", part)) for text in row}
+    for name, columns in corpus.sets.items():
+        assert held.isdisjoint(text_key(text) for row in rows_of(columns) for text in row), name
+    assert corpus.left_out["again"] == 400 - len(corpus.sets["again"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.sampled_from("abcdefghijklmnopqrst")] * 3), min_size=60, max_size=120), st.booleans()
+)
+def test_no_text_is_in_two_parts(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], by: bool) -> None:
+    data = data_of(tmp_path_factory.mktemp("rows"), rows, HeldOut(test=0.2, dev=0.2, by="subject" if by else None))
+    try:
+        parts = parts_of(data)
+    except CorpusError:  # nothing is left of one of them
+        return
+    texts = [{text for row in rows for text in row} for rows in parts.values()]
+    assert sum(map(len, texts)) == len(set().union(*texts))
+
+
+def test_sets_that_hold_nothing_out_are_called_as_before(tmp_path: Path) -> None:
+    whole = data_of(tmp_path, many(), None)
+    assert load(whole, []).left_out == {}
+    assert len(load(whole, []).sets["mine"]) == 200
+    held = data_of(tmp_path, many())
+    assert load(held, []).fingerprint != load(whole, []).fingerprint
+
+
+def test_a_sample_is_of_what_is_trained_on(tmp_path: Path) -> None:
+    data = data_of(tmp_path, many(), sample=10)
+    assert len(load(data, []).sets["mine"]) == 10
+    assert held_out(data, "mine", "test").texts == held_out(data_of(tmp_path, many()), "mine", "test").texts
+
+
+def test_what_cannot_be_held_out_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"hold.test: .*mine.tsv leaves 0 rows for it"):
+        held_out(data_of(tmp_path, many(3), HeldOut(test=0.01)), "mine", "test")
+    with pytest.raises(CorpusError, match="leaves no row to train on"):
+        load(data_of(tmp_path, [(f"question {row}", "yes", "") for row in range(40)]), [])
+    with pytest.raises(CorpusError, match=r"lacks the column 'topic'\n  accepted: question, answer, subject"):
+        load(data_of(tmp_path, many(), HeldOut(by="topic")), [])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"columns": ("a",), "label": "class", "hold": {"test": 0.3}},
+            "with 2 columns of texts, or with 3 and no label",
+        ),
+        ({"columns": ("a", "b", "c"), "label": "d", "hold": {"test": 0.3}}, "with 2 columns of texts"),
+        ({"columns": ("a", "b"), "hold": {"test": 0.6, "dev": 0.4}}, "that leave something to train on"),
+        ({"columns": ("a", "b"), "hold": {"test": 1.0}}, "datasets.mine.hold.test = 1.0"),
+    ],
+)
+def test_what_is_no_split_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=r"hold") as error:
+        RecipeData(datasets={"mine": {"source": "mine.tsv", **given}})  # type: ignore[dict-item]  # as a ledger has it
+    assert said in str(error.value)
+
+
+def test_a_benchmark_has_the_keys_of_its_own_columns() -> None:
+    with pytest.raises(ValueError, match=r"for one.hold.by sentence1, sentence2"):
+        RecipeData(datasets={"one": TrainingSet(source="STS-B/train", hold=HeldOut(by="genre"))})
