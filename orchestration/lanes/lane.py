@@ -54,8 +54,9 @@ class Problem:
 class LaneState:
     """What a lane says of its present job, whenever it is asked.
 
-    staged: seconds of work of each result that waits for the driver's commit. moving: id and place of the run
-    that is being worked on; looks: where it was when development data were scored. dropped: it was given up.
+    staged: results that wait for the driver's commit, each with the seconds of work on its run up to it. moving:
+    id and place of the run that is being worked on; looks: where it was when development data were scored.
+    dropped: it was given up.
     """
 
     staged: Mapping[Staged, float] = field(default_factory=dict)
@@ -145,6 +146,7 @@ class Lane:
     def _execute(self, lease: Lease) -> None:
         job = with_models(lease.job, self._ledger)
         waiting = [run.id for run in job.runs]
+        spent = dict.fromkeys(waiting, 0.0)  # seconds of work on each run
         owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
 
         def report(progress: Progress) -> None:
@@ -174,9 +176,10 @@ class Lane:
             owed[run_id].discard(result.entry)
             if not owed[run_id]:
                 waiting.remove(run_id)
-            seconds = time.perf_counter() - began
+            spent[run_id] += time.perf_counter() - began
             moving = self._state.moving if waiting and waiting[0] == run_id else None
-            self._state = LaneState(staged={**self._state.staged, (result.entry, attempt): seconds}, moving=moving)
+            staged = {**self._state.staged, (result.entry, attempt): spent[run_id]}
+            self._state = LaneState(staged=staged, moving=moving)
             began = time.perf_counter()
 
     def _world(

@@ -72,6 +72,13 @@ def squares(job: Job, world: World) -> Iterator[Result]:
         yield from results(run, [Score(metric="m/square", value=seed**2)], notes=notes)
 
 
+def slow_to_train(job: Job, world: World) -> Iterator[Result]:
+    """Half a second for each training, nothing for its scores."""
+    for run in job.runs:
+        time.sleep(0.5)
+        yield from results(run, [Score(metric="m", value=1)])
+
+
 def entries_at_first(run: Run) -> bool:
     """True for the first call with this run, in whatever process."""
     try:
@@ -201,6 +208,13 @@ def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
     again, events = go(ledger, alone(runs), raising)
     assert sorted(again.finished) == sorted(outcome.finished)
     assert not any(isinstance(event, RunStarted) for event in events)
+
+
+def test_a_run_is_told_with_all_the_time_that_it_took(ledger: Ledger, folder: Path) -> None:
+    job = Job(runs=(make_run(folder, 0), make_run(folder, 1)))
+    _, events = go(ledger, [job], slow_to_train)
+    took = [event.seconds for event in events if isinstance(event, RunFinished)]
+    assert [0.5 < seconds < 5 for seconds in took] == [True, True]
 
 
 def test_nothing_to_do(ledger: Ledger) -> None:
