@@ -146,7 +146,6 @@ class Lane:
     def _execute(self, lease: Lease) -> None:
         job = with_models(lease.job, self._ledger)
         waiting = [run.id for run in job.runs]
-        spent = dict.fromkeys(waiting, 0.0)  # seconds of work on each run
         owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
 
         def report(progress: Progress) -> None:
@@ -166,6 +165,7 @@ class Lane:
         self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]], waiting: list[str]
     ) -> None:
         """Stage what comes of a job. owed: the entries that each run lacks; waiting: the runs that lack some."""
+        spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
         began = time.perf_counter()
         for result in results:
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
