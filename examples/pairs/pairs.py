@@ -1,6 +1,6 @@
 """Writes pairs.tsv, which stands for a file of your own: what a verb means, and the verb. From WordNet 3.0.
 
-    python pairs.py [ROWS]
+Called as `python pairs.py [ROWS]`.
 """
 
 from __future__ import annotations
