@@ -198,7 +198,7 @@ class ObjectStorage:
     def _pointer(self, name: str) -> _Pointer | None:
         try:
             fields = json.loads(self.filesystem.cat_file(f"{self.root}/{_key(name)}", max_concurrency=1))
-            return _Pointer(str(fields["place"]), int(fields["files"]))
+            return _Pointer(_result(fields["place"]), int(fields["files"]))
         except (FileNotFoundError, IsADirectoryError):  # there may be a folder of before
             return None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -302,6 +302,14 @@ def in_parallel(act: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONC
         return [act(item) for item in items]
     with ThreadPoolExecutor(min(len(items), at_once)) as threads:
         return list(threads.map(act, items))
+
+
+def _result(place: object) -> str:
+    """A folder of results. ValueError for another place: what a pointer names may be deleted with it."""
+    folder, _, result = str(place).partition("/")
+    if folder != RESULTS or not result or "/" in result or result.startswith("."):
+        raise ValueError(f"{place!r} is no folder of results")
+    return f"{folder}/{result}"
 
 
 def _key(name: str) -> str:

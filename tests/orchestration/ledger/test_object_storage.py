@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import uuid
@@ -242,12 +243,27 @@ def test_what_was_staged_before_is_adopted(url: str, tmp_path: Path) -> None:
     assert storage.children(".staging") == []
 
 
-def test_a_pointer_that_is_damaged_is_named(url: str) -> None:
-    ledger, run = Ledger(url), make_run()
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[]",
+        *(
+            json.dumps({"place": place, "files": 3}).encode()
+            for place in ("", ".", "..", ".results", ".results/", ".results/..", ".results/a/b", "/etc", None)
+        ),
+    ],
+)
+def test_a_pointer_that_is_damaged_is_named_and_nothing_deleted_by_it(url: str, content: bytes) -> None:
+    ledger, run, storage = Ledger(url), make_run(), open_storage(url)
     finish(ledger, run, SCORES)
-    open_storage(url).write(f".entries/{run.id}/{run.id}", b"[]")
-    with pytest.raises(StudyError, match=rf"\.entries/{run.id}/{run.id}: it points to no entry.*\n  accepted: "):
-        ledger.record(run)
+    before = sorted(storage.children(".results"))
+    storage.write(f".entries/{run.id}/{run.id}", content)
+    for act in (lambda: ledger.record(run), lambda: storage.remove(run.id)):
+        with pytest.raises(
+            StudyError, match=rf"\.entries/{run.id}/{run.id}: it points to no entry.*\n  accepted: "
+        ):
+            act()
+    assert sorted(storage.children(".results")) == before
 
 
 @pytest.mark.parametrize(
