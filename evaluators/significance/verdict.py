@@ -123,9 +123,7 @@ class Verdict:
     generator_seed: int
     parts: int | None = None  # how many, of a joint claim: it has no difference of its own, they have
     part_of: str | None = None  # the joint claim that it is a part of: what its p is not corrected for
-    chance_left: float | None = (
-        None  # that all seeds of a study until decided would show it, if open (futility.py)
-    )
+    chance_left: float | None = None  # if open: that all seeds of a study until decided would show it
 
     @property
     def seedless(self) -> bool:

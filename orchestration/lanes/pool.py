@@ -47,9 +47,7 @@ START_SECONDS = 600.0  # for the first lane to be ready: a cluster may have to s
 START_TRIES = 3  # of every lane in a row, none being ready
 STACK_SECONDS = 10.0  # for a lane that stands still to say where
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
-ASKING_SECONDS = (
-    600.0  # for a source to ask for something while nothing is under way, or `stall_minutes` if longer
-)
+ASKING_SECONDS = 600.0  # for a source to ask while nothing is under way, or `stall_minutes` if longer
 LEDGER_THREADS = 32  # where the ledger is remote: 64 lanes with runs of 10 s ask it some 180 things a second
 HEAR_SECONDS = 0.02  # how often to look what came of those
 ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
