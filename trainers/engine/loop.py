@@ -292,6 +292,8 @@ def _checkpointed() -> list[type]:
     from deepspeed.runtime.zero.config import ZeroStageEnum
     from deepspeed.utils.tensor_fragment import fragment_address
 
+    # Python before 3.11.4 writes a member of an enumeration as a call of getattr, which no safe load accepts
+    ZeroStageEnum.__reduce_ex__ = lambda member, protocol: (ZeroStageEnum, (member.value,))
     return [LossScaler, DynamicLossScaler, ZeroStageEnum, fragment_address]
 
 

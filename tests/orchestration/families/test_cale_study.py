@@ -83,7 +83,9 @@ def findings(place: Path) -> Findings:
         with patch.context() as only:  # nothing is claimed of the arm `printed`: verdicts leave its items alone
             read = ledger.items
             unclaimed = {entry for run in planned.runs if run.arm == "printed" for entry in run.entries}
-            only.setattr(ledger, "items", lambda run: pytest.fail(run) if run in unclaimed else read(run))
+            only.setattr(
+                ledger, "items", lambda run, *more: pytest.fail(run) if run in unclaimed else read(run, *more)
+            )
             judged = find(study, planned.runs, ledger)
         return with_distributions(judged, ledger)
 

@@ -210,10 +210,9 @@ def test_no_lane_waits_for_the_ledger(url: str) -> None:
         RunFinished,
     ]
     assert not [one for one in asked if one[2] == threading.get_ident()]
-    driver = [one for one in asked if one[2] not in kind.threads]
-    assert len(driver) <= 24 * (
-        7 + 2 * 8 + 8
-    )  # looked up and leased; committed, its training and its scores; forgotten
+    # signs of life are as many as there are seconds; the rest: looked up and leased, committed twice, forgotten
+    driver = [one for one in asked if one[2] not in kind.threads and "/.drivers/" not in one[1]]
+    assert len(driver) <= 24 * (7 + 2 * 8 + 8)
 
 
 @pytest.mark.timeout(120)
