@@ -19,7 +19,7 @@ from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
-from corpora.store.fields import Count, check_fields
+from corpora.store.fields import Length, check_fields
 
 PairSet = Literal["stsb", "mrpc", "qqp", "paws", "paws_offline", "sickr", "sts12", "sts13", "sts14"]
 GRADED = {name: name in ("stsb", *SETS) for name in get_args(PairSet)}
@@ -59,7 +59,7 @@ class PairData:
     judge_symmetric: bool = False  # ours: pairs as they are given
     scores_file: str | None = None  # none: of judge scores_file alone
     prompt: str | None = None  # ours: the paper gives none
-    max_length: Count | None = None  # ours: the encoder's own
+    max_length: Length | None = None  # ours: the encoder's own
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from corpora.store.fields import Count, NotNegative, Positive, check_fields
-from trainers.engine.limits import Steps
+from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
+from trainers.engine.limits import Batch, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class Settings:
     warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.24  # table 6
     weight_decay: NotNegative = 0.05  # table 6
     clip_norm: Positive = 1.0  # ours: the paper gives none
-    batch_size: Count = 32  # ours: the paper gives none
+    batch_size: Batch = 32  # ours: the paper gives none
     steps: Steps | None = None  # table 6: one epoch
-    max_length: Count = 128  # tokens; ours
+    max_length: Length = 128  # tokens; ours
 
     def __post_init__(self) -> None:
         check_fields(self, "train")

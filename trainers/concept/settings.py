@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from corpora.store.fields import Count, NotNegative, Positive, check_fields
+from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
 from trainers.encoders.readout_names import MIXTURES
-from trainers.engine.limits import Steps
+from trainers.engine.limits import Batch, Steps
 
 HardNegativeMode = Literal["absolute", "relative", "both", "unscaled", "unified", "unified_all"]
 
@@ -47,12 +47,12 @@ class Settings:
     hard_negatives: bool = False  # an arm says so
     learning_rate: Positive = 2e-5  # ours: table 9 leaves it blank; usual for this size, batch and decay
     steps: Steps = 8000  # table 9
-    batch_size: Count = 16  # table 9
+    batch_size: Batch = 16  # table 9
     warmup: Annotated[int, Ge(0)] = 100  # table 9
     layer_decay: Annotated[float, Gt(0), Le(1)] = 0.9  # table 9, per layer
     weight_decay: NotNegative = 0.01  # table 9
     clip_norm: Positive = 1.0  # table 9
-    max_length: Count = 128  # table 9, tokens
+    max_length: Length = 128  # table 9, tokens
     temperature: Positive = 0.05  # table 9
     symmetric: bool = True  # ours: both directions are scored; the formula is missing from the text
     draw: Literal["each_epoch", "each_step"] = "each_epoch"  # ours: the paper does not say how rows are drawn

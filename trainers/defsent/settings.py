@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from corpora.store.fields import Count, Positive, check_fields
-from trainers.engine.limits import Steps
+from corpora.store.fields import Count, Length, Positive, check_fields
+from trainers.engine.limits import Batch, Steps
 
 UNIT_RATE = 1e-6  # the paper's rates are powers of two of it
 
@@ -44,13 +44,13 @@ class Settings:
     freeze: Literal["head", "head+embeddings", "head_untied", "none"] = "head+embeddings"  # code
     lr_exponent: Annotated[float, Ge(-20), Le(20)] = 2.5  # table 5, BERT-base with CLS
     learning_rate: Positive | None = None  # ours
-    batch_size: Count = 16  # section 3.2
+    batch_size: Batch = 16  # section 3.2
     epochs: Count = 1  # section 3.2
     steps: Steps | None = None  # ours
     warmup_ratio: Annotated[float, Ge(0), Le(1)] = 0.1  # section 3.2
     order: Literal["shuffled", "file"] = "shuffled"  # ours; the code does not shuffle
     matched_budget: bool = False  # ours
-    max_length: Count = 512  # the code: what the tokenizers of BERT and RoBERTa allow
+    max_length: Length = 512  # the code: what the tokenizers of BERT and RoBERTa allow
     mlm_texts: Count | None = None  # ours: the paper's backbones have their heads
     mlm_epochs: Count = 8  # ours: the paper's backbones have their heads
 

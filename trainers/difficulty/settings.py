@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from corpora.store.fields import Count, NotNegative, Positive, check_fields
-from trainers.engine.limits import Steps
+from trainers.engine.limits import Batch, Steps
 
 Source = Literal["zero", "half", "global", "shuffled", "own"]
 
@@ -96,7 +96,7 @@ class Settings:
     gamma: Positive = 0.25  # section 4
     init: Literal["linear", "identity"] = "linear"  # ours
     steps: Steps = 600  # section 4: 400 to 800
-    batch_size: Count = 128  # section 4: 64 to 128
+    batch_size: Batch = 128  # section 4: 64 to 128
     learning_rate: Positive = 1e-3  # section 4
     weight_decay: NotNegative = 1e-2  # section 4
     d_h: Count | Literal["full"] | None = None  # ours: the paper gives no sizes

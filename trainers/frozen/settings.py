@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from corpora.store.fields import Count, check_fields
+from corpora.store.fields import Length, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Settings:
 
     train: Literal[False] = False
     readout: Literal["own", "mean", "cls", "max"] = "own"  # ours: what the model's makers say
-    max_length: Count | None = None  # ours, as the readout; tokens
+    max_length: Length | None = None  # ours, as the readout; tokens
 
     def __post_init__(self) -> None:
         if self.train:

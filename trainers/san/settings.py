@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Lt
 
-from corpora.store.fields import Count, NotNegative, Positive, check_fields
-from trainers.engine.limits import Steps
+from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
+from trainers.engine.limits import Batch, Steps
 
 Share = Annotated[float, Ge(0), Lt(1)]
 Host = Literal["simcse", "simcse_sup", "sncse", "rankcse", "rlrd"]
@@ -62,12 +62,12 @@ class Settings:
     dedup_in_batch: bool | None = None  # ours
     learning_rate: Positive = 3e-5  # SimCSE's for BERT-base, in the script of SimCSE+SAN
     epochs: Count = 1  # SimCSE's for BERT-base, in the script of SimCSE+SAN
-    batch_size: Count = 64  # SimCSE's for BERT-base, in the script of SimCSE+SAN
+    batch_size: Batch = 64  # SimCSE's for BERT-base, in the script of SimCSE+SAN
     steps: Steps | None = None  # ours
     warmup: Annotated[int, Ge(0)] = 0  # the default of transformers, which no script changes
     weight_decay: NotNegative = 0.0  # the default of transformers, which no script changes
     clip_norm: Positive = 1.0  # the default of transformers, which no script changes
-    max_length: Count = 32  # every script, tokens
+    max_length: Length = 32  # every script, tokens
     bml_alpha: NotNegative = 0.1  # SNCSE's, in the scripts on BERT
     bml_beta: NotNegative = 0.3  # SNCSE's, in the scripts on BERT
     bml_weight: NotNegative = 1e-3  # equation 4's λ: SNCSE's, in the scripts on BERT

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Lt
 
-from corpora.store.fields import Count, NotNegative, Positive, check_fields
-from trainers.engine.limits import Steps
+from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
+from trainers.engine.limits import Batch, Steps
 from trainers.sentence_transformers.losses import LOSSES, Spec, spec_of
 
 LOSS = f"a loss by its name, {{name: …, its arguments}}, or one for each data set, of {', '.join(LOSSES)}"
@@ -57,10 +57,10 @@ class Settings:
     multi_dataset_batch_sampler: MixtureSampler = "proportional"
     prompts: Annotated[Mapping[str, str], "a mapping of columns to texts"] = field(default_factory=dict)
     prompt: str | None = None
-    max_seq_length: Count | None = None
+    max_seq_length: Length | None = None
     max_steps: Steps | None = 100
     num_train_epochs: Positive | None = None
-    per_device_train_batch_size: Count = 8
+    per_device_train_batch_size: Batch = 8
     gradient_accumulation_steps: Count = 1
     dataloader_drop_last: bool = False
     learning_rate: Positive = 5e-5

@@ -257,6 +257,25 @@ def test_of_many_commits_at_once_one_wins(tmp_path: Path) -> None:
     assert ledger.scores(entry).metrics["t2d/recall@10"].value == winner / 10
 
 
+def test_another_driver_adopts_the_result_meanwhile(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver is paused after it looked and before it publishes: another finds its result, and makes it the entry."""
+    run = make_run()
+    entry, attempt = run.entry("t2d"), ledger.lease(run.id)
+    ledger.stage(scored(run, 0.3), attempt)
+    other = Ledger(ledger.url)
+    looked = Ledger.has
+
+    def paused(self: Ledger, name: str) -> bool:
+        found = looked(self, name)
+        if self is ledger:
+            open_storage(other.url).publish(f".staging/{entry}.{attempt}", entry)
+        return found
+
+    monkeypatch.setattr(Ledger, "has", paused)
+    assert not ledger.commit(entry, attempt)
+    assert other.scores(entry).metrics["t2d/recall@10"].value == 0.3
+
+
 def test_a_run_whose_entry_a_person_deleted_can_be_done_again(ledger: Ledger) -> None:
     run = make_run()
     do(ledger, run, 0.1)
