@@ -25,7 +25,8 @@ class Dimension:
     name is a field of the family's Settings, source says where the range is from. Bounds that are whole numbers
     give whole numbers. log: equally likely in every octave. when: the values of other settings with which this
     one matters; they stand before it in the space or do not move. Where they have other values it does not move,
-    and is `otherwise`, or as in the arm where that is None.
+    and is `otherwise`, or as in the arm where that is None. paper: the grid of the family's paper, where it has
+    one. tied: arms that are compared have one value, so that what they differ in is not this.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Dimension:
     choices: tuple[Any, ...] = ()
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     otherwise: Any = None
+    paper: tuple[Any, ...] = ()
+    tied: bool = False
 
     def __post_init__(self) -> None:
         if self.choices:
@@ -43,9 +46,10 @@ class Dimension:
         else:
             possible = self.low is not None and self.high is not None and self.low < self.high
             possible = possible and not (self.log and (self.low is None or self.low <= 0))
-        if not possible:
+        if not possible or not all(self.holds(value) for value in self.paper):
             raise ValueError(
-                f"{self.name}: {self.words}; accepted: choices, or low below high, with log from above 0"
+                f"{self.name}: {self.words}; accepted: choices, or low below high, with log from above 0, and a"
+                f" grid within, not {list(self.paper)}"
             )
 
     @property
@@ -123,19 +127,22 @@ def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
 
 
 def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
-    """The dimension as a study wants it: "all" of it, between {low, high}, or among a list of values.
+    """The dimension as a study wants it: "all" of it, the grid of the "paper", {low, high}, or a list of values.
 
     ValueError says what would be accepted.
     """
     if wanted == "all":
         return dimension
+    if wanted == "paper":
+        wanted = list(dimension.paper)
     if isinstance(wanted, dict) and wanted and wanted.keys() <= {"low", "high"} and not dimension.choices:
         values = list(wanted.values())
     elif isinstance(wanted, list) and wanted and all(value not in wanted[:i] for i, value in enumerate(wanted)):
         values = wanted
     else:
         bounds = "" if dimension.choices else "{low: …, high: …} or "
-        raise ValueError(f"all, {bounds}a list of different values, within {dimension.words}")
+        paper = "paper, " if dimension.paper else ""
+        raise ValueError(f"all, {paper}{bounds}a list of different values, within {dimension.words}")
     if not all(dimension.holds(value) for value in values):
         raise ValueError(f"within {dimension.words}")
     if isinstance(wanted, dict):

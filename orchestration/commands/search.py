@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
@@ -65,11 +67,13 @@ def confirm(options: Namespace) -> int:
     return DONE if whole else SOME_FAILED
 
 
-def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> list[Selection]:
-    """The study's searches, with what the ledger has of them. as_scored: to be read and not gone on with."""
-    from orchestration.search.trials import selections
+def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Iterator[Selection]:
+    """The searches one after another: those before may decide. as_scored: to be read, not gone on with."""
+    from orchestration.search.trials import searched, selections
+
+    look = partial(searched, ledger=ledger)
 
     def points(facts: Facts) -> int:
-        return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts))
+        return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts, look))
 
-    return selections(study, facts_where(study, points, as_scored=as_scored))
+    return selections(study, facts_where(study, points, as_scored=as_scored), look)

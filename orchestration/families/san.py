@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
-from search_spaces.san import SPACE
+from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
 if TYPE_CHECKING:
@@ -106,17 +106,20 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
                 raise ValueError(f"arms.{name} on {folder.name}: {error}") from None
 
 
-def check_search(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """A search moves both sides of every comparison, or neither: what is tuned alone wins for being tuned."""
-    searched = set(study.search.arms) if study.search else set()
-    for comparison in study.parts:
-        sides = comparison.sides["treatment"].arm, comparison.sides["control"].arm
-        trained = [side for side in sides if study.arms[side].train]
-        if len(trained) == 2 and len(searched.intersection(trained)) == 1:
-            raise ValueError(
-                f"search.arms: {', '.join(sorted(searched))}"
-                f"\n  accepted: both of {' and '.join(sides)}, which {comparison.claim} compares, or neither"
-            )
+def check_search(study: Study) -> None:
+    """The sets among which a search moves an arm are there: those of the four scales, unless it lists others."""
+    if study.search is None:
+        return
+    wanted = study.search.dimensions
+    chosen = wanted.get("negatives", ()) if isinstance(wanted, Mapping) else SCALES
+    sets = chosen if isinstance(chosen, list) else SCALES if chosen else ()
+    moved = any(study.arms[name].needs_set for name in study.search.arms)
+    missing = [name for name in sets if name not in study.data.negatives]
+    if moved and missing:
+        raise ValueError(
+            f"search.dimensions.negatives: {', '.join(missing)} of data.negatives"
+            f"\n  accepted: a list of some of {', '.join(study.data.negatives)}; or other dimensions"
+        )
 
 
 def trainer() -> Trainer:
@@ -141,7 +144,8 @@ FAMILY: Family = EncoderFamily(
         }
         for task in ("suppression", *(f"suppression/{name}" for name in SETS))
     },
-    checks=(check_arms, check_backbones, check_search),
+    checks=(check_arms, check_backbones),
+    first_checks=(check_search,),
     space=SPACE,
     spread=public_spread.of_simcse(),
 )

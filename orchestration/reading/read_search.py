@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.figures import FORM, is_each
@@ -35,6 +36,9 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
         check.name((*PLACE, "space"), [parts["family"]] if family.space else [])
     if search is WRONG:
         return WRONG
+    listed = search
+    if family:
+        search = _with_controls(search, parts, family.space)
     _check_seeds(check, parts, search)
     if search.backbone is not None and parts["backbones"] is not WRONG:
         check.name((*PLACE, "backbone"), parts["backbones"])
@@ -44,10 +48,31 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     if family and parts["data"] is not WRONG:
         _check_objectives(check, parts, family, search)
     if family and family.space:
-        _check_arms(check, parts["arms"], search)
+        _check_arms(check, parts["arms"], listed)
         if len(check.problems) == before:
-            _check_space(check, parts["arms"], family.space, search)
+            _check_space(check, parts["arms"], family.space, search, listed.arms)
     return search if len(check.problems) == before else WRONG
+
+
+def _with_controls(search: Search, parts: Mapping[str, Any], space: Space) -> Search:
+    """The search with the trained controls of its arms, treatments first, if these are to be matched."""
+    matched = any(one.tied for one in space) if search.match_control is None else search.match_control
+    if not matched or any(parts[name] is WRONG for name in ("arms", "backbones", "compare")):
+        return replace(search, match_control=matched)
+    claims = [
+        part
+        for declared in parts["compare"]
+        for one in declared.each(parts["backbones"])
+        for part in one.resolved(parts["figures"]).parts
+    ]
+    arms, controls = list(search.arms), set()
+    for arm in arms:  # which grows: a control may be the treatment of another claim
+        against = [one for claim in claims if arm in claim.sides["treatment"].arms for one in claim.arms]
+        made = {one: parts["arms"].get(one, WRONG) for one in dict.fromkeys(against) if one != arm}
+        trained = [one for one, settings in made.items() if settings is not WRONG and settings.train]
+        controls.update(trained)
+        arms += [one for one in trained if one not in arms]
+    return replace(search, arms=tuple(sorted(arms, key=controls.__contains__)), match_control=matched)
 
 
 def space_of(search: Search, family: Family, settings: Any) -> Space:
@@ -58,6 +83,8 @@ def space_of(search: Search, family: Family, settings: Any) -> Space:
 
 
 def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
+    if search.dimensions == "paper":
+        return {one.name: "paper" for one in space if one.paper}
     return dict.fromkeys((one.name for one in space), "all") if search.dimensions is None else search.dimensions
 
 
@@ -153,11 +180,14 @@ def _check_arms(check: Checker, arms: Any, search: Search) -> None:
         check.name((*PLACE, "arms", index), [name for name, made in arms.items() if made is WRONG or made.train])
 
 
-def _check_space(check: Checker, arms: Any, space: Space, search: Search) -> None:
-    """Does something move around every arm, and does every arm lie in what moves?"""
+def _check_space(check: Checker, arms: Any, space: Space, search: Search, listed: Sequence[str]) -> None:
+    """Does something move around every arm that is listed, and does every arm lie in what moves?"""
     if arms is WRONG or any(arms[name] is WRONG for name in search.arms):
         return
     place = (*PLACE, "dimensions")
+    if search.dimensions == "paper" and not any(one.paper for one in space):
+        check.refuse(place, "a mapping, or absent: no grid of a paper is known here")
+        return
     of_name = {dimension.name: dimension for dimension in space}
     narrow: dict[str, Dimension] = {}
     for name, wanted in _wanted(search, space).items():
@@ -170,8 +200,11 @@ def _check_space(check: Checker, arms: Any, space: Space, search: Search) -> Non
             check.refuse((*place, name), str(error))
     left = tuple(narrow[name] for name in of_name if name in narrow)
     for name in search.arms:
-        _check_arm_inside(check, name, arms[name], tuple(one for one in left if _may_move(one, left, arms[name])))
-    for dimension in left if search.dimensions else ():
+        moving = tuple(one for one in left if _may_move(one, left, arms[name]))
+        if not moving and name in listed:
+            check.refuse(place, f"at least one setting that matters for {name}")
+        _check_arm_inside(check, name, arms[name], moving)
+    for dimension in left if isinstance(search.dimensions, Mapping) else ():
         if not any(_may_move(dimension, left, arms[name]) for name in search.arms):
             needs = ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
             check.refuse(
@@ -182,8 +215,6 @@ def _check_space(check: Checker, arms: Any, space: Space, search: Search) -> Non
 
 
 def _check_arm_inside(check: Checker, name: str, settings: Any, space: Space) -> None:
-    if not space:
-        check.refuse((*PLACE, "dimensions"), f"at least one setting that matters for {name}")
     for dimension in space:
         value = getattr(settings, dimension.name)
         if moves(dimension, settings, {}) and not dimension.holds(value):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from evaluators.significance.claims import Claim, Declared, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
-from search_spaces.space import settings_at
 
 if TYPE_CHECKING:
     from orchestration.search.trials import Searched, Trial
@@ -36,27 +35,29 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     for found in searches:
         _check_finished(study, found)
     points = {found.selection.arm: _stand_in(found) for found in searches}
-    moved = [arm for arm, (name, _) in points.items() if name != arm]
-    if not moved:
+    tuned = [found.selection for found in searches if _tuned(found)]
+    moved = {arm for arm, (name, _) in points.items() if name != arm}
+    if not tuned:
         raise StudyError(
             f"{study.path}: the search found no point better than the arms it started from\n"
             "  accepted: more trials, other dimensions; there is nothing to confirm"
         )
-    backbone, arms = searches[0].selection.backbone, {**study.arms, **dict(points.values())}
+    starts = {one.start: one.settings for one in tuned}
+    backbone, arms = searches[0].selection.backbone, {**study.arms, **starts, **dict(points.values())}
     compare: list[Declared] = [
         Claim(
-            claim=f"search {arm}",
-            treatment=points[arm][0],
-            control=arm,
+            claim=f"search {one.arm}",
+            treatment=points[one.arm][0],
+            control=one.start,
             metric=searches[0].selection.objectives[0].confirmed,
             expect="better",
             backbone=backbone,
         )
-        for arm in moved
+        for one in tuned
     ]
     for claim in (one for declared in study.compare for one in declared.each([backbone])):
         elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
-        if not elsewhere and not set(moved).isdisjoint(claim.arms):
+        if not elsewhere and not moved.isdisjoint(claim.arms):
             repeated, stand_ins = _repeated(study, claim, points)
             compare.append(repeated)
             arms |= stand_ins
@@ -90,8 +91,8 @@ def _stand_in(found: Searched) -> StandIn:
     """The best point as an arm: B1@17; or the arm itself."""
     best, selection = _tuned(found), found.selection
     if best is None:
-        return selection.arm, selection.settings
-    return f"{selection.arm}@{best.number}", settings_at(selection.space, selection.settings, best.point)
+        return selection.start, selection.settings
+    return f"{selection.arm}@{best.number}", found.at_best
 
 
 def _repeated(study: Study, claim: Declared, points: Mapping[str, StandIn]) -> tuple[Declared, dict[str, Any]]:
@@ -124,12 +125,13 @@ class Optimism:
     """What a search said of its best point, and what came of it: means over seeds, in the metric's unit.
 
     chosen, confirmed: of the best point, on development data and selection seeds; on test data and fresh seeds.
-    optimism: by how much the first is better than the second. gain_chosen, gain_confirmed: by how much the point
-    is better than the arm it started from. The test data may be harder than the development data; that touches
-    both arms, and leaves the gains.
+    optimism: by how much the first is better than the second. start: what the search began with. gain_chosen,
+    gain_confirmed: by how much the point is better than that start. The test data may be harder than the
+    development data; that touches both arms, and leaves the gains.
     """
 
     arm: str
+    start: str
     point: int
     metric: str
     test_metric: str
@@ -149,7 +151,7 @@ class Optimism:
             f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
             f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
             f"{self.optimism:+.4f}\n"
-            f"          gain over {self.arm}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
+            f"          gain over {self.start}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
             f"confirmed; {luck:+.4f} was luck, or the development data's own"
         )
 
@@ -164,7 +166,7 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         objective, sign = selection.objectives[0], selection.signs[0]
         name = f"{selection.arm}@{best.number}"
         after = findings.values(name, selection.backbone, objective.confirmed)
-        before = findings.values(selection.arm, selection.backbone, objective.confirmed)
+        before = findings.values(selection.start, selection.backbone, objective.confirmed)
         both = sorted(seed for seed in after.keys() & before.keys() if seed is not None)
         start = found.trials[0]
         shared = sorted(best.scores.keys() & start.scores.keys())
@@ -172,6 +174,7 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         told.append(
             Optimism(
                 arm=selection.arm,
+                start=selection.start,
                 point=best.number,
                 metric=objective.metric,
                 test_metric=objective.confirmed,

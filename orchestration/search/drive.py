@@ -58,7 +58,7 @@ def run_search(
         from orchestration.search.tune import Searching, driver_node
 
         remote: Any = ray.remote  # its types do not know every option
-        points = min(search.at_once or lanes, search.trials)
+        points = min(search.at_once or lanes, selection.trials)
         together = -(-points // lanes) if family(selection.study.family).stacked else 1
         patience = PATIENCE_SECONDS if together > 1 else 0.0
         exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(patience)
@@ -74,7 +74,7 @@ def run_search(
 
     outcome = serve(
         opened,
-        at_once=min(search.trials, search.at_once or search.trials),  # a point asks for one seed after the other
+        at_once=min(selection.trials, search.at_once or selection.trials),  # a point asks for one seed at a time
         ledger=ledger,
         resources=selection.study.resources,
         on_event=hear,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The search around one arm, resolved. study: cut down to that arm, dev tasks and selection seeds."""
+    """The search around one arm, resolved. study: cut down to that arm, dev tasks and selection seeds.
+
+    held: the tied settings that the arm has from the best point of an arm that was searched before it, unless they
+    are its own.
+    """
 
     study: Study
     facts: Facts
     search: Search
     arm: str
     space: Space
+    held: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def start(self) -> str:
+        """What the first point is called: the arm, unless it holds settings that are not its own."""
+        return f"{self.arm}@0" if self.held else self.arm
+
+    @property
+    def trials(self) -> int:
+        """How many points are tried: one where nothing moves."""
+        return self.search.trials if self.space else 1
 
     @property
     def settings(self) -> Any:
@@ -63,7 +78,7 @@ class Selection:
     @property
     def budget(self) -> int:
         """The most runs that may be asked for."""
-        return self.search.budget or self.search.trials * len(self.seeds)
+        return self.search.budget or self.trials * len(self.seeds)
 
     @property
     def id(self) -> str:
@@ -71,12 +86,14 @@ class Selection:
 
         Trials and budget are left out, so that a search can be lengthened.
         """
-        left_out = {"trials", "budget", "arms", "dimensions", "at_once"}
+        left_out = {"trials", "budget", "arms", "dimensions", "at_once", "match_control"}
         if self.search.stop_early is None:
             left_out.add("stop_early")
         search = {name: value for name, value in asdict(self.search).items() if name not in left_out}
         search["race"] = self.search.least_chance
         space = [asdict(dimension) | {"source": ""} for dimension in self.space]
+        for dimension in space:
+            del dimension["paper"], dimension["tied"]
         start = self.run(0, {}, self.seeds[0]).entries
         text = canonical({"search": search, "space": space, "start": start})
         return hashlib.sha256(text).hexdigest()[:16]
@@ -88,32 +105,6 @@ class Selection:
         study = replace(self.study, arms={name: settings})
         run = planned_run(study, self.facts, name, self.backbone, seed)
         return run if self.search.stop_early is None else replace(run, look_at=self.search.stop_early.at)
-
-
-def selections(study: Study, facts: Facts) -> list[Selection]:
-    """The searches that a study declares, one for each arm. StudyError where it declares none."""
-    if study.search is None:
-        raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
-    search, of = study.search, family(study.family)
-    tasks = judged_by(study, of.tasks(study.data))
-    return [
-        Selection(
-            study=replace(
-                study,
-                backbones=(search.backbone or study.backbones[0],),
-                seeds=Seeds(initial=search.seeds),
-                arms={arm: study.arms[arm]},
-                evaluate=tasks,
-                compare=(),
-                search=None,
-            ),
-            facts=facts,
-            search=search,
-            arm=arm,
-            space=space_of(search, of, study.arms[arm]),
-        )
-        for arm in search.arms
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +182,12 @@ class Searched:
         return best_of(self.trials, self.selection.signs)
 
     @property
+    def at_best(self) -> Any:
+        """The settings at the best point, the arm's own before there is one."""
+        selection, best = self.selection, self.best
+        return settings_at(selection.space, selection.settings, best.point) if best else selection.settings
+
+    @property
     def front(self) -> list[Trial]:
         return front_of(self.trials, self.selection.signs)
 
@@ -198,6 +195,58 @@ class Searched:
     def spent(self) -> int:
         """Runs that were scored, failed or stopped; a run that two points share counts once."""
         return len({self.selection.run(t.number, t.point, seed).id for t in self.trials for seed in t.seeds})
+
+
+def unsearched(selection: Selection) -> Searched:
+    """A search of which nothing is known yet."""
+    return Searched(selection=selection, trials=())
+
+
+def selections(
+    study: Study, facts: Facts, look: Callable[[Selection], Searched] = unsearched
+) -> Iterator[Selection]:
+    """The searches that a study declares, arm by arm. StudyError where it declares none.
+
+    Of arms that are compared and have a setting tied, the first decides: the others hold its value at the point
+    that is best when they are asked for, by what `look` knows of the first one's search.
+    """
+    if study.search is None:
+        raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
+    search, of = study.search, family(study.family)
+    tasks, leading = judged_by(study, of.tasks(study.data)), dict[str, Searched]()
+    for arm in search.arms:
+        settings, space = study.arms[arm], space_of(search, of, study.arms[arm])
+        leader = _leader(study, search, arm)
+        tied = {one.name for one in space if one.tied} if leader != arm else set()
+        led = leading[leader].at_best if tied else settings
+        held = {name: getattr(led, name) for name in tied if getattr(led, name) != getattr(settings, name)}
+        selection = Selection(
+            study=replace(
+                study,
+                backbones=(search.backbone or study.backbones[0],),
+                seeds=Seeds(initial=search.seeds),
+                arms={arm: replace(settings, **held)},
+                evaluate=tasks,
+                compare=(),
+                search=None,
+            ),
+            facts=facts,
+            search=search,
+            arm=arm,
+            space=tuple(one for one in space if one.name not in tied),
+            held=held,
+        )
+        yield selection
+        leading[arm] = look(selection)
+
+
+def _leader(study: Study, search: Search, arm: str) -> str:
+    """The first of the searched arms that claims tie to this one, directly or through others; itself without."""
+    claims = [set(part.arms).intersection(search.arms) for part in study.parts] if search.match_control else []
+    tied = {arm}
+    while more := {one for claim in claims if claim & tied for one in claim} - tied:
+        tied |= more
+    return next(one for one in search.arms if one in tied)
 
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:

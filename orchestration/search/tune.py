@@ -90,7 +90,7 @@ def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.
         tune_config=tune.TuneConfig(
             search_alg=suggesting(selection, first, board.suggest),
             scheduler=Race(board),
-            num_samples=len(first) if selection.search.sampler == "grid" else selection.search.trials,
+            num_samples=len(first) if selection.search.sampler == "grid" else selection.trials,
             max_concurrent_trials=at_a_time,
             reuse_actors=True,
         ),
@@ -122,8 +122,8 @@ def points(selection: Selection, known: Sequence[dict[str, Any]]) -> list[dict[s
     wanted = [start]
     if selection.search.sampler == "grid":
         wanted += [point for point in grid(selection.space, selection.settings) if point != start]
-        wanted = wanted[: selection.search.trials]
-    return [*known, *wanted[len(known) :]][: selection.search.trials]
+        wanted = wanted[: selection.trials]
+    return [*known, *wanted[len(known) :]][: selection.trials]
 
 
 def suggesting(

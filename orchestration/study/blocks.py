@@ -106,10 +106,13 @@ class Search:
 
     arms: where the searches start, each its own with equal trials; their settings are the first point that is
     tried, and stand wherever nothing moves. dimensions: which settings move, and between what; None: all of the
-    space. startup: points drawn at random before TPE looks at results. budget: the most runs a search may ask for.
-    race: a point gets its next seed while its chance of ending above the best point is at least that; 0: always;
-    None: 0.1 with one objective, and always with several, which have a front and no best point. at_once: points
-    tried side by side, None for one a lane; those of a stacked family train as one stack in each lane.
+    space; paper: what the family's paper had a grid of, over that grid. match_control: the trained controls of
+    these arms are searched too, after them, and where a setting is tied they have it from there; None: as the
+    space has tied settings. startup: points drawn at random before TPE looks at results. budget: the most runs a
+    search may ask for. race: a point gets its next seed while its chance of ending above the best point is at
+    least that; 0: always; None: 0.1 with one objective, and always with several, which have a front and no best
+    point. at_once: points tried side by side, None for one a lane; those of a stacked family train as one stack
+    in each lane.
     """
 
     space: Text
@@ -118,9 +121,10 @@ class Search:
     objective: Objectives
     seeds: tuple[Seed, ...]
     dimensions: Annotated[
-        Mapping[str, Any] | None,
-        "a mapping of settings to `all`, {low: …, high: …} or a list of values",
+        Literal["paper"] | Mapping[str, Any] | None,
+        "paper, or a mapping of settings to `all`, `paper`, {low: …, high: …} or a list of values",
     ] = None
+    match_control: bool | None = None
     sampler: Literal["tpe", "grid", "random"] = "tpe"
     sampler_seed: Seed = 0
     startup: Annotated[int, Ge(1)] = 10

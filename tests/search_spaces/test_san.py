@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
-from search_spaces.san import PAPER, SPACE
+from orchestration.families.registry import family
+from orchestration.reading.read_search import space_of
+from orchestration.reading.read_study import read_study
+from search_spaces.san import SCALES, SPACE
 from search_spaces.space import narrowed
 
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "san_search.yaml"
+PAPER = {  # figure 3, table 7, and appendix C
+    "tau2": (0.05, 0.06, 0.07, 0.08, 0.09, 0.1),
+    "p2": (0.1, 0.15, 0.2),
+    "negatives": SCALES,
+    "san_mle": (0.1, 0.15, 0.2),
+}
 
 
-def test_the_papers_grid_lies_inside() -> None:
-    space = {one.name: one for one in SPACE}
-    for name, values in PAPER.items():
-        assert narrowed(space[name], list(values)).choices == tuple(values)
+def test_the_papers_grid_is_a_preset() -> None:
+    assert {one.name: narrowed(one, "paper").choices for one in SPACE if one.paper} == PAPER
 
 
-def test_the_shipped_search_is_over_it() -> None:
-    given = yaml.safe_load(STUDY.read_text())["search"]["dimensions"]
-    assert {name: given[name] for name in ("tau2", "p2", "negatives")} == {
+def test_the_shipped_search_is_over_it_and_matches_the_control() -> None:
+    study = read_study(STUDY)
+    assert study.search is not None
+    assert (study.search.arms, study.search.match_control) == (("simcse+san", "simcse"), True)
+    moved = {one.name: one.choices for one in space_of(study.search, family("san"), study.arms["simcse+san"])}
+    assert {name: moved[name] for name in ("tau2", "p2", "negatives")} == {
         name: values for name, values in PAPER.items() if name != "san_mle"
     }

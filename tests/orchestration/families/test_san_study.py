@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corpora.san.data import SanData
 from orchestration.families.san import FAMILY
-from orchestration.plan.plan import gather_facts, plan, prepare
-from orchestration.reading.read_study import read_study
+from orchestration.plan.plan import Facts, gather_facts, plan, prepare
+from orchestration.search.confirm import confirmation
+from orchestration.search.trials import Searched, Selection, Trial, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored, Trained
+from orchestration.study.study import Study
 from tests.corpora.semcor_samples import write_lexicon
 from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
@@ -153,9 +158,68 @@ def test_what_cannot_work_is_found_first(place: Path, old: str, new: str, messag
         planned(place, old, new)
 
 
-def test_a_search_moves_both_sides_or_neither(place: Path) -> None:
-    search = "search: {space: san, arms: [ARMS], dimensions: {tau1: all}, trials: 2, seeds: [100], objective: {metric: dev/sts/STS-B/spearman, mode: max, confirm: rerank/SciDocsRR/map}}\n"
-    (place / "searched.yaml").write_text(STUDY.replace("PLACE", str(place)) + search.replace("ARMS", "simcse+san"))
-    study = read_study(place / "searched.yaml")
-    with pytest.raises(StudyError, match=r"search\.arms: simcse\+san\n  accepted: both of simcse\+san and simcse"):
-        prepare(study)
+SEARCH = """\
+search:
+  space: san
+  arms: [simcse+san]
+  dimensions: DIMENSIONS
+  trials: 2
+  seeds: [100]
+  objective: {metric: dev/sts/STS-B/spearman, mode: max, confirm: rerank/SciDocsRR/map}
+"""
+FACTS = Facts(backbones={}, corpus="c", tasks={"dev/sts/STS-B": "t", "rerank/SciDocsRR": "t"}, precision="fp32")
+
+
+def searching(place: Path, dimensions: str) -> Study:
+    return study_in(place, STUDY + SEARCH.replace("DIMENSIONS", dimensions))
+
+
+def found(selection: Selection, *, best: dict[str, Any]) -> Searched:
+    """A search of two points, of which the second is the better one; of one where nothing moves."""
+    start = {one.name: getattr(selection.settings, one.name) for one in selection.space}
+    points = [start, start | {name: best[name] for name in start}][: selection.trials]
+    trials = [Trial(number=at, point=point, scores={100: (0.5 + at,)}) for at, point in enumerate(points)]
+    return Searched(selection=selection, trials=tuple(trials))
+
+
+def test_controls_are_searched_too_and_hold_the_first_dropout_that_was_best_beside_them(place: Path) -> None:
+    study = searching(place, "{tau1: all, p1: all}")
+    facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))
+    look = partial(found, best={"p1": 0.15, "tau1": 0.04})
+    treatment, control = selections(study, facts, look)
+    assert [treatment.arm, control.arm] == ["simcse+san", "simcse"]
+    assert [one.name for one in treatment.space] == ["p1", "tau1"]
+    assert [one.name for one in control.space] == ["tau1"]
+    assert (control.settings.p1, control.start, control.budget) == (0.15, "simcse@0", treatment.budget)
+    confirmed = confirmation(study, [look(treatment), look(control)])
+    assert {name: arm.p1 for name, arm in confirmed.arms.items()} == {
+        "simcse+san": None,
+        "simcse+san@1": 0.15,
+        "simcse@0": 0.15,
+        "simcse@1": 0.15,
+    }
+    assert [(one.claim, one.treatment, one.control) for one in confirmed.compare] == [
+        ("search simcse+san", "simcse+san@1", "simcse+san"),
+        ("search simcse", "simcse@1", "simcse@0"),
+        ("C1 tuned", "simcse+san@1", "simcse@1"),
+    ]
+
+
+def test_a_control_in_which_nothing_else_moves_has_one_point(place: Path) -> None:
+    study = searching(place, "{tau2: all, p1: all}")
+    facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))
+    look = partial(found, best={"p1": 0.1, "tau2": 0.1})
+    treatment, control = selections(study, facts, look)
+    assert (control.space, control.trials, control.start) == ((), 1, "simcse@0")
+    confirmed = confirmation(study, [look(treatment), look(control)])
+    assert [(one.claim, one.treatment, one.control) for one in confirmed.compare] == [
+        ("search simcse+san", "simcse+san@1", "simcse+san"),
+        ("C1 tuned", "simcse+san@1", "simcse@0"),
+    ]
+
+
+def test_a_search_over_the_papers_grid_needs_its_four_sets(place: Path) -> None:
+    scaled = (STUDY + SEARCH.replace("DIMENSIONS", "paper")).replace("negatives: san}", "negatives: scale-20}")
+    scaled = scaled.replace("{san: {iter", "{scale-20: {iter")
+    with pytest.raises(StudyError, match=r"negatives: scale-10, .*\n  accepted: a list of some of scale-20, un"):
+        gather_facts(study_in(place, scaled))
