@@ -1,4 +1,8 @@
-"""Runs a function in several processes that form one gloo group through a file; for tests of the world's size."""
+"""Runs a function in several processes that form one gloo group through a file; for tests of the world's size.
+
+The processes are forked from one that has imported what every worker needs and has done nothing else: to import it
+again in each of them costs more than most of what they are asked.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+IMPORTED = [
+    "torch",
+    "torch.distributed",
+    "deepspeed",
+    "transformers.models.bert.modeling_bert",
+    "trainers.engine.loop",
+]
+
 
 def together(size: int, body: Callable[..., None], folder: Path, *arguments: Any) -> None:
     """Call body(rank, size, folder, *arguments) in `size` fresh processes. AssertionError when one of them fails."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
     started = [
         context.Process(target=_joined, args=(rank, size, body, folder, arguments), daemon=True)
         for rank in range(size)
