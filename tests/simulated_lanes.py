@@ -89,7 +89,14 @@ def _wait(answers: Sequence[_Answer], num_returns: int = 1, timeout: float | Non
     with _news:
         _news.wait_for(enough, timeout)
     done = [answer for answer in answers if answer.there][:num_returns]
-    return done, [answer for answer in answers if answer not in done]
+    taken = set(done)
+    return done, [answer for answer in answers if answer not in taken]
+
+
+def _get(answer: _Answer, timeout: float | None = None) -> Any:
+    if isinstance(answer.value, Exception):
+        raise answer.value
+    return answer.value
 
 
 @contextmanager
@@ -97,7 +104,7 @@ def without_ray() -> Iterator[None]:
     """Where a pool asks Ray, it asks these lanes."""
     ray = SimpleNamespace(
         wait=_wait,
-        get=lambda answer, timeout=None: answer.value,
+        get=_get,
         kill=lambda actor: None,
         exceptions=SimpleNamespace(RayError=RuntimeError),
     )

@@ -266,6 +266,7 @@ class Pool:
         import ray
 
         ray.kill(slot.actor)
+        slot.starting = slot.work = slot.poll = None  # nobody waits for its answers any more
         self.slots[self.slots.index(slot)] = self._open(slot.number)
 
     def _wind_down(self) -> None:
@@ -318,9 +319,12 @@ class Pool:
     def _hand_out(self) -> None:
         """Have the next tasks looked up, one for each lane that has nothing to do."""
         for slot in self.slots:
-            while slot.ready and slot.idle and (task := self._due()):
-                slot.promised = True
-                self.desk.do(slot, partial(self._look_up, task.runs), partial(self._begin, slot, task))
+            self._serve(slot)
+
+    def _serve(self, slot: _Slot) -> None:
+        while slot.ready and slot.idle and (task := self._due()):
+            slot.promised = True
+            self.desk.do(slot, partial(self._look_up, task.runs), partial(self._begin, slot, task))
 
     def _due(self) -> _Task | None:
         """The next task that is worth looking at now."""
@@ -363,7 +367,10 @@ class Pool:
             self.on_event(RunStarted(run=run, lane=slot.number, attempt=found.attempts[run.id]))
 
     def _listen(self) -> None:
-        """Wait for the next answer of any lane, at most until it is time to ask again."""
+        """Take all answers of lanes that are there, waiting for the first until it is time to ask again.
+
+        To look which are there takes as long as there are lanes, however many have answered.
+        """
         import ray
 
         owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
@@ -373,27 +380,33 @@ class Pool:
         if not awaited:
             self.stop.wait(seconds)
             return
-        done, _ = ray.wait(awaited, num_returns=1, timeout=seconds)
-        for ref in done:
+        first, others = ray.wait(awaited, num_returns=1, timeout=seconds)
+        more = ray.wait(others, num_returns=len(others), timeout=0)[0] if first and others else []
+        for ref in [*first, *more]:
             if self.source and ref == bell:
                 self._queue(self.source.jobs())
-                continue
-            slot = owners[ref]
-            try:
-                answer = ray.get(ref)
-            except ray.exceptions.RayError as error:
-                self._bury(slot, error)
-                continue
-            if ref == slot.starting:
-                self._welcome(slot)
-            elif ref == slot.poll:
-                slot.poll = None
-                if slot.held:
-                    self._take(slot.held, answer)
-                    self._drop_unwanted(slot, slot.held)
-                    self._end_if_still(slot, slot.held, answer)
-            else:
-                self._end_work(slot, answer)
+            elif ref in (slot := owners[ref]).outstanding():  # else what came before it ended that lane
+                self._hear(slot, ref)
+
+    def _hear(self, slot: _Slot, ref: Any) -> None:
+        """One answer of a lane: that it is ready, how far it is, or what came of its work."""
+        import ray
+
+        try:
+            answer = ray.get(ref)
+        except ray.exceptions.RayError as error:
+            self._bury(slot, error)
+            return
+        if ref == slot.starting:
+            self._welcome(slot)
+        elif ref == slot.poll:
+            slot.poll = None
+            if slot.held:
+                self._take(slot.held, answer)
+                self._drop_unwanted(slot, slot.held)
+                self._end_if_still(slot, slot.held, answer)
+        else:
+            self._end_work(slot, answer)
 
     def _welcome(self, slot: _Slot) -> None:
         slot.starting = None
@@ -443,7 +456,8 @@ class Pool:
         assert held is not None
         if state.problem:
             self._replace(slot)
-        self._hand_out()
+        else:
+            self._serve(slot)
         self._take(held, state)
         if state.problem:
             self._fail(held, state.problem)

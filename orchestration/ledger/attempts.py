@@ -51,12 +51,11 @@ def owner(storage: Storage, run_id: str, attempt: int) -> Driver | None:
         return None
 
 
-def end(storage: Storage, run_id: str, driver: Driver | None) -> None:
-    """This driver's lease of a run ends.
+def end(storage: Storage, run_id: str, attempt: int, driver: Driver | None) -> None:
+    """This driver's lease of a run ends, if it has the newest attempt.
 
     Else a study that lacks the run later, since a person set it aside, would wait for one that is long done.
     """
-    attempt = newest(storage, run_id)
     if driver is not None and owner(storage, run_id, attempt) == driver:
         storage.write(f"{FOLDER}/{run_id}/{attempt}", b"null", durable=False)
 
@@ -116,10 +115,10 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def clear(storage: Storage, run_id: str) -> None:
+def clear(storage: Storage, run_id: str, newest: int) -> None:
     """No attempt's checkpoints stay."""
     if not isinstance(storage, LocalStorage):
         storage.remove(f"{SCRATCH}/{run_id}")
-    else:
-        for left in (storage.root / SCRATCH).glob(f"{run_id}.*"):
-            shutil.rmtree(left, ignore_errors=True)
+        return
+    for attempt in range(1, newest + 1):  # to look for them by name would be to look at those of all other lanes
+        storage.remove(f"{SCRATCH}/{run_id}.{attempt}")

@@ -359,10 +359,11 @@ class Ledger:
 
     def forget(self, run_id: str) -> None:
         """Nothing of a run stays but its entries and its attempt numbers; this driver's lease of it ends."""
-        attempts.end(self._storage, run_id, self.driver)
+        newest = self.newest(run_id)
+        attempts.end(self._storage, run_id, newest, self.driver)
         failures.remove(self._storage, run_id)
         self._storage.remove(f".train/{run_id}")
-        attempts.clear(self._storage, run_id)
+        attempts.clear(self._storage, run_id, newest)
 
     def size(self) -> int:
         """Bytes of all that lies in the ledger."""

@@ -175,7 +175,7 @@ class LocalStorage:
     def read(self, name: str) -> bytes:
         """A link, a pipe or a device is never followed, nor waited for."""
         try:
-            handle = os.open(self.root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            handle = os.open(self._at(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError as error:
             raise (_no_file(name) if error.errno in (errno.ELOOP, errno.ENXIO) else error) from None
         with os.fdopen(handle, "rb") as file:
@@ -185,15 +185,15 @@ class LocalStorage:
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         with self._written(name, content, durable) as temporary:
-            os.replace(temporary, self.root / name)
+            os.replace(temporary, self._at(name))
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
         with self._written(name, content, durable) as temporary:
-            os.link(temporary, self.root / name)  # unlike open("x"), never shows an empty file
+            os.link(temporary, self._at(name))  # unlike open("x"), never shows an empty file
 
     def children(self, name: str) -> list[str]:
         try:
-            return sorted(child for child in os.listdir(self.root / name) if not child.endswith(TEMPORARY))
+            return sorted(child for child in os.listdir(self._at(name)) if not child.endswith(TEMPORARY))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -211,7 +211,7 @@ class LocalStorage:
         return set()
 
     def taken(self, name: str) -> bool:
-        return os.path.lexists(self.root / name)
+        return os.path.lexists(self._at(name))
 
     def held(self, entries: Collection[str]) -> set[str]:
         if len(entries) > FEW or not self.root.is_dir():  # which says why, where something else has its name
@@ -219,7 +219,7 @@ class LocalStorage:
         return {entry for entry in entries if self.taken(entry)}
 
     def is_whole(self, name: str) -> bool:
-        return (self.root / name).is_dir()
+        return os.path.isdir(self._at(name))
 
     def place(self, name: str) -> str:
         return f"{self.url}/{name}"
@@ -241,7 +241,7 @@ class LocalStorage:
 
     def publish(self, staged: str, final: str) -> bool:
         try:
-            os.rename(self.root / staged, self.root / final)  # refused when `final` is a folder with content
+            os.rename(self._at(staged), self._at(final))  # refused when `final` is a folder with content
         except OSError:
             if not self.taken(final):
                 raise
@@ -257,14 +257,14 @@ class LocalStorage:
         os.rename(self.root / name, self.root / to)
 
     def remove(self, name: str) -> None:
-        path = self.root / name
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+        if self.is_whole(name):
+            shutil.rmtree(self._at(name), ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            self.unlink(name)
 
     def unlink(self, name: str) -> None:
-        (self.root / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._at(name))
 
     def size(self, name: str) -> int:
         return sum(path.lstat().st_size for path in (self.root / name).rglob("*") if path.is_file())
@@ -273,11 +273,15 @@ class LocalStorage:
         path = self.root / name
         return path if path.is_dir() else None
 
+    def _at(self, name: str) -> str:
+        """A name's place. A driver asks for some twenty a run: paths as objects took a fifth of its time."""
+        return f"{self.url}/{name}"
+
     @contextmanager
     def _written(self, name: str, content: bytes, durable: bool = True) -> Iterator[str]:
         """A temporary file beside `name` that holds the content; gone afterwards."""
-        folder = (self.root / name).parent
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = os.path.dirname(self._at(name))
+        os.makedirs(folder, exist_ok=True)
         temporary = f"{folder}/{secrets.token_hex(8)}{TEMPORARY}"  # not mkstemp's: colleagues are to read it
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
         try:
