@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,12 @@ from orchestration.plan.plan import Plan, prepare
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
-from orchestration.verdicts.growing import with_another_seed
+from orchestration.verdicts.growing import with_another_seed, with_seeds_ahead
 from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
     from orchestration.lanes.events import Event
+    from orchestration.study.run import Run
     from orchestration.verdicts.findings import Findings
 
 
@@ -62,51 +64,75 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
                 prepare(study)  # a mistake that only a close look finds is found before a lane starts
         declaration = declare(study, plan.runs, ledger)  # and a claim is written down before it can be seen
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
-        given_up: set[str] = set()
-        while True:
-            stopped = _train(plan, ledger, given_up)
-            with doing(JUDGING):
-                findings = find(study, plan.runs, ledger)
-            wider = None if stopped else with_another_seed(plan, findings)
-            if wider is None:
-                break
-            plan = wider
-            claims = ", ".join(one.verdict.claim for one in still_open(findings))
-            say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
+        with closing(_Training(study, ledger, stacks=len(plan.jobs))) as training:
+            while True:
+                stopped = training.of(plan)
+                with doing(JUDGING):
+                    findings = find(study, plan.runs, ledger)
+                wider = None if stopped else with_another_seed(plan, findings)
+                if wider is None:
+                    break
+                plan = wider
+                claims = ", ".join(one.verdict.claim for one in still_open(findings))
+                say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
-            for run in not_kept(replace(plan, finished=ledger.held(plan.runs)), ledger, "best"):
+            finished = replace(plan, finished=ledger.held(plan.runs))
+            for run in (*not_kept(finished, ledger, "best"), *training.unasked(plan)):
                 ledger.drop_model(run)
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 
 
-def _train(plan: Plan, ledger: Ledger, given_up: set[str]) -> bool:
-    """Launch what the ledger lacks, except for runs given up before; True when asked to stop before the end."""
-    from orchestration.lanes.cluster import cores
-    from orchestration.lanes.events import RunFinished
-    from orchestration.lanes.launch import launch
-    from orchestration.lanes.progress import Watch
+class _Training:
+    """The lanes of a study from its first run to its last added seed, and what a person sees of them."""
 
-    lost = {entry for run in plan.runs if run.id in given_up for entry in run.entries}
-    left = replace(plan, finished=ledger.held(plan.runs) | lost)
-    if not left.jobs:
-        return False
-    watch = Watch(len(left.left), backbones=len(plan.study.backbones))
+    def __init__(self, study: Study, ledger: Ledger, *, stacks: int) -> None:
+        """stacks: jobs at first, which share the machine where the family trains many runs as one."""
+        from orchestration.lanes.cluster import cores
+        from orchestration.lanes.launch import Lanes
+        from orchestration.lanes.progress import Watch
 
-    def hear(event: Event) -> None:
-        watch(event)
-        if isinstance(event, RunFinished) and event.seconds and plan.study.resources.models == "none":
-            ledger.drop_model(event.run)
+        threads = max(1, cores() // max(1, stacks)) if family(study.family).stacked else 1
+        self.ledger, self.resources = ledger, study.resources
+        self.watch = Watch(0, backbones=len(study.backbones))
+        self.lanes = Lanes(ledger=ledger, resources=study.resources, on_event=self._hear, threads_per_lane=threads)
+        self.asked: dict[str, Run] = {}
+        self.given_up: set[str] = set()
 
-    stacked = family(plan.study.family).stacked  # one model for many runs: it takes the whole machine
-    try:
-        outcome = launch(
-            left.jobs,
-            ledger=ledger,
-            resources=plan.study.resources,
-            on_event=hear,
-            threads_per_lane=max(1, cores() // len(left.jobs)) if stacked else 1,
-        )
-    finally:
-        watch.close()
-    given_up |= outcome.failed.keys()
-    return outcome.stopped
+    def close(self) -> None:
+        """End the lanes."""
+        self.lanes.close()
+
+    def of(self, plan: Plan) -> bool:
+        """Launch what the ledger lacks, but for runs given up before; True when asked to stop before the end."""
+        if not self._left(plan).jobs:
+            return False
+        ahead = with_seeds_ahead(plan, self.lanes.at_once(self._left(plan).jobs))
+        if later := dict.fromkeys(run.seed for run in ahead.runs[len(plan.runs) :]):
+            seeds = ", ".join(map(str, later))
+            say(f"lanes are free: seed {seeds} at once with it, each judged in its turn")
+        left = self._left(ahead)
+        self.asked |= {run.id: run for run in left.left}
+        self.watch.total += len(left.left)
+        reserve = plan.study.seeds.reserve
+        try:
+            outcome = self.lanes.run(left.jobs, more=bool(reserve) and ahead.runs[-1].seed != reserve[-1])
+        finally:
+            self.watch.close()
+        self.given_up |= outcome.failed.keys()
+        return outcome.stopped
+
+    def unasked(self, plan: Plan) -> list[Run]:
+        """What was trained ahead and then not needed: no verdict of the plan rests on it."""
+        needed = {run.id for run in plan.runs}
+        return [run for run in self.asked.values() if run.id not in needed and self.ledger.holds(run)]
+
+    def _left(self, plan: Plan) -> Plan:
+        lost = {entry for run in plan.runs if run.id in self.given_up for entry in run.entries}
+        return replace(plan, finished=self.ledger.held(plan.runs) | lost)
+
+    def _hear(self, event: Event) -> None:
+        from orchestration.lanes.events import RunFinished
+
+        self.watch(event)
+        if isinstance(event, RunFinished) and event.seconds and self.resources.models == "none":
+            self.ledger.drop_model(event.run)

@@ -12,7 +12,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
@@ -35,12 +36,130 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Resources
     from orchestration.study.run import Body, Job
 
-__all__ = ["Event", "LaneReady", "Outcome", "RunFailed", "RunFinished", "RunMoved", "RunStarted", "launch"]
+__all__ = [
+    "Event",
+    "LaneReady",
+    "Lanes",
+    "Outcome",
+    "RunFailed",
+    "RunFinished",
+    "RunMoved",
+    "RunStarted",
+    "launch",
+]
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
 FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
 WARM = ("torch", "transformers", "deepspeed", "trainers.engine.loop")  # what every run imports, paid once per lane
+
+
+@dataclass(eq=False, kw_only=True)
+class Lanes:
+    """Where the jobs of a study execute: Ray, reached with the first of them, and lanes, kept for the next.
+
+    Use it while driving the study, and close it.
+    """
+
+    ledger: Ledger
+    resources: Resources
+    on_event: Callable[[Event], None]
+    body: Body | str = "orchestration.lanes.lane:execute"
+    warm: Sequence[str] = WARM
+    threads_per_lane: int = 1
+    lease_seconds: float = LEASE_SECONDS
+    stop: threading.Event = field(default_factory=threading.Event)
+    _ray: ExitStack = field(default_factory=ExitStack)
+    _pool: Pool | None = None
+    _reached: bool = False
+
+    def close(self) -> None:
+        """End the lanes, and the Ray that was started for them."""
+        with self._ray:
+            if self._pool is not None:
+                self._pool.close()
+
+    def at_once(self, jobs: Sequence[Job]) -> int:
+        """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
+        self._reach(jobs, more=True)
+        grouped = any(launcher(job, self.resources) == "train" for job in jobs)
+        return self.resources.lanes or _room(self._share(grouped), self._growing)
+
+    def run(self, jobs: Sequence[Job], *, more: bool = False) -> Outcome:
+        """Execute the jobs and commit every result to the ledger.
+
+        Jobs for pooled lanes come first, then those for worker groups. more: others may follow, and a machine of
+        one's own keeps its lanes for them.
+        Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
+        tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
+        launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
+        steps.
+        Raises StudyError when Ray cannot be started or has no room for one lane.
+        """
+        if not jobs:
+            return Outcome()
+        pooled = [job for job in jobs if launcher(job, self.resources) == "pool"]
+        grouped = [job for job in jobs if launcher(job, self.resources) == "train"]
+        self._reach(jobs, more)
+        room = _room(self._share(bool(grouped)), self._growing)  # known before the first job starts
+        outcome = Outcome()
+        with asked_to_stop(self.stop):
+            if pooled:
+                lanes = self.resources.lanes or _room(self._share(grouped=False), self._growing)
+                tries = self.resources.retries + 1
+                outcome = self._pooled().run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
+            if grouped:
+                from orchestration.lanes.worker_group import launch_groups
+
+                lanes, threads = self.resources.lanes or room, self.threads_per_lane
+                later = launch_groups(
+                    grouped, self.ledger, self.resources, self.on_event, self.stop, self.body, threads, lanes
+                )
+                outcome = Outcome(
+                    finished=outcome.finished + later.finished,
+                    failed={**outcome.failed, **later.failed},
+                    stopped=outcome.stopped or later.stopped,
+                )
+        return outcome
+
+    @property
+    def _growing(self) -> bool:
+        """A cluster may come to have more room; a machine's own Ray has all it ever will."""
+        return named_address() is not None
+
+    def _share(self, grouped: bool) -> RunShare:
+        one = RunShare(
+            cpus=self.threads_per_lane,
+            gpus=self.resources.gpus_per_worker,
+            memory=self.resources.memory_per_worker,
+        )
+        workers = self.resources.workers_per_run if grouped else 1
+        return RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
+
+    def _reach(self, jobs: Sequence[Job], more: bool) -> None:
+        """Be connected to Ray from now on. more: jobs of any kind may follow."""
+        if self._reached:
+            return
+        grouped = more or any(launcher(job, self.resources) == "train" for job in jobs)
+        self.on_event(_reaching())
+        self._ray.enter_context(connected(max(cores(), self._share(grouped).cpus * (self.resources.lanes or 1))))
+        self._reached = True
+
+    def _pooled(self) -> Pool:
+        if self._pool is None:
+            one, resources = self._share(grouped=False), self.resources
+            self._pool = Pool(
+                LaneKind(
+                    self.body, tuple(self.warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory
+                ),
+                self.ledger,
+                self.on_event,
+                self.stop,
+                lease_seconds=self.lease_seconds,
+                stall_seconds=resources.stall_seconds,
+                growing=self._growing and resources.lanes is None,
+            )
+        return self._pool
 
 
 def launch(
@@ -51,52 +170,14 @@ def launch(
     on_event: Callable[[Event], None],
     body: Body | str = "orchestration.lanes.lane:execute",
     warm: Sequence[str] = WARM,
-    threads_per_lane: int = 1,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Outcome:
-    """Execute the jobs and commit every result to the ledger; call it while driving the study.
-
-    Jobs for pooled lanes come first, then those for worker groups.
-    Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
-    tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
-    launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
-    steps.
-    Raises StudyError when Ray cannot be started or has no room for one lane.
-    """
-    if not jobs:
-        return Outcome()
-    pooled = [job for job in jobs if launcher(job, resources) == "pool"]
-    grouped = [job for job in jobs if launcher(job, resources) == "train"]
-    one = RunShare(cpus=threads_per_lane, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
-    workers = resources.workers_per_run if grouped else 1
-    whole = RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
-    on_event(_reaching())
-    with connected(max(cores(), threads_per_lane * workers * (resources.lanes or 1))), asked_to_stop() as stop:
-        growing = named_address() is not None  # a cluster; a machine's own Ray has all it ever will
-        _room(whole, growing)  # known before the first job starts
-        outcome = Outcome()
-        if pooled:
-            lanes = min(resources.lanes or _room(one, growing), len(pooled))
-            kind = LaneKind(
-                body, tuple(warm), one.gpus, threads_per_lane, resources.checkpoint_every, memory=one.memory
-            )
-            more = growing and resources.lanes is None
-            stall = resources.stall_seconds
-            pool = Pool(
-                kind, ledger, on_event, stop, lease_seconds=lease_seconds, stall_seconds=stall, growing=more
-            )
-            outcome = pool.run(pooled, lanes=lanes, tries=resources.retries + 1)
-        if grouped:
-            from orchestration.lanes.worker_group import launch_groups
-
-            lanes = resources.lanes or _room(whole, growing)
-            later = launch_groups(grouped, ledger, resources, on_event, stop, body, threads_per_lane, lanes)
-            outcome = Outcome(
-                finished=outcome.finished + later.finished,
-                failed={**outcome.failed, **later.failed},
-                stopped=outcome.stopped or later.stopped,
-            )
-        return outcome
+    """Execute the jobs as `Lanes.run`, in lanes that end with the last of them. Call it while driving a study."""
+    lanes = Lanes(
+        ledger=ledger, resources=resources, on_event=on_event, body=body, warm=warm, lease_seconds=lease_seconds
+    )
+    with closing(lanes):
+        return lanes.run(jobs)
 
 
 def serve(
@@ -115,7 +196,8 @@ def serve(
     how many there are, once Ray is there. Otherwise as `launch`.
     """
     on_event(_reaching())
-    with connected(max(cores(), resources.lanes or 1)), asked_to_stop() as stop:
+    stop = threading.Event()
+    with connected(max(cores(), resources.lanes or 1)), asked_to_stop(stop):
         one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
         room = _room(one, named_address() is not None)
         lanes = min(resources.lanes or room, at_once)
@@ -135,11 +217,10 @@ def _reaching() -> Preparing:
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets within the block; the second signal raises KeyboardInterrupt."""
-    stop = threading.Event()
+def asked_to_stop(stop: threading.Event) -> Iterator[None]:
+    """Within the block SIGINT or SIGTERM sets the event; the second signal raises KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
-        yield stop
+        yield
         return
 
     def ask(number: int, frame: Any) -> None:
@@ -150,7 +231,7 @@ def asked_to_stop() -> Iterator[threading.Event]:
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -196,20 +196,34 @@ class Pool:
         self.desk = Desk(LEDGER_THREADS if ledger.remote else 0)
         self.source: JobSource | None = None
         self.unasked = Stillness()  # of the source, while nothing else is under way
-        self.tries = 1
+        self.tries, self.more = 1, False
         self.queue: deque[_Task] = deque()
         self.slots: list[_Slot] = []
         self.false_starts: Counter[int] = Counter()  # by the lane's number, since a lane was last ready
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
 
-    def run(self, jobs: Sequence[Job], *, lanes: int, tries: int, source: JobSource | None = None) -> Outcome:
-        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop."""
-        self.source, self.tries = source, tries
+    def run(
+        self,
+        jobs: Sequence[Job],
+        *,
+        lanes: int,
+        tries: int,
+        source: JobSource | None = None,
+        more: bool = False,
+    ) -> Outcome:
+        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop.
+
+        more: other jobs may follow; unless asked to stop, the lanes are kept for them, until `close`.
+        """
+        self.source, self.tries, self.more = source, tries, more
+        self.finished, self.failed = [], {}
         self._queue(jobs)
+        kept = False
         try:
-            self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
-            self.slots = [self._open(number) for number in range(lanes)]
+            if (lacking := lanes - len(self.slots)) > 0:
+                self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
+                self._open_more(lacking)
             while self._expecting() and not self.stop.is_set():
                 self.desk.hear()
                 self._hand_out()
@@ -221,8 +235,10 @@ class Pool:
             stopped = self._expecting()
             if stopped:
                 self._wind_down()
+            kept = more and not stopped
         finally:
-            self._close()
+            if not kept:
+                self.close()
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
 
     def _queue(self, jobs: Sequence[Job]) -> None:
@@ -249,10 +265,18 @@ class Pool:
         busy = len(self.slots) - len(idle)
         if self.growing and self.queue:
             more = max(0, min(len(self.queue), max(1, busy)) - len(idle))
-            taken = {slot.number for slot in self.slots}
-            self.slots += map(self._open, islice(filterfalse(taken.__contains__, count()), more))
-        elif busy and not self.queue and (self.source is None or self.source.bell is None):
+            self._open_more(more)
+        elif busy and not self.queue and not self._may_come():
             self._give_back(idle)  # where none is busy, all is done
+
+    def _open_more(self, lanes: int) -> None:
+        taken = {slot.number for slot in self.slots}
+        self.slots += [self._open(number) for number in islice(filterfalse(taken.__contains__, count()), lanes)]
+
+    def _may_come(self) -> bool:
+        """Whether idle lanes are kept for later jobs. On a cluster that grows each might hold a machine."""
+        asking = self.source is not None and self.source.bell is not None
+        return asking or (self.more and not self.growing)
 
     def _give_back(self, slots: Sequence[_Slot]) -> None:
         import ray
@@ -278,7 +302,7 @@ class Pool:
             slot.actor.stop.options(concurrency_group="poll").remote()
         ray.wait([slot.work for slot in busy], num_returns=len(busy), timeout=WIND_DOWN_SECONDS)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Commit what lies finished, then end all lanes."""
         import ray
 

@@ -45,6 +45,20 @@ def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
     return _widened(plan, undecided_arms(findings), findings.seeds)
 
 
+def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
+    """A plan that has come to a reserve seed, with those after it that lanes would stand idle for else.
+
+    They are for the arms of that seed. What is trained ahead is judged in its turn alone, seed after seed, so that
+    a study stops where it would have stopped had each seed been trained when it was asked for.
+    """
+    reserve, newest = plan.study.seeds.reserve, plan.runs[-1].seed
+    if newest not in reserve:
+        return plan
+    arms = {(run.arm, run.backbone) for run in plan.runs if run.seed == newest}
+    later = reserve[reserve.index(newest) + 1 :]
+    return extend(plan, later[: max(0, lanes // len(arms) - 1)], arms)
+
+
 def _widened(plan: Plan, arms: set[tuple[str, str]], seeds: Sequence[int]) -> Plan | None:
     """seeds: those that the plan has come to."""
     spare = [seed for seed in plan.study.seeds.reserve if seed not in seeds]

@@ -191,6 +191,7 @@ def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:
     assert code == 0, err
     claims = {claim["claim"]: claim for claim in json.loads(out)}
     assert "still open: H1, H2; seed 2 for their arms" in err
+    assert err.count("importing what runs need, in 2 lanes") == 1  # they stay from seed to seed
     assert "an e-process of 4 seeds cannot go below p = 0.037" in err
     assert claims["H2"]["n_seeds"] == 4
     assert claims["H2"]["verdict"] == "undecided"

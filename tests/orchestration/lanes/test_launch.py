@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from orchestration.lanes.events import Waiting
 from orchestration.lanes.launch import (
     Event,
     LaneReady,
+    Lanes,
     Outcome,
     RunFailed,
     RunFinished,
@@ -215,6 +216,20 @@ def test_a_run_is_told_with_all_the_time_that_it_took(ledger: Ledger, folder: Pa
     _, events = go(ledger, [job], slow_to_train)
     took = [event.seconds for event in events if isinstance(event, RunFinished)]
     assert [0.5 < seconds < 5 for seconds in took] == [True, True]
+
+
+def test_lanes_stay_for_jobs_that_follow(ledger: Ledger, folder: Path) -> None:
+    """A seed more costs no start of a process; what has nothing to do at the end ends with the study."""
+    told: list[Event] = []
+    lanes = Lanes(ledger=ledger, resources=Resources(lanes=2), on_event=told.append, body=squares, warm=())
+    runs = [make_run(folder, seed) for seed in range(8)]
+    with closing(lanes):
+        assert lanes.at_once(alone(runs[:1])) == 2
+        for batch, more in ((runs[:4], True), (runs[4:5], True), (runs[5:], False)):
+            outcome = lanes.run(alone(batch), more=more)
+            assert sorted(outcome.finished) == sorted(run.id for run in batch)
+    assert len({ledger.record(run).notes["pid"] for run in runs}) <= 2
+    assert sum(isinstance(event, LaneReady) for event in told) <= 2
 
 
 def test_nothing_to_do(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
-from orchestration.verdicts.growing import grown, with_another_seed
+from orchestration.verdicts.growing import grown, with_another_seed, with_seeds_ahead
 from tests.results import finish
 
 STUDY = """\
@@ -63,10 +63,12 @@ def train(ledger: Ledger, runs: Iterable[Run]) -> None:
         finish(ledger, run, scores)
 
 
-def run_all(planned: Plan, ledger: Ledger, until: int = 99) -> Plan:
+def run_all(planned: Plan, ledger: Ledger, until: int = 99, lanes: int = 1) -> Plan:
     """The loop of `semray run`; it dies before its seed `until`."""
     while True:
-        train(ledger, [run for run in planned.runs if run.id not in ledger.ids()])
+        if any(run.id not in ledger.ids() for run in planned.runs):
+            ahead = with_seeds_ahead(planned, lanes)
+            train(ledger, [run for run in ahead.runs if run.id not in ledger.ids()])
         wider = with_another_seed(planned, find(planned.study, planned.runs, ledger))
         if wider is None or wider.runs[-1].seed == until:
             return planned
@@ -104,6 +106,24 @@ def test_a_driver_that_was_killed_comes_to_the_same_seeds(tmp_path: Path, until:
     assert [run.id for run in resumed.runs] == [run.id for run in whole.runs]
     told = [one.verdict for one in find(resumed.study, resumed.runs, other).findings]
     assert told == [one.verdict for one in expected.findings]
+
+
+@pytest.mark.parametrize("lanes", [5, 64])
+def test_seeds_trained_ahead_change_no_verdict(tmp_path: Path, lanes: int) -> None:
+    """Two arms: five lanes take two seeds at once, 64 all that are left. Each is judged in its turn, as ever."""
+    planned, ledger = study_of(tmp_path, STUDY + OTHER)
+    whole = run_all(planned, ledger)
+    expected = find(whole.study, whole.runs, ledger)
+    (tmp_path / "other").mkdir()
+    again, other = study_of(tmp_path / "other", STUDY + OTHER)
+    done = run_all(again, other, lanes=lanes)
+    assert [run.id for run in done.runs] == [run.id for run in whole.runs]
+    told = [one.verdict for one in find(done.study, done.runs, other).findings]
+    assert told == [one.verdict for one in expected.findings]
+    assert len({run.seed for run in whole.runs}) < 12
+    trained = {other.training(entry).run.seed for entry in other.ids()}
+    assert trained == set(range(12 if lanes == 64 else 7))
+    assert grown(replace(again, finished=other.entries()), other).runs == done.runs
 
 
 def test_the_plan_says_which_claims_may_stop(tmp_path: Path) -> None:
