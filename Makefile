@@ -27,7 +27,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(call apt,python3-venv); $(PYTHON) -m venv $(VENV); }
 	@echo "installing the environment into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(MAKE) --no-print-directory torch
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[offline,dev,docs,s3]'
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[train,offline,dev,docs,s3]'
 	@touch $@
 
 # Where there is no GPU, the CPU build of torch: without it a laptop fetches gigabytes of CUDA libraries.

@@ -53,11 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from orchestration.commands.terminal import DONE, INTERRUPTED, WRONG_REQUEST, fitted, width_of
         from orchestration.study.errors import StudyError
         from orchestration.study.names import printable
-
-        word = options.command if options.command in HOMES else "own"
-        home = importlib.import_module(f"orchestration.commands.{HOMES.get(word, word)}")
     try:
-        return getattr(home, word.replace("-", "_"))(options)
+        return _carried_out(options)
     except StudyError as error:
         print(fitted(printable(str(error), keep="\n"), width_of(sys.stderr)), file=sys.stderr)
         return WRONG_REQUEST
@@ -67,6 +64,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `semray report | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def _carried_out(options: argparse.Namespace) -> int:
+    """The command's exit code. StudyError where it needs what the light core of the package has not."""
+    from orchestration.commands.waiting import doing
+    from orchestration.study.extras import lacking, needs_train
+
+    word = options.command if options.command in HOMES else "own"
+    try:
+        with doing("importing"):
+            home = importlib.import_module(f"orchestration.commands.{HOMES.get(word, word)}")
+        code: int = getattr(home, word.replace("-", "_"))(options)
+        return code
+    except ModuleNotFoundError as error:
+        if not lacking():
+            raise
+        raise needs_train(f"semray {options.command}", str(error.name)) from None
 
 
 def parser() -> argparse.ArgumentParser:

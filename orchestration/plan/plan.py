@@ -15,6 +15,7 @@ from orchestration.families import registry
 from orchestration.families.registry import as_plain, family
 from orchestration.plan.launcher import Launcher, launcher
 from orchestration.study.errors import StudyError
+from orchestration.study.extras import lacking, needs_train
 from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_id
 from orchestration.study.study import Study
 
@@ -172,6 +173,8 @@ def prepare(study: Study) -> None:
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import resolve_backbone
 
+    if absent := lacking():
+        raise needs_train(study.path.name, absent[0])
     folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
     try:
         family(study.family).prepare(study, folders)
