@@ -42,10 +42,11 @@ def sync(options: Namespace) -> int:
 def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
     """Write the report's files, bring MLflow up to date, and link the one to the other."""
     from orchestration.report.forms import write
+    from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
 
     with doing(DRAWING):
-        findings = with_distributions(findings, ledger)
+        findings = with_costs(with_distributions(findings, ledger), ledger)
         page = write(findings, folder)
     done = _sync(findings, ledger, uri)
     if done.links:

@@ -129,6 +129,7 @@ def write_report(
     before: the tasks whose scores are of an earlier version.
     """
     from orchestration.report.forms import write
+    from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.passport import write_passport
     from orchestration.verdicts.published import with_published
@@ -136,7 +137,7 @@ def write_report(
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        told = with_published(told_of_versions(findings, before), plan.study)
+        told = with_costs(with_published(told_of_versions(findings, before), plan.study), ledger)
         page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
     if options.passport:

@@ -223,6 +223,38 @@ def arm_cells(findings: Findings) -> list[tuple[str, ...]]:
     return [("arm", *(["backbone"] if several else []), *metrics), *rows]
 
 
+def cost_rows(findings: Findings) -> list[tuple[str, str, str, str, str, str]]:
+    """What training costs: arm, backbone, runs, seconds a step with their range, per 1,000 rows, against controls.
+
+    Controls are those that claims compare the arm with, on the same backbone.
+    """
+    a_step = {(cost.arm, cost.backbone): cost.a_step for cost in findings.costs}
+    controls: dict[str, dict[str, None]] = {}
+    for finding in findings.findings:
+        controls.setdefault(finding.verdict.treatment, {})[finding.verdict.control] = None
+    return [
+        (
+            cost.arm,
+            cost.backbone,
+            str(cost.runs),
+            _seconds(cost.a_step)
+            + (f" ({_seconds(cost.least)} to {_seconds(cost.most)})" if cost.runs > 1 else ""),
+            NONE if cost.thousand_rows is None else _seconds(cost.thousand_rows),
+            ", ".join(
+                f"{cost.a_step / a_step[control, cost.backbone]:.2f} × {control}"
+                for control in controls.get(cost.arm, ())
+                if (control, cost.backbone) in a_step
+            )
+            or NONE,
+        )
+        for cost in findings.costs
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:#.3g}".rstrip(".")
+
+
 def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
     verdicts = [finding.verdict for finding in findings.findings]

@@ -92,6 +92,22 @@ class Distribution:
     means: Mapping[str, float]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What training one arm on one backbone took: wall seconds a step, the median of its runs, and their range.
+
+    thousand_rows: seconds for so many rows of the corpus; None where an arm has no batch size.
+    """
+
+    arm: str
+    backbone: str
+    runs: int
+    a_step: float
+    least: float
+    most: float
+    thousand_rows: float | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
     """A study and what came of it. Told apart by identity: what takes long to make of one can be kept for it.
@@ -120,6 +136,7 @@ class Findings:
     findings: tuple[Finding, ...]
     headlines: tuple[str, ...] = ()
     distributions: tuple[Distribution, ...] = ()  # empty until `with_distributions`
+    costs: tuple[Cost, ...] = ()  # empty until `with_costs`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
-WHEN_AND_WHERE = ("created", "ledger")  # of findings, and of their runs: not what was found, so it may differ
+# of findings, and of their runs: not what was found, so it may differ
+WHEN_AND_WHERE = ("created", "ledger", "costs")
 OF_A_RUN = ("location", "problem")
 UNTOLD = ("seconds", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise

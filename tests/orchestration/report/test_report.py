@@ -20,7 +20,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.report import forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.html import html
-from orchestration.report.tables import arm_cell, difference, each_run, p_text, places_for
+from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, p_text, places_for
+from orchestration.verdicts.costs import with_costs
 from orchestration.verdicts.findings import Finding, Findings
 from tests.finished_study import BACKBONE, CLAIMS, RECALL, SPREAD, STRESS, findings_of
 
@@ -292,3 +293,24 @@ def test_several_backbones_are_told_apart(findings: Findings) -> None:
     page = Links(html(wide, plots.every(wide)))
     assert [name for name, count in Counter(page.ids).items() if count > 1] == []
     assert RECALL in forms.markdown(wide)
+
+
+def test_what_training_costs_is_of_the_runs_own_seconds(tmp_path: Path) -> None:
+    """The median run of each trained arm: seconds of training over its steps; against the controls of its claims."""
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger)
+    told = with_costs(
+        replace(findings, arms={**findings.arms, "B1": {**findings.arms["B1"], "batch_size": 16}}), ledger
+    )
+    assert {cost.arm for cost in told.costs} == {arm for arm, made in findings.arms.items() if made["train"]}
+    for cost in told.costs:
+        rows = [row for row in findings.of(cost.arm, cost.backbone) if row.status == "finished"]
+        steps = [ledger.training(row.entries[0]).seconds["train"] / row.curve[-1][0] for row in rows]
+        assert (cost.runs, cost.least, cost.most) == (len(steps), min(steps), max(steps))
+        assert cost.thousand_rows == (pytest.approx(cost.a_step * 1000 / 16) if cost.arm == "B1" else None)
+    times = {arm: against for arm, *_, against in cost_rows(told)}
+    assert times["B1"] == "1.00 × B1-noHN"  # and not B0, which is not trained
+    assert times["B1-noHN"] == "–"
+    assert times["M1"] == "1.00 × B1"
+    assert "What training costs" in html(told, {})
+    assert "What training costs" not in html(findings, {})

@@ -1,0 +1,52 @@
+"""What training an arm costs, by the seconds that its own runs recorded; no verdict rests on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from orchestration.verdicts.findings import Cost, Findings
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.verdicts.findings import RunRow
+
+TRAINING = "train"  # what families call the seconds between prepared data and the trained model
+ROWS = 1000
+
+
+def with_costs(findings: Findings, ledger: Ledger) -> Findings:
+    """The cost of every arm on every backbone that was trained step by step, selection seeds left out."""
+    found = []
+    for backbone in findings.backbones:
+        for arm, settings in findings.arms.items():
+            seconds = [
+                one
+                for row in findings.of(arm, backbone)
+                if row.status == "finished" and not row.selection and (one := _a_step(row, ledger)) is not None
+            ]
+            if not seconds:
+                continue
+            size = settings.get("batch_size")
+            rows = ROWS / size if isinstance(size, int) and size > 0 else None
+            step = median(seconds)
+            found.append(
+                Cost(
+                    arm=arm,
+                    backbone=backbone,
+                    runs=len(seconds),
+                    a_step=step,
+                    least=min(seconds),
+                    most=max(seconds),
+                    thousand_rows=None if rows is None else rows * step,
+                )
+            )
+    return replace(findings, costs=tuple(found))
+
+
+def _a_step(row: RunRow, ledger: Ledger) -> float | None:
+    """Seconds of training over steps; None for a run that was not trained, or recorded neither."""
+    seconds = ledger.training(row.entries[0]).seconds.get(TRAINING) if row.curve else None
+    steps = row.curve[-1][0] if row.curve else 0
+    return seconds / steps if seconds and steps else None
