@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from corpora.san.recipe import SetRecipe
 from corpora.store.fields import Count, check_fields
 
-LexiconSource = Literal["auto", "spacy"]
 SETS = "names, each with a recipe {law, scale, iterations, seed, …} or the folder of a `semray san-generate`"
+LEXICON = "auto, spacy, or a file of lines of word, tab and part of speech"
 READOUTS = ("cls", "mean", "mask", "idf")
 TEACHERS = (
     f"names, each with BACKBONE@READOUT, READOUT one of {', '.join(READOUTS)}, such as all-MiniLM-L6-v2@mean"
@@ -24,10 +24,10 @@ class SanData:
     sentences: one of sentences.NAMES, or a file of one's own. negatives: sets of aligned negatives by the name
     that arms give: a recipe for the count-based generator, or the folder of a set that was made before. All sets
     negate alike, so that arms differ in their aligned negatives alone. least_words, most_words: sentences of other
-    lengths are left out. sample: so many of them, chosen by their text. lexicon: what tags the vocabulary. path: a
-    folder to look in first for wiki1m, nli and snli. wordnet, semcor: where these are kept; None looks where they
-    usually are. teachers: frozen encoders by the name that arms give, as BACKBONE@READOUT; what they say of the
-    sentences is made once and kept.
+    lengths are left out. sample: so many of them, chosen by their text. lexicon: what tags the vocabulary: auto,
+    spacy, or a file. path: a folder to look in first for wiki1m, nli and snli. wordnet, semcor: where these are
+    kept; None looks where they usually are. teachers: frozen encoders by the name that arms give, as
+    BACKBONE@READOUT; what they say of the sentences is made once and kept.
     """
 
     sentences: str = "wordnet"  # ours: what every machine has; section 4.1: wiki1m
@@ -37,7 +37,7 @@ class SanData:
     least_words: Count = 1  # the paper's: none is left out
     most_words: Count | None = None  # the paper's: none is left out
     sample: Count | None = None  # the paper's: all
-    lexicon: LexiconSource = "auto"  # ours: spaCy, the authors', where it is installed
+    lexicon: Annotated[str, LEXICON] = "auto"  # ours: spaCy, the authors', where it is installed
     path: str | None = None  # a place, no choice
     wordnet: str | None = None  # a place, no choice
     semcor: str | None = None  # a place, no choice

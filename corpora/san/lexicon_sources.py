@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from corpora.san import negation
-from corpora.san.data import LexiconSource
+from corpora.san import lexicon_file, negation
 from corpora.san.generate import Rewriter
 from corpora.san.lexicon import Resolve, counts_of, resolver
 from corpora.san.mask_predict import Generator
@@ -22,6 +22,8 @@ from corpora.sources import semcor, semcor_files, spacy_model, wordnet, wordnet_
 from corpora.sources.wordnet import Wordnet
 from corpora.store.cache import key_of
 from corpora.store.errors import CorpusError
+
+AUTO, SPACY = "auto", "spacy"
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,19 @@ class Lexicon:
     fingerprint: str
 
 
-def lexicon(source: LexiconSource, *, wordnet_at: str | None = None, semcor_at: str | None = None) -> Lexicon:
-    """auto: WordNet, and SemCor's counts where SemCor is at hand. spacy: its model in place of both."""
+def lexicon(source: str, *, wordnet_at: str | None = None, semcor_at: str | None = None) -> Lexicon:
+    """auto: WordNet, and SemCor's counts where SemCor is at hand. spacy: its model in place of both.
+
+    Any other source is a file (lexicon_file.py), which goes before closed lists and WordNet.
+    """
     read = wordnet.read(wordnet_files.locate(wordnet_at))
     fingerprint = lexicon_fingerprint(source, wordnet_at=wordnet_at, semcor_at=semcor_at)
-    if source == "spacy":
+    if source == SPACY:
         return Lexicon(by_isolated_word(), read, f"closed lists, {spacy_model.named()}", fingerprint)
+    if source != AUTO:
+        file = Path(source).expanduser()
+        steps = f"{file.name}, closed lists, WordNet"
+        return Lexicon(lexicon_file.by_file(file, resolver(wordnet=read)), read, steps, fingerprint)
     files = _semcor(semcor_at)
     if files is None:
         return Lexicon(resolver(wordnet=read), read, "closed lists, WordNet", fingerprint)
@@ -47,11 +56,13 @@ def lexicon(source: LexiconSource, *, wordnet_at: str | None = None, semcor_at: 
     return Lexicon(resolver(wordnet=read, counts=counts), read, "closed lists, SemCor, WordNet", fingerprint)
 
 
-def lexicon_fingerprint(source: LexiconSource, *, wordnet_at: str | None, semcor_at: str | None) -> str:
+def lexicon_fingerprint(source: str, *, wordnet_at: str | None, semcor_at: str | None) -> str:
     """Names what `lexicon` would read, cheaply."""
     content: dict[str, Any] = {"wordnet": wordnet_files.locate(wordnet_at).digests()}
-    if source == "spacy":
+    if source == SPACY:
         content["spacy"] = spacy_model.named()
+    elif source != AUTO:
+        content["file"] = lexicon_file.digest_of(Path(source).expanduser())
     elif (files := _semcor(semcor_at)) is not None:
         content["semcor"] = files.digests()
     return key_of(content)

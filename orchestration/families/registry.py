@@ -29,7 +29,10 @@ FAMILIES = {
 }
 WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # of studies that a command writes
 
-COMMANDS = {"san-generate": "orchestration.families.san_generate"}  # of one family alone; `contract.OwnCommand`
+COMMANDS = {  # of one family alone; `contract.OwnCommand`
+    "mlm-train": "orchestration.families.mlm_train",
+    "san-generate": "orchestration.families.san_generate",
+}
 
 
 GROUP = "semray.families"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from corpora.san.data import SanData
 from corpora.san.recipe import SetRecipe
-from corpora.store.fields import choices, field_types, plain_types
-from orchestration.study.errors import StudyError
+from orchestration.families.flags import add_fields, made
 from trainers.engine.world import Precision
 
 if TYPE_CHECKING:
@@ -35,12 +32,12 @@ RECIPE = {
     "seed": "of masks and noise",
     "max_tokens": "tokens of a sentence that may change",
 }
-DATA = {
+DATA = {  # what names the sentences, and what tags them
     "sentences": "wordnet, semcor, wiki1m, wiki1m_sample, nli, snli_train, …, or a file",
     "least_words": "leave out shorter sentences",
     "most_words": "leave out longer sentences",
     "sample": "so many sentences, chosen by their text",
-    "lexicon": "what tags the vocabulary",
+    "lexicon": "what tags the vocabulary: auto, spacy, or a file of lines of word, tab and part of speech",
     "path": "a folder to look in first for wiki1m, nli and snli",
     "wordnet": "where WordNet is kept",
     "semcor": "where SemCor is kept",
@@ -57,26 +54,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="who fills the masks: cloze, or a masked language model such as bert-base-uncased (default: cloze)",
     )
-    for of, flags in ((SanData, DATA), (SetRecipe, RECIPE)):
-        for name, told in flags.items():
-            _add_field(command, of, name, told)
+    add_fields(command, SanData, DATA)
+    add_fields(command, SetRecipe, RECIPE)
     command.add_argument(
         "--precision",
         choices=get_args(Precision),
         default=None,
         help="of a masked language model; part of the set's name (default: bf16 where the device is fast at it)",
     )
-
-
-def _add_field(command: argparse.ArgumentParser, of: type, name: str, told: str) -> None:
-    """The flag of a field, whose own default holds where it is not given."""
-    kind = field_types(of)[name]
-    found = choices(kind)
-    accepted: dict[str, Any] = {"choices": found} if found else {"type": plain_types(kind)[0]}
-    default = getattr(of, name)
-    shown = f"{default:g}" if isinstance(default, float) else str(default)
-    said = told if default is None else f"{told} (default: {shown})"
-    command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=said, **accepted)
 
 
 class Generation:
@@ -106,10 +91,10 @@ class Generation:
         from corpora.san.set_report import report, shown
 
         folder, manifest = self.order.folder, shards.read_manifest(self.order.folder)
-        made = report(shards.read(folder))
-        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **made.as_json()}
+        told = report(shards.read(folder))
+        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **told.as_json()}
         (folder / REPORT).write_text(json.dumps(content, indent=1, ensure_ascii=False))
-        return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(made)}"
+        return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(told)}"
 
 
 def work_of(options: Namespace) -> Generation:
@@ -122,17 +107,8 @@ def _order(options: Namespace) -> Order:
     from trainers.engine.precision import best_precision
 
     given = vars(options)
-    try:
-        recipe = SetRecipe(**{one.name: given[one.name] for one in fields(SetRecipe) if one.name in given})
-        data = SanData(
-            **{one.name: given[one.name] for one in fields(SanData) if one.name in given},
-            negatives={"san": recipe},
-        )
-    except ValueError as error:
-        place, _, accepted = str(error).partition("accepted: ")
-        field = re.split(r"[.:]| =", place.removeprefix("data.").removeprefix("negatives."))[0]
-        flag = f"--{field.replace('_', '-')}"
-        raise StudyError(f"{flag} {given.get(field, '')}\n  accepted: {accepted}") from error
+    recipe = made(SetRecipe, given)
+    data = made(SanData, given, negatives={"san": recipe})
     folder = Path(options.out).expanduser().resolve()
     device = "cuda" if options.gpus else "cpu"
     precision = options.precision or best_precision(device)

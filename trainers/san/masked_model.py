@@ -70,7 +70,7 @@ class MaskedModel:
             raise _unfit(name, folder, "is of a kind that fills no masks") from error
         if missing:
             raise _unfit(name, folder, f"lacks {missing[0]} of the head that fills masks")
-        if not any(hasattr(model, head) for head in HEADS):
+        if head_of(model) is None:
             raise _unfit(
                 name, folder, f"is a {type(model).__name__}, whose head is not where BERT or RoBERTa has it"
             )
@@ -169,7 +169,7 @@ class MaskedModel:
 
     @cached_property
     def _head(self) -> Any:
-        return next(getattr(self.model, head) for head in HEADS if hasattr(self.model, head))
+        return head_of(self.model)
 
     @cached_property
     def _marks_words(self) -> bool:
@@ -184,6 +184,11 @@ class MaskedModel:
     @cached_property
     def _full_stop(self) -> int:
         return int(self.tokenizer.convert_tokens_to_ids("."))
+
+
+def head_of(model: Any) -> Any:
+    """The head that fills masks, where BERT and RoBERTa keep theirs; None for a model without one there."""
+    return next((getattr(model, head) for head in HEADS if hasattr(model, head)), None)
 
 
 def named(name: str, precision: Precision) -> str:

@@ -41,6 +41,27 @@ def test_a_file_of_lines(file):
     assert read(file).entailed is None
 
 
+def test_a_lexicon_in_a_file(data, tmp_path):
+    """It goes before all else, small letters first; its content is part of the corpus's name."""
+    table = tmp_path / "tags.tsv"
+    table.write_text("[PAD]\tSPECIAL\nBoat\tPROPN\nboat\tVERB\nOld\tX\n##s\tX\n")
+    given = data(lexicon=str(table))
+    found = lexicon(given.lexicon, wordnet_at=given.wordnet)
+    assert [found.resolve(word) for word in ("boat", "old", "the")] == ["VERB", "X", "DET"]
+    assert found.name == "tags.tsv, closed lists, WordNet"
+    before = fingerprint(given)
+    assert before != fingerprint(data())
+    table.write_text("boat\tNOUN\n")
+    assert fingerprint(given) != before
+    table.write_text("boat\tNOUN\nold ADJ\n")
+    with pytest.raises(CorpusError, match=r"tags\.tsv:2: 'old ADJ'\n  accepted: lines of word, tab"):
+        lexicon(str(table), wordnet_at=given.wordnet)
+    with pytest.raises(
+        CorpusError, match=r"lexicon spacey cannot be read: .*\n  accepted: auto, spacy, or a file"
+    ):
+        fingerprint(data(lexicon="spacey"))
+
+
 def test_triplets(tmp_path):
     (tmp_path / "t.csv").write_text('sent0,sent1,hard_neg\n"a, b",c,d\ne,f,\n')
     found = read(str(tmp_path / "t.csv"))

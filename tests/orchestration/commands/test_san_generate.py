@@ -1,4 +1,4 @@
-"""The words of `semray san-generate`: what cannot be is said before anything is made."""
+"""The words of `semray san-generate` and `semray mlm-train`: what cannot be is said before anything is made."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from orchestration.commands.cli import main
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,21 @@ def test_flags_that_cannot_be(tmp_path, monkeypatch, capsys, flags, says):
     )
     assert says in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--steps", "0"], "--steps 0\n  accepted: a whole number from 1"),
+        (["--learning-rate", "0"], "--learning-rate 0.0\n  accepted: a number above 0"),
+        (["--sample", "0"], "--sample 0\n  accepted: a whole number from 1"),
+        (["--backbone", "/no/such/model"], "no such folder"),
+        ([], "holds another folder\n  accepted: a folder that is not there yet"),
+    ],
+)
+def test_flags_of_a_training_that_cannot_be(tmp_path, monkeypatch, capsys, flags, says):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "lines.txt").write_text("a cat\na dog\n")
+    words = ["mlm-train", "--out", str(tmp_path), "--sentences", str(tmp_path / "lines.txt")]
+    assert main([*words, "--backbone", str(tiny_backbone(tmp_path / "tiny")), *flags]) == 2
+    assert says in capsys.readouterr().err

@@ -22,6 +22,7 @@ from orchestration.families.san_generation import Order, begin, writer_of
 from orchestration.lanes.cluster import RunShare
 from orchestration.lanes.shard_pool import write_shards
 from orchestration.study.errors import StudyError
+from tests.tiny import tiny_backbone
 
 pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("ray_of_two")]
 SENTENCES = [
@@ -131,6 +132,27 @@ def test_the_command(order, tmp_path, monkeypatch, capsys):
     assert main([*words, "--scale", "30"]) == 2
     assert "holds another set of negatives: recipe" in capsys.readouterr().err
     assert read_manifest(tmp_path / "set")["recipe"]["scale"] == 10.0
+
+
+def test_a_generator_is_trained_and_the_same_again_does_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "lines.txt").write_text("\n".join(SENTENCES))
+    backbone, out = tiny_backbone(tmp_path / "tiny", layers=1), tmp_path / "generator"
+    words = [
+        "mlm-train",
+        "--backbone",
+        str(backbone),
+        "--out",
+        str(out),
+        "--sentences",
+        str(tmp_path / "lines.txt"),
+    ]
+    assert main([*words, "--steps", "2", "--batch-size", "8", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["settings"]["steps"] == 2
+    assert main([*words, "--steps", "2", "--batch-size", "8"]) == 0
+    assert f"semray san-generate --generator {out}" in capsys.readouterr().out
+    assert main([*words, "--steps", "3", "--batch-size", "8"]) == 2
+    assert "holds another model" in capsys.readouterr().err
 
 
 def _in_cache(order: Order, cache: str):

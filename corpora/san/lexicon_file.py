@@ -1,0 +1,53 @@
+"""A lexicon in a file: a word, a tab and its part of speech in every line.
+
+    resolve = by_file(Path("tags.tsv"), otherwise)
+
+`paste vocab.txt tags.txt` makes one of a vocabulary and a table with one tag a line, as the authors of SAN keep
+theirs. The marks of pieces, `##` and `Ġ`, may stay: a piece that begins no word is X whatever its line says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from corpora.san.importance import CODE
+from corpora.san.lexicon import Resolve
+from corpora.store.errors import CorpusError
+
+ACCEPTED = f"lines of word, tab and one of {', '.join(CODE)}"
+
+
+def by_file(path: Path, otherwise: Resolve) -> Resolve:
+    """What the file says of a lower-case word, and `otherwise` of one that it lacks. CorpusError names a line.
+
+    Of lines that differ in case alone the one in small letters counts, and the first where there is none.
+    """
+    tags: dict[str, str] = {}
+    small: set[str] = set()
+    for number, line in enumerate(_content(path).decode("utf-8", "replace").splitlines(), start=1):
+        entry, _, tag = line.partition("\t")
+        if tag not in CODE:
+            raise CorpusError(f"corpora: lexicon {path}:{number}: {line!r}\n  accepted: {ACCEPTED}")
+        word = entry.removeprefix("Ġ")
+        if word.islower() and word not in small:
+            small.add(word)
+            tags[word] = tag
+        else:
+            tags.setdefault(word.lower(), tag)
+    return lambda word: tags.get(word) or otherwise(word)
+
+
+def digest_of(path: Path) -> str:
+    """sha256 of the file. CorpusError when it cannot be read."""
+    return hashlib.sha256(_content(path)).hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CorpusError(
+            f"corpora: lexicon {path} cannot be read: {error.strerror or error}\n"
+            f"  accepted: auto, spacy, or a file: {ACCEPTED}"
+        ) from error

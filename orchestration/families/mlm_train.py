@@ -1,0 +1,143 @@
+"""`semray mlm-train`: its flags, and the generator of aligned negatives that comes of them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from corpora.san.data import SanData
+from orchestration.families.flags import add_fields, made
+from orchestration.families.san_generate import DATA
+from orchestration.study.errors import StudyError
+from trainers.engine.world import Precision
+
+if TYPE_CHECKING:
+    from trainers.san.masked_settings import MaskedSettings
+
+SUMMARY = "train a backbone to fill masks on a corpus, as a generator for san-generate"
+SENTENCES = {name: told for name, told in DATA.items() if name != "lexicon"}
+LEARNING = {
+    "steps": "of training",
+    "batch_size": "sentences of a step",
+    "max_length": "tokens of a sentence that are read",
+    "learning_rate": "of the layers, decaying to 0",
+    "head_rate": "of the head",
+    "seed": "of order, masks and a new head",
+}
+
+
+def add_arguments(command: ArgumentParser) -> None:
+    from trainers.san.masked_settings import MaskedSettings
+
+    command.add_argument(
+        "--backbone", required=True, metavar="NAME", help="the encoder to train, by name or folder"
+    )
+    command.add_argument("--out", required=True, metavar="FOLDER", help="where the model is kept")
+    add_fields(command, SanData, SENTENCES)
+    add_fields(command, MaskedSettings, LEARNING)
+    command.add_argument(
+        "--precision",
+        choices=get_args(Precision),
+        default=None,
+        help="part of the model's id (default: bf16 where the device is fast at it)",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOrder:
+    """What is to be trained, on which sentences, into which folder, where. id: names the model."""
+
+    settings: MaskedSettings
+    backbone: str
+    data: SanData
+    folder: Path
+    device: str
+    precision: Precision
+    id: str
+
+
+class GeneratorTraining:
+    """See `contract.OwnWork`: one piece of work, the whole training."""
+
+    def __init__(self, order: TrainingOrder) -> None:
+        from trainers.san.masked_settings import about
+
+        self.order = order
+        found = about(order.folder)
+        if order.folder.exists() and (found is None or found["id"] != order.id):
+            what = "another folder" if found is None else f"another model, of {found['backbone']}"
+            raise StudyError(
+                f"--out {order.folder}: holds {what}\n  accepted: a folder that is not there yet, or the flags it"
+                " was made with"
+            )
+        self.pending = [] if found else [0]
+
+    @property
+    def written(self) -> str:
+        return f"trained for {self.order.settings.steps} steps"
+
+    def writer(self) -> Callable[[], Callable[[int], None]]:
+        return partial(_open_writer, self.order)
+
+    def outcome(self) -> tuple[dict[str, Any], str]:
+        from trainers.san.masked_settings import about
+
+        found = about(self.order.folder)
+        assert found is not None
+        words = [
+            f"{self.order.folder}   model {found['id'][:12]}",
+            f"{found['backbone']} after {found['settings']['steps']} steps names {found['accuracy']:.3f} of"
+            f" {found['targets']:,} masked words; the most frequent one has {found['most_frequent']:.3f}",
+            f"next    semray san-generate --generator {self.order.folder} --out FOLDER",
+        ]
+        return found, "\n".join(words)
+
+
+def work_of(options: Namespace) -> GeneratorTraining:
+    """What the flags ask for, begun. StudyError names the flag whose value is not accepted."""
+    from corpora.san.build import selection_key
+    from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
+    from trainers.engine.precision import best_precision
+    from trainers.san.masked_settings import MaskedSettings, identity
+
+    given = {name: value for name, value in vars(options).items() if name != "negatives"}
+    settings = made(MaskedSettings, given)
+    data = made(SanData, {name: given[name] for name in SENTENCES if name in given})
+    device = "cuda" if options.gpus else "cpu"
+    precision = options.precision or best_precision(device)
+    try:
+        backbone = backbone_fingerprint(resolve_backbone(options.backbone))
+    except BackboneError as error:
+        raise StudyError(str(error)) from error
+    return GeneratorTraining(
+        TrainingOrder(
+            settings=settings,
+            backbone=options.backbone,
+            data=data,
+            folder=Path(options.out).expanduser().resolve(),
+            device=device,
+            precision=precision,
+            id=identity(settings, backbone, selection_key(data), precision),
+        )
+    )
+
+
+def _open_writer(order: TrainingOrder) -> Callable[[int], None]:
+    def write(shard: int) -> None:
+        from corpora.san.build import selected
+        from corpora.store.errors import CorpusError
+        from trainers.engine.world import World
+        from trainers.errors import TrainerError
+        from trainers.san.masked_training import train
+
+        world = World(device=order.device, precision=order.precision)
+        try:
+            train(order.settings, order.backbone, selected(order.data).texts, order.folder, world, name=order.id)
+        except (TrainerError, ValueError) as error:
+            raise CorpusError(str(error)) from error
+
+    return write
