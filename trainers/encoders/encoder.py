@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
@@ -78,6 +79,7 @@ class Encoder(nn.Module):
         self.truncated = 0
         self.layer_logits = nn.Parameter(torch.zeros(layers)) if readout == "weighted" else None
         self.layer_gate = LayerGate(backbone.config.hidden_size, layers) if readout == "gated" else None
+        self._looked_up: tuple[np.ndarray, Tensor] | None = None  # ids, ascending, and their word embeddings
         self.reading: Reading | None = None  # who reads in this encoder's place (`trainers.encoders.together`)
 
     @staticmethod
@@ -148,6 +150,28 @@ class Encoder(nn.Module):
         every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
         return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(self.device)]
+
+    @contextmanager
+    def one_lookup(self, *several: Tokens) -> Iterator[None]:
+        """For a while, texts of several passes share one lookup of word embeddings.
+
+        The gradient of a lookup is as large as the whole vocabulary, that of the shared table as the words there
+        are. Sums are those of a lookup for each pass, to the last digit.
+        """
+        ids = np.unique(np.concatenate([tokens.ids for tokens in several]))
+        self._looked_up = ids, self.backbone.get_input_embeddings()(torch.from_numpy(ids).to(self.device))
+        try:
+            yield
+        finally:
+            self._looked_up = None
+
+    def _words(self, tokens: Tokens) -> Tensor:
+        """Word embeddings of all tokens, (M, E)."""
+        if self._looked_up is None:
+            words: Tensor = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(self.device))
+            return words
+        ids, rows = self._looked_up
+        return embedding(torch.from_numpy(np.searchsorted(ids, tokens.ids)).to(self.device), rows)
 
     def hidden_layers(self, tokens: Tokens) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
@@ -236,7 +260,7 @@ class Encoder(nn.Module):
         Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
-        words = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(self.device))  # (M, E)
+        words = self._words(tokens)
         cut = list(groups(tokens, slack=SLACK))
         run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
         if tokens.read is None:

@@ -47,10 +47,11 @@ class Student(nn.Module):
             with self.by_text.rates(both, rates):
                 states = self.encoder.pooled(both)
         else:
-            first = self.encoder.pooled(views)
-            torch.manual_seed(stream)
-            with at(self.encoder.backbone, self.p2):
-                states = torch.cat([first, self.encoder.pooled(apart)])
+            with self.encoder.one_lookup(views, apart):
+                first = self.encoder.pooled(views)
+                torch.manual_seed(stream)
+                with at(self.encoder.backbone, self.p2):
+                    states = torch.cat([first, self.encoder.pooled(apart)])
         with torch.autocast(states.device.type, enabled=False):  # at τ = .05 a cosine's third digit counts
             return torch.tanh(self.head(states.float()))
 

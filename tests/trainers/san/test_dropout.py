@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,21 @@ def test_without_dropout_fused_and_separate_agree_in_values_and_gradients(backbo
     assert found["separate"][1].keys() == found["fused"][1].keys()
     for name, gradient in found["separate"][1].items():
         assert torch.allclose(gradient, found["fused"][1][name], atol=1e-5), name
+
+
+def test_one_lookup_for_both_passes_changes_no_digit(backbone: Path, monkeypatch: pytest.MonkeyPatch):
+    """Values and gradients, dropout included; in bf16 too."""
+    settings = replace(BASE, p1=0.1, p2=0.3)
+    for half in (False, True):
+        found = []
+        for how in (Encoder.one_lookup, lambda encoder, *several: nullcontext()):
+            monkeypatch.setattr(Encoder, "one_lookup", how)
+            model = student(backbone, settings)
+            with torch.autocast("cpu", torch.bfloat16, enabled=half):
+                rows = states(model, NEGATIVES * 3)
+            rows.square().sum().backward()
+            found.append([rows.detach(), *(one.grad for one in model.parameters() if one.grad is not None)])
+        assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize("san_pass", ["separate", "fused"])
