@@ -24,6 +24,7 @@ HOMES = {  # the file of each word, in the order of a day's work
     "run": "run_study",
     "status": "show",
     "reproducible": "reproducible",
+    "noise": "noise",
     "search": "search",
     "confirm": "search",
     "report": "show",

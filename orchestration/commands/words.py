@@ -105,6 +105,17 @@ def _add_run(words: WordGroup) -> None:
     repeat = words.add("reproducible", "run an arm twice at one seed and say whether it gives the same")
     repeat.add_argument("arm", metavar="ARM", help="the arm's name in the study")
     repeat.add_argument("--seed", type=int, default=None, help="one of the study's seeds (default: its first)")
+    noise = words.add("noise", "say which random stream an arm's noise comes from, and how many seeds it asks for")
+    noise.add_argument("arm", metavar="ARM", help="the arm's name in the study")
+    noise.add_argument("--metric", metavar="METRIC", default=None, help="default: of the first claim on the arm")
+    noise.add_argument("--backbone", metavar="NAME", default=None, help="default: the study's first")
+    noise.add_argument(
+        "--levels",
+        type=int,
+        choices=(3, 5, 7, 11),
+        default=5,
+        help="seeds of each stream; their square is trained",
+    )
     _add_lanes(words, "search", "look for better settings on development data and selection seeds")
     _add_lanes(words, "confirm", "put the best settings of a search to the test, on fresh seeds and test data")
 

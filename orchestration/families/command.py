@@ -82,4 +82,5 @@ FAMILY: Family = CommandFamily(
     told=lambda product: product.notes,
     first_checks=(check_watched, check_starts, check_metrics),
     needs_backbone=False,
+    streams=(),  # a script is given one seed
 )

@@ -96,6 +96,7 @@ class Family(Protocol):
     there is none. needs_backbone: whether a study must name one. dev_apart: tasks named dev/... are measured on a
     part of the training rows that is then left out of training, so that only a search may name them.
     distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
+    streams: those that its trainings draw from and that may have a seed of their own; `trainers.engine.streams`.
     headroom: from a data block and a backbone's name, what each of its data sets leaves to gain, before any
     training; None for a family that cannot tell. spread: how far the headline of one recipe moves between seeds,
     as a standard deviation with its source, for studies without finished pairs; None where no public figure is
@@ -114,6 +115,8 @@ class Family(Protocol):
     def needs_backbone(self) -> bool: ...
     @property
     def dev_apart(self) -> bool: ...
+    @property
+    def streams(self) -> tuple[str, ...]: ...
     @property
     def distributions(self) -> Mapping[str, Mapping[str, str]]: ...
     @property

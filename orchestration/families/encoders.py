@@ -67,6 +67,7 @@ class EncoderFamily:
     spread: tuple[float, str] | None = None
     stacked: bool = False
     dev_apart: bool = False
+    streams: tuple[str, ...] = ("data", "init", "dropout", "negatives")
     headroom: None = None
 
     def tasks(self, data: Any) -> Tasks:

@@ -73,9 +73,13 @@ class Dropped(Exception):
 def execute(job: Job, world: World) -> Iterator[Result]:
     """The one run body: a job's family trains and scores its runs. Worker groups and tests share it."""
     from trainers.engine.precision import require
+    from trainers.engine.streams import seeded
 
     require(world.precision, world.device)
-    yield from family(job.runs[0].family).execute(job, world)
+    apart = job.runs[0].streams
+    assert all(run.streams == apart for run in job.runs), "runs that train as one have their streams from one seed"
+    with seeded(apart):
+        yield from family(job.runs[0].family).execute(job, world)
 
 
 class Lane:

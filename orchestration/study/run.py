@@ -36,7 +36,7 @@ class Run:
     scored on, by name, with the fingerprint of each. corpus_fingerprint names what is trained on. former: the id
     that the run had in ledgers where training and scores were one entry, and still has there. look_at: steps
     after which development data are scored; like tasks and former, that changes no model and is no part of the
-    id.
+    id. streams: the seeds of named streams that are not the run's own seed; `trainers.engine.streams`.
     """
 
     family: str
@@ -54,6 +54,7 @@ class Run:
     precision: Precision = "fp32"
     zero_stage: int = 0
     look_at: tuple[int, ...] = ()
+    streams: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
@@ -67,6 +68,8 @@ class Run:
             "corpus": self.corpus_fingerprint or None,  # an arm that reads no rows is planned without
             "world": self._world,
         }
+        if self.streams:
+            identity["streams"] = dict(self.streams)
         return _digest(identity)
 
     @property
@@ -113,7 +116,8 @@ class Run:
     def label(self) -> str:
         """How the run is called on a terminal."""
         on = "" if self.backbone == NO_BACKBONE else f" on {self.backbone}"
-        return f"{self.arm}{on}" + ("" if self.seed is None else f", seed {self.seed}")
+        apart = "".join(f", {stream} {seed}" for stream, seed in self.streams.items())
+        return f"{self.arm}{on}" + ("" if self.seed is None else f", seed {self.seed}{apart}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Run.from_dict` reads it back."""

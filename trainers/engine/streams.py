@@ -6,6 +6,8 @@ what it draws beyond the other comes from a stream of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +17,38 @@ from corpora.sources.texts import keyed
 if TYPE_CHECKING:
     import torch
 
+# What may have a seed of its own, and the first words of the names that belong to it. What has another name goes
+# with the run's seed.
+STREAMS = {
+    "data": ("data",),
+    "init": ("init", "process"),
+    "dropout": ("dropout",),
+    "negatives": ("negatives", "others"),
+}
+_OF_WORD = {word: stream for stream, words in STREAMS.items() for word in words}
+_apart: Mapping[str, int] = {}  # of the run in this process: stream -> its seed, where that is not the run's
+
+
+@contextmanager
+def seeded(apart: Mapping[str, int]) -> Iterator[None]:
+    """Give these streams seeds of their own, in this process and all its threads, until the block ends.
+
+    A run that was given up may end its block later than the next one begins it: that one's seeds stand.
+    """
+    global _apart
+    assert apart.keys() <= STREAMS.keys(), f"no such stream: {sorted(apart.keys() - STREAMS.keys())}"
+    _apart = mine = dict(apart)
+    try:
+        yield
+    finally:
+        if _apart is mine:
+            _apart = {}
+
 
 def number(seed: int, *name: object) -> int:
     """The 64-bit number of a stream: blake2b of seed and name, the same in every process and on every machine."""
-    return keyed(seed, *name)
+    stream = _OF_WORD.get(str(name[0]).partition("/")[0], "") if name else ""
+    return keyed(_apart.get(stream, seed), *name)
 
 
 def numpy_stream(seed: int, *name: object) -> np.random.Generator:

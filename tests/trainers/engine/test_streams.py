@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.engine.streams import number, numpy_stream, torch_stream
+from trainers.engine.streams import number, numpy_stream, seeded, torch_stream
 
 
 def test_a_stream_is_the_hash_of_its_name():
@@ -39,3 +39,21 @@ def test_other_seed_step_or_name_is_another_stream(seed: int, step: int, name: s
         number(seed, "x", step),
     }
     assert len(numbers) == 4
+
+
+def test_a_stream_may_have_a_seed_of_its_own():
+    as_they_are = [number(0, name, 3) for name in ("data", "init", "dropout/san", "others")]
+    with seeded({"data": 7, "dropout": 8}):
+        changed = [number(0, name, 3) for name in ("data", "init", "dropout/san", "others")]
+    assert [one == other for one, other in zip(as_they_are, changed, strict=True)] == [False, True, False, True]
+    assert changed[0] == number(7, "data", 3)
+    assert changed[2] == number(8, "dropout/san", 3)
+
+
+def test_a_run_given_up_does_not_end_the_streams_of_the_next():
+    given_up = seeded({"data": 7})
+    given_up.__enter__()
+    with seeded({"data": 8}):
+        given_up.__exit__(None, None, None)
+        inside = number(0, "data")
+    assert inside == number(8, "data")

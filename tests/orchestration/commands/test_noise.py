@@ -1,0 +1,194 @@
+"""`semray noise`: a crossed design over the streams of an arm, its table and its words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestration.commands import noise
+from orchestration.commands.cli import main
+from orchestration.families import registry
+from orchestration.lanes.at_once import carry_out
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.crossed import alone_changed, level_seeds, with_seeds
+from orchestration.plan.held import planned
+from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
+from orchestration.study.study import Study
+from tests import toy_family
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+from trainers.engine.streams import numpy_stream
+from trainers.engine.world import Progress, World
+
+STUDY = """\
+question: Where does it come from?
+family: toy
+backbones: [PLACE/tiny]
+seeds: 5
+arms: {still: {train: false}, quick: {}, quicker: {learning_rate: 0.3}}
+evaluate: [length]
+compare:
+  - {claim: T1, treatment: quicker, control: quick, metric: length/mean, expect: better, min_effect: 0.05}
+"""
+REAL = """\
+question: Where does it come from?
+family: concept
+backbones: [{place}/tiny]
+seeds: 3
+data: {{wordnet: {place}/wordnet, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: 3, batch_size: 4, max_length: 16}}
+arms: {{B1: {{hard_negatives: true}}, B0: {{train: false}}}}
+evaluate: [t2d]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: better}}
+"""
+
+
+class AtOnce:
+    """Lanes in this process, that count what they train."""
+
+    trained = 0
+
+    def __init__(self, study: Study, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    def close(self) -> None:
+        pass
+
+    def carry_out(self, runs: Sequence[Run]) -> None:
+        held = self.ledger.held(runs)
+        AtOnce.trained += carry_out([run for run in runs if run.lacking(held)], self.ledger)
+
+
+def toy_with(**effects: float) -> Callable[..., object]:
+    """A training whose weight moves with a normal draw from each of these streams, of this size."""
+
+    def fit(settings: object, backbone: Path, corpus: object, seed: int, world: World) -> object:
+        moved = sum(size * numpy_stream(seed, stream).normal() for stream, size in effects.items())
+        return toy_family.ToyEncoder(5.0 + moved), [Progress(step=1, steps=1, loss=1.0)]
+
+    return fit
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(registry.FAMILIES, "toy", "tests.toy_family")
+    monkeypatch.setattr(noise, "_Lanes", AtOnce)
+    monkeypatch.setattr(AtOnce, "trained", 0)
+    tiny_backbone(tmp_path / "tiny")
+    (tmp_path / "toys.yaml").write_text(STUDY.replace("PLACE", str(tmp_path)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_stream_that_moves_the_score_has_the_largest_share(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(init=1.0, data=0.1))
+    assert main(["noise", "toys.yaml", "quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["live"], told["idle"]) == (["data", "init"], ["dropout", "negatives"])
+    shares = {name: part["share"] for name, part in told["found"]["factors"].items()}
+    assert shares["init"] > 0.8
+    assert shares["init"] + shares["data"] == pytest.approx(1.0)  # effects that only add leave nothing together
+    assert AtOnce.trained == 28  # the 25, and data, dropout and negatives changed while all four were apart
+
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert AtOnce.trained == 28  # a second call trains nothing
+    assert "dropout     changes no score of this arm" in said
+    assert "share     init between arms" in said
+    assert "a difference of 0.05 takes" in said
+
+
+def test_runs_with_one_seed_in_all_streams_are_the_studys_own(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(init=1.0, data=1.0))
+    ledger, study = Ledger("ledger"), read_study("toys.yaml")
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    done = {run.seed for run in planned(study, ledger).done if run.arm == "quick"}
+    assert done == {0, 1, 2, 3, 4}  # of two streams with five seeds, the five pairs of equal ones
+
+
+def test_one_live_stream_needs_no_design(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(dropout=1.0))
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    assert "length/mean: all of the noise is from dropout" in capsys.readouterr().out
+    assert AtOnce.trained == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["slow"], "no arm slow\n  accepted: still, quick, quicker"),
+        (["still"], "still is not trained, and has no noise"),
+        (["quick", "--metric", "t2d/mrr"], "--metric t2d/mrr\n  accepted: length/mean"),
+        (["quick", "--backbone", "other"], "--backbone other\n  accepted: "),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    place: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["noise", "toys.yaml", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_more_streams_than_levels_are_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(data=1.0, init=1.0, dropout=1.0, negatives=1.0))
+    assert main(["noise", "toys.yaml", "quick", "--levels", "3"]) == 2
+    assert "--levels 3: 4 streams draw (data, init, dropout, negatives)" in capsys.readouterr().err
+
+
+def test_a_script_with_one_seed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "mine.yaml").write_text(
+        "question: Is it?\nfamily: command\nseeds: 2\ndata: {watch: [train.py], metrics: {acc: higher}}\n"
+        'train: {run: [python, train.py, "{seed}", "{x}"]}\narms: {A: {x: 1}, B: {x: 2}}\nevaluate: [scores]\n'
+        "compare:\n  - {claim: H1, treatment: B, control: A, metric: scores/acc, expect: better}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["noise", "mine.yaml", "A"]) == 2
+    assert "accepted: an arm that semray trains from named streams" in capsys.readouterr().err
+
+
+def test_seeds_of_streams_are_part_of_the_id_and_of_the_label(place: Path) -> None:
+    runs = planned(read_study("toys.yaml"), Ledger("ledger")).runs
+    run = next(run for run in runs if run.arm == "quick")
+    streams = ("data", "init", "dropout")
+    changed = alone_changed(run, streams, 0, 1)
+    assert len({run.id, *(one.id for one in changed.values())}) == 4
+    assert changed["init"].label.endswith("seed 0, init 1")
+    assert changed["data"].label.endswith("seed 1, init 0, dropout 0")
+    assert with_seeds(run, dict.fromkeys(streams, 0)).id == run.id
+    assert Run.from_dict(changed["init"].to_dict()).id == changed["init"].id
+    assert level_seeds((4, 9), 5) == (4, 9, 10, 11, 12)
+
+
+@pytest.mark.long
+def test_a_real_arm_is_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a real Ray: a mean readout draws no initial weights; order, dropout and negatives all move the score."""
+    (tmp_path / "wordnet").mkdir()
+    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    tiny_backbone(tmp_path / "tiny", layers=1)
+    (tmp_path / "real.yaml").write_text(REAL.format(place=tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["noise", "real.yaml", "B1", "--levels", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "init" in told["idle"]
+    assert told["found"]["runs"] == 9
+    parts = [*told["found"]["factors"].values(), told["found"]["rest"]]
+    assert np.sum([part["share"] for part in parts]) == pytest.approx(1.0)
