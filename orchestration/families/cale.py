@@ -12,7 +12,7 @@ from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
@@ -87,6 +87,7 @@ FAMILY: Family = EncoderFamily(
     reads=reads,
     sizes=(*SIZES, "held_sentences"),
     checks=(check_claims, check_target_layers, check_pairs),
+    first_checks=(check_micro_batch,),
     space=SPACE,
     distributions={"cosine distance": distance_metrics("spcd")},
 )

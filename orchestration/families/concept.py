@@ -11,7 +11,7 @@ from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import ArmSeen, Family, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining
 from trainers.encoders.readout_names import MIXTURES
@@ -85,6 +85,7 @@ FAMILY: Family = EncoderFamily(
     caveats=caveats,
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),
+    first_checks=(check_micro_batch,),
     space=SPACE,
     spread=public_spread.of_simcse(),
 )

@@ -21,6 +21,7 @@ from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Open
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
+from trainers.engine.limits import micro_batch_refusal
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -143,6 +144,17 @@ def _backbone_of(run: Run) -> Any:
     folder = resolve_backbone(run.backbone)
     check_backbone(run, folder)
     return folder
+
+
+def check_micro_batch(study: Study) -> None:
+    """Every arm that trains in parts can do so in the study's worlds."""
+    resources = study.resources
+    for name, arm in study.arms.items():
+        said = micro_batch_refusal(
+            arm.micro_batch, workers=resources.workers_per_run, zero_stage=resources.deepspeed.zero_stage
+        )
+        if said:
+            raise ValueError(f"arms.{name}: {said}")
 
 
 def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:

@@ -14,7 +14,7 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
@@ -145,7 +145,7 @@ FAMILY: Family = EncoderFamily(
         for task in ("suppression", *(f"suppression/{name}" for name in SETS))
     },
     checks=(check_arms, check_backbones),
-    first_checks=(check_search,),
+    first_checks=(check_search, check_micro_batch),
     space=SPACE,
     spread=public_spread.of_simcse(),
 )

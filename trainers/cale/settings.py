@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
-from trainers.engine.limits import Batch, Steps
+from trainers.engine.limits import Batch, MicroBatchSize, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,7 @@ class Settings:
     tags as "plain" text or as two "added" tokens. pairs: "all", the "same_lemma" alone (Word-in-Context), or all
     with labels "shuffled" within those of one lemma and within the others. loss "printed" is the paper's misprint.
     batch_size is the number of pairs a step over all workers; steps null: every pair once.
+    micro_batch: sentences that pass the encoder at a time (docs/studies.md).
     """
 
     train: bool = True
@@ -41,6 +42,7 @@ class Settings:
     batch_size: Batch = 32  # ours: the paper gives none
     steps: Steps | None = None  # table 6: one epoch
     max_length: Length = 128  # tokens; ours
+    micro_batch: MicroBatchSize = None  # ours
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
@@ -65,4 +67,5 @@ def defining(settings: Settings) -> dict[str, Any]:
     kept = asdict(settings)
     if not settings.train:
         return {name: kept[name] for name in READ[settings.readout]}
-    return {name: kept[name] for name in kept if name != "layers"}
+    unread = {"layers"} | ({"micro_batch"} if settings.micro_batch is None else set())
+    return {name: kept[name] for name in kept if name not in unread}

@@ -48,14 +48,16 @@ def fit(
     from trainers.cale.batches import batches, steps_of
     from trainers.encoders.occurrence_encoder import OccurrenceEncoder
     from trainers.engine import loop
+    from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
 
     loop.reset_process(seed, world)
     occurrences = read(settings, backbone, world)
     assert isinstance(occurrences, OccurrenceEncoder), "settings let no arm learn a readout by lemma"
     encoder, steps = occurrences.encoder, steps_of(settings, corpus.pairs["train"])
+    micro = MicroBatch.of(settings.micro_batch, world)
     curve = loop.fit(
-        encoder,
+        InParts(encoder, micro) if micro else encoder,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, occurrences.tokenise, seed, world),
         groups=parameter_groups(
@@ -68,6 +70,7 @@ def fit(
         seed=seed,
         world=world,
         look=partial(world.look, occurrences),
+        micro=micro,
     )
     return occurrences, curve
 

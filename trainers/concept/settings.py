@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le
 
 from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
 from trainers.encoders.readout_names import MIXTURES
-from trainers.engine.limits import Batch, Steps
+from trainers.engine.limits import Batch, MicroBatchSize, Steps
 
 HardNegativeMode = Literal["absolute", "relative", "both", "unscaled", "unified", "unified_all"]
 
@@ -37,8 +37,9 @@ class Settings:
                                                                      of their own term; unified_all: of every term
     draw: each step takes its rows from what is left of an epoch, so that none comes again before all others, or,
     by replacement, from all there are ("each_step"): 128,000 draws from 176,000 rows then meet 91,000 of them. A
-    view without rows adds nothing; the others keep their weight. rows: what an arm trains on, the lexicons' views
-    or the comments and labels of the ontology that `data.ontology` names, which have no hard negatives.
+    view without rows adds nothing; the others keep their weight. micro_batch: texts that pass the encoder at a
+    time (docs/studies.md). rows: what an arm trains on, the lexicons' views or the comments and labels of the
+    ontology that `data.ontology` names, which have no hard negatives.
     """
 
     train: bool = True
@@ -69,6 +70,7 @@ class Settings:
     pool_lr_multiplier: NotNegative = 1.0  # section 4.4: the pooling head receives the base rate
     deep_supervision: Literal["none", "beside", "instead"] = "none"  # section 4.2 (M3)
     layer_coefficient: NotNegative = 1.0  # ours: the formula is missing from the text
+    micro_batch: MicroBatchSize = None  # ours
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
@@ -83,7 +85,7 @@ SUPERVISED = frozenset({"deep_supervision", "layer_coefficient"})
 WEIGHTS = frozenset({"syn_weight", "t2d_weight", "d2d_weight"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
 # Settings that came later: at these values an arm keeps the id that it had without them. Defaults may differ.
-ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons"}
+ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons", "micro_batch": None}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 

@@ -51,6 +51,7 @@ def fit(
     from trainers.concept.batches import batches
     from trainers.concept.layer_heads import LayerSupervised
     from trainers.engine import loop
+    from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
     from trainers.engine.streams import torch_stream
 
@@ -61,8 +62,9 @@ def fit(
     model: nn.Module = encoder
     if supervises(settings):
         model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
+    micro = MicroBatch.of(settings.micro_batch, world)
     curve = loop.fit(
-        model,
+        InParts(model, micro) if micro else model,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
@@ -77,6 +79,7 @@ def fit(
         seed=seed,
         world=world,
         look=partial(world.look, encoder),
+        micro=micro,
     )
     return encoder, curve
 

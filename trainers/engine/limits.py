@@ -1,6 +1,6 @@
 """Limits that every family's settings share, as annotated types. No torch here: settings are read without it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
@@ -10,3 +10,19 @@ Steps = Annotated[
 ]
 BATCH_AT_MOST = 1_000_000  # texts a step: more than any published recipe takes, and no memory holds
 Batch = Annotated[int, Ge(1), Le(BATCH_AT_MOST), f"a whole number from 1 to {BATCH_AT_MOST:,}"]
+MicroBatchSize = Annotated[int, Ge(1)] | Literal["auto"] | None  # texts that pass at a time; None: all of a step
+
+
+def micro_batch_refusal(asked: MicroBatchSize, *, workers: int, zero_stage: int) -> str:
+    """Why a world cannot train in parts of this size, and what is accepted; "" where it can.
+
+    Workers of ZeRO 3 fetch each layer's weights together, and one may have more parts than another; nor can one
+    of several try a step again by itself.
+    """
+    if asked is not None and zero_stage == 3:
+        return (
+            f"train.micro_batch = {asked!r}\n  accepted: null with ZeRO stage 3; stages 0, 1 and 2 take a number"
+        )
+    if asked == "auto" and (workers > 1 or zero_stage):
+        return "train.micro_batch = 'auto'\n  accepted: a number; auto with one worker and ZeRO stage 0"
+    return ""

@@ -27,6 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import number
 from trainers.engine.world import Progress, Stopped, World
@@ -81,6 +82,7 @@ def fit(
     seed: int,
     world: World,
     look: Callable[[], Mapping[str, float]] = dict,
+    micro: MicroBatch | None = None,
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
 
@@ -88,8 +90,9 @@ def fit(
     reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
     steps counted from 0. With world.scratch and world.checkpoint_every the run leaves checkpoints there and
     continues from the newest one. look() gives figures of the model after each of the steps world.look_at; rank 0
-    alone calls it.
-    Raises Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
+    alone calls it. micro: how many texts the model reads at a time, if it can be told; with "auto" a step that
+    finds too little memory makes it smaller, and the curve has the figure "micro_batch".
+    Raises OutOfMemory, Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
     """
     from trainers.engine import checkpoints
 
@@ -98,8 +101,7 @@ def fit(
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
-            torch.manual_seed(number(seed, "dropout", step, world.rank))
-            done = _step(engine, loss, batches, step, recipe.steps, world)
+            done = _step(engine, loss, batches, step, recipe.steps, seed, world, micro)
             if done.step in world.look_at and world.rank == 0:
                 done = replace(done, figures={**done.figures, **look()})
                 engine.train()
@@ -120,28 +122,44 @@ def _step(
     batches: Callable[[int], B],
     step: int,
     steps: int,
+    seed: int,
     world: World,
+    micro: MicroBatch | None,
 ) -> Progress:
     began = time.perf_counter()
     batch = batches(step)
+    rate = max(group["lr"] for group in engine.optimizer.param_groups)
+
+    def gradients() -> tuple[dict[str, float], dict[str, float]]:
+        torch.manual_seed(number(seed, "dropout", step, world.rank))
+        return _gradients(engine, loss, batch, step, world)
+
+    terms, values = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
+    engine.step()
+    size = {"micro_batch": float(micro.size or len(batch))} if micro and micro.auto else {}
+    return Progress(
+        step=step + 1,
+        steps=steps,
+        loss=values["loss"],
+        terms=terms,
+        figures={name: value for name, value in values.items() if name not in terms and name != "loss"} | size,
+        learning_rate=rate,
+        sentences_per_second=len(batch) / (time.perf_counter() - began),
+    )
+
+
+def _gradients(
+    engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, step: int, world: World
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Of a step's batch, left at the parameters. -> the terms that are learnt from, and all figures."""
     terms = loss(engine, batch)
     learnt = {name: term for name, term in terms.items() if term.requires_grad}
     total = torch.stack(list(learnt.values())).sum()
     values = _values(terms, total, world)
     if not math.isfinite(values["loss"]):
         raise Diverged(step + 1, {name: values[name] for name in learnt})
-    rate = max(group["lr"] for group in engine.optimizer.param_groups)
     engine.backward(total)
-    engine.step()
-    return Progress(
-        step=step + 1,
-        steps=steps,
-        loss=values["loss"],
-        terms={name: values[name] for name in learnt},
-        figures={name: values[name] for name in terms if name not in learnt},
-        learning_rate=rate,
-        sentences_per_second=len(batch) / (time.perf_counter() - began),
-    )
+    return {name: values[name] for name in learnt}, values
 
 
 def _values(terms: Mapping[str, Tensor], total: Tensor, world: World) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Lt
 
 from corpora.store.fields import Count, Length, NotNegative, Positive, check_fields
-from trainers.engine.limits import Batch, Steps
+from trainers.engine.limits import Batch, MicroBatchSize, Steps
 
 Share = Annotated[float, Ge(0), Lt(1)]
 Host = Literal["simcse", "simcse_sup", "sncse", "rankcse", "rlrd"]
@@ -40,7 +40,7 @@ class Settings:
     loss's weight; normalised by items it is divided by their number. consistency: None as `conform` says.
     san_mle: weight of the lists over negatives beside those over views; tau3: the teachers' temperature there.
     rl_*: in RLRD the weight of all lists; how policies learn (fixed: none, equal shares), after how many steps,
-    and how often they go over these.
+    and how often they go over these. micro_batch: texts that pass the encoder at a time (docs/studies.md).
     """
 
     train: bool = True
@@ -86,6 +86,7 @@ class Settings:
     rl_update: Literal["ppo", "reinforce", "fixed"] = "ppo"  # the authors' code of RLRD
     rl_every: Count = 125  # the authors' code of RLRD
     rl_epochs: Count = 3  # the authors' code of RLRD
+    micro_batch: MicroBatchSize = None  # ours
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
@@ -111,6 +112,12 @@ class Settings:
             raise ValueError(
                 f"train.teachers = {list(self.teachers)!r}\n  accepted: with host {self.host} "
                 f"{' or '.join(map(str, wanted))} of the names in data.teachers"
+            )
+
+        if self.host == "rlrd" and self.rl_update != "fixed" and self.micro_batch == "auto":
+            raise ValueError(
+                "train.micro_batch = 'auto'\n  accepted: a number, since policies learn from a step once; "
+                "auto with rl_update fixed, or another host"
             )
 
     @property
@@ -163,6 +170,8 @@ def defining(settings: Settings) -> dict[str, Any]:
         return kept | ({"host": "prompted", "readout": "mask"} if prompted else {})
     kept |= {"dedup_in_batch": settings.dedup, "consistency": settings.consistent}
     unread: set[str] = set()
+    if settings.micro_batch is None:
+        unread.add("micro_batch")
     if settings.steps is not None:
         unread.add("epochs")
     if prompted:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +13,7 @@ from torch import Tensor, nn
 
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
+from trainers.engine.micro_batches import MicroBatch, in_parts
 from trainers.engine.streams import torch_stream
 from trainers.san.dropout import ByText, at, rate_of
 from trainers.san.mixture import Mixture
@@ -24,12 +28,12 @@ class Student(nn.Module):
     One forward takes all texts of a step, so that DeepSpeed sees one. san_pass "separate": `apart` run in a pass
     of their own at rate p2 and draw from a stream of their own, so that the views drop what they drop without
     them. "fused": one pass, in which each token has the rate of its text. mixture: the policies of RLRD, which
-    are kept here so that a checkpoint holds them.
+    are kept here so that a checkpoint holds them. micro: how many texts are read at a time.
     """
 
-    def __init__(self, encoder: Encoder, settings: Settings, seed: int) -> None:
+    def __init__(self, encoder: Encoder, settings: Settings, seed: int, micro: MicroBatch | None = None) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.micro = encoder, micro
         self.head = head(encoder.width, seed)
         fused = settings.san_pass == "fused"
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
@@ -40,20 +44,34 @@ class Student(nn.Module):
     def forward(self, views: Tokens, apart: Tokens | None, stream: int) -> Tensor:
         """views at p1, then `apart` at p2, in the order given. -> (V + A, H)."""
         if apart is None:
-            states = self.encoder.pooled(views)
-        elif self.by_text is not None and self.p1 is not None:
+            states = self._read(views, self._pooled)
+        elif self.by_text is not None:
             both = Tokens.joined([views, apart])
-            rates = np.repeat([self.p1, self.p2], [len(views), len(apart)])
-            with self.by_text.rates(both, rates):
-                states = self.encoder.pooled(both)
+            rates = np.repeat([self.p1 or 0.0, self.p2], [len(views), len(apart)])
+            states = self._read(both, partial(self._pooled_by_text, rates=rates))
         else:
-            with self.encoder.one_lookup(views, apart):
-                first = self.encoder.pooled(views)
+            whole = self.micro is None or self.micro.size is None  # parts are read again, when the table is gone
+            with self.encoder.one_lookup(views, apart) if whole else nullcontext():
+                first = self._read(views, self._pooled)
                 torch.manual_seed(stream)
-                with at(self.encoder.backbone, self.p2):
-                    states = torch.cat([first, self.encoder.pooled(apart)])
+                states = torch.cat([first, self._read(apart, self._pooled_apart)])
         with torch.autocast(states.device.type, enabled=False):  # at τ = .05 a cosine's third digit counts
             return torch.tanh(self.head(states.float()))
+
+    def _read(self, tokens: Tokens, read: Callable[[Tokens, np.ndarray], Tensor]) -> Tensor:
+        return in_parts(read, tokens, self.micro.size if self.micro else None)
+
+    def _pooled(self, tokens: Tokens, places: np.ndarray) -> Tensor:
+        return self.encoder.pooled(tokens)
+
+    def _pooled_apart(self, tokens: Tokens, places: np.ndarray) -> Tensor:
+        with at(self.encoder.backbone, self.p2):
+            return self.encoder.pooled(tokens)
+
+    def _pooled_by_text(self, tokens: Tokens, places: np.ndarray, rates: np.ndarray) -> Tensor:
+        assert self.by_text is not None
+        with self.by_text.rates(tokens, rates[places]):
+            return self.encoder.pooled(tokens)
 
 
 def head(width: int, seed: int) -> nn.Linear:

@@ -44,6 +44,7 @@ def fit(
     not to be found, and Diverged.
     """
     from trainers.engine import loop
+    from trainers.engine.micro_batches import MicroBatch
     from trainers.engine.optimisation import parameter_groups
     from trainers.san.batches import batches, steps_of
     from trainers.san.readers import encoder_of, reader_of
@@ -51,7 +52,8 @@ def fit(
 
     loop.reset_process(seed, world)
     encoder = encoder_of(settings, backbone, world)
-    student = Student(encoder, settings, seed)
+    micro = MicroBatch.of(settings.micro_batch, world)
+    student = Student(encoder, settings, seed, micro)
     reader = reader_of(settings, encoder, student.head)
     steps = steps_of(settings, corpus)
     curve = loop.fit(
@@ -68,6 +70,7 @@ def fit(
         seed=seed,
         world=world,
         look=partial(world.look, reader),
+        micro=micro,
     )
     return reader, curve
 

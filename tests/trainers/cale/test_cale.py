@@ -227,14 +227,17 @@ def test_a_restored_run_consumes_the_remaining_pairs_alone(
 
 
 def _share(rank: int, size: int, folder: Path) -> None:
-    settings = replace(SHORT, steps=4, batch_size=12)
+    settings = replace(SHORT, steps=4, batch_size=12, micro_batch=None if size == 1 else 5)
     encoder, curve = fit(settings, folder / "still", CORPUS, 0, World(rank=rank, size=size))
     found = {"terms": [{"loss": p.loss, **p.figures} for p in curve], "vectors": encoder.encode(SOME).tolist()}
     (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
 
 
 def test_two_workers_equal_one_with_the_doubled_micro_batch(tmp_path: Path):
-    """Without dropout, whose stream is each worker's own. Labels of a share differ, so counts must be everyone's."""
+    """Without dropout, whose stream is each worker's own, and the two in parts of 5 texts.
+
+    Labels of a share differ, so counts must be everyone's.
+    """
     tiny_backbone(tmp_path / "still", dropout=0.0)
     _share(0, 1, tmp_path)
     together(2, _share, tmp_path)
