@@ -158,6 +158,7 @@ def _row(ledger: Ledger, run: Run) -> RunRow:
         metrics={name: metric.value for name, metric in record.metrics.items()},
         curve=tuple((point["step"], point["value"]) for point in curve if point["name"] == "loss"),
         seconds=sum(record.seconds.values()),
+        began=record.began,
         attempt=record.attempt,
         location=record.url,
         entries=ledger.entries_of(run),

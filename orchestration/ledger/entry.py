@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -66,7 +67,8 @@ class Metric:
 class Record:
     """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
 
-    sealed: False where an entry was written before entries had seals.
+    sealed: False where an entry was written before entries had seals. began: when its training began, in Unix
+    time; None in entries that do not tell.
     """
 
     id: str
@@ -78,6 +80,7 @@ class Record:
     attempt: int
     url: str
     sealed: bool = True
+    began: float | None = None
 
     def with_scores(self, scores: Record) -> Record:
         """The record with what the run scored on one task more."""
@@ -179,7 +182,7 @@ def write_entry(folder: Path, result: Result, attempt: int) -> None:
     _write_json(folder / "spec.json", spec)
     _write_json(folder / "env.json", environment())
     plain = {"seconds": dict(result.seconds), "notes": dict(result.notes), "attempt": attempt, "format": FORMAT}
-    _write_json(folder / "result.json", {**body, **plain})
+    _write_json(folder / "result.json", {**body, **plain, "ended": round(time.time(), 3)})
     write_seal(folder)
 
 
@@ -300,6 +303,9 @@ def _record(
         seconds = {str(name): float(value) for name, value in body["seconds"].items()}
         if not all(map(math.isfinite, seconds.values())):
             raise ValueError("seconds are no finite numbers")
+        ended = None if body.get("ended") is None else float(body["ended"])
+        if ended is not None and not math.isfinite(ended):
+            raise ValueError("ended is no finite number")
         return Record(
             id=files.run_id,
             run=run,
@@ -310,6 +316,7 @@ def _record(
             attempt=int(body["attempt"]),
             url=files.url,
             sealed=files.seal is not None,
+            began=None if ended is None else ended - sum(seconds.values()),
         )
 
 

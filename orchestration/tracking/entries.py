@@ -12,22 +12,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestration.report import plots
 from orchestration.report.forms import markdown, report_json
 from orchestration.report.html import html
-from orchestration.report.tables import anchor, arm_cells, claim_cells, claim_head, known
+from orchestration.report.tables import anchor, arm_cells, claim_cells, claim_head, difference, known
 from orchestration.study.run import canonical
+from orchestration.tracking.pages import PLACE
 
 if TYPE_CHECKING:
     from evaluators.significance.judge import Verdict
     from orchestration.ledger.ledger import Ledger, Record
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 
-LAYOUT = 1  # raised when an entry of the same content would be written otherwise
+LAYOUT = 2  # raised when an entry of the same content would be written otherwise
 LONGEST = 500  # characters of a parameter; longer settings are read in spec.json
-LONGEST_NOTE = 7900  # MLflow cuts a tag at 8000
+LONGEST_NOTE = 7400  # MLflow cuts a tag at 8000; a picture stands above it
+CURVE_POINTS = 100  # of each curve; all of them are in the ledger
+
+T = TypeVar("T")
+STUDY_KEY = "study"  # before: with a / and the revision, a parent for each
 
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # head and rows
 
@@ -40,11 +45,17 @@ class Entry:
     logged at latest_step. evidence is what the entry rests on: MLflow's points cannot be taken back, so an entry
     whose evidence no longer contains what was logged earlier starts a new run instead of continuing the old one.
     files maps a name to its bytes; tables are shown by MLflow as such. model is the ledger and run of an encoder
-    that can be loaded back.
+    that can be loaded back. began, ended: in Unix time, now where they are None. note: the description;
+    above it stand pictures, which are files, and the metric of `compares` in the runs of its keys side by side.
     """
 
     name: str
     status: str = "FINISHED"
+    began: float | None = None
+    ended: float | None = None
+    note: str = ""
+    pictures: Sequence[str] = ()
+    compares: tuple[str, Sequence[str]] | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     points: Sequence[tuple[str, float, int]] = ()
@@ -71,12 +82,12 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
     """An entry for every run that finished or failed and for every comparison. Reads nothing yet."""
     runs = [
         Planned(
-            key=f"run/{row.arm}/{row.id}",
+            key=_run_key(row.arm, row.id),
             kind="run",
             digest=digest_of(row.id, row.status, row.attempt),
-            build=partial(_run_entry, findings, row, ledger),
+            build=partial(_run_entry, findings, row, f"2 {number:05d}", ledger),
         )
-        for row in findings.runs
+        for number, row in enumerate(findings.runs)
         if row.status != "missing"
     ]
     said = [finding.verdict.id for finding in findings.findings]
@@ -86,12 +97,16 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
             key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in twice else ""),
             kind="comparison",
             digest=digest_of(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
-            build=partial(_comparison_entry, findings, finding),
+            build=partial(_comparison_entry, findings, finding, f"1 {number:04d}"),
         )
-        for finding in findings.findings
+        for number, finding in enumerate(findings.findings)
         for verdict in [finding.verdict]
     ]
     return runs + comparisons
+
+
+def _run_key(arm: str, run: str) -> str:
+    return f"run/{arm}/{run}"
 
 
 def _comparison_key(verdict: Verdict) -> str:
@@ -103,10 +118,14 @@ def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
     rows = [(row.id, row.arm, row.seed, row.status, row.attempt) for row in findings.runs]
     verdicts = [finding.verdict.to_dict() for finding in findings.findings]
     return Planned(
-        key=f"study/{findings.revision}",
+        key=STUDY_KEY,
         kind="study",
         digest=digest_of(
-            rows, verdicts, findings.notes, {name: str(value) for name, value in findings.arms.items()}
+            findings.revision,
+            rows,
+            verdicts,
+            findings.notes,
+            {name: str(value) for name, value in findings.arms.items()},
         ),
         build=partial(_study_entry, findings, links),
     )
@@ -117,10 +136,23 @@ def metric_name(name: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_"))
 
 
-def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
-    place = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
+def claimed_metrics(findings: Findings) -> list[str]:
+    """The metrics that claims are about, as MLflow names them, in the order of the claims."""
+    return list(dict.fromkeys(metric_name(finding.verdict.metric) for finding in findings.findings))
+
+
+def thin(points: Sequence[T], most: int = CURVE_POINTS) -> list[T]:
+    """At most so many of them: the first, the last, and those evenly between."""
+    if len(points) <= most:
+        return list(points)
+    return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
+
+
+def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> Entry:
+    who = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
     tags = {
-        **place,
+        **who,
+        PLACE: place,
         "family": findings.family,
         "study": findings.study,
         "ledger_id": row.id,
@@ -128,26 +160,24 @@ def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
     }
     name = f"{row.arm} {'untrained' if row.seed is None else f'seed {row.seed}'}"
     if row.status == "failed":
-        return Entry(
-            name=name, status="FAILED", tags={**tags, "problem": row.problem, "mlflow.note.content": row.problem}
-        )
+        return Entry(name=name, status="FAILED", tags={**tags, "problem": row.problem}, note=row.problem)
     record = ledger.record_of(row.entries)
     figures = {metric_name(metric): found.value for metric, found in record.metrics.items()}
     figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
     curve = ledger.curve_of(row.entries[0]).to_pydict()
-    steps = zip(curve["name"], curve["value"], curve["step"], strict=True)
+    curves: dict[str, list[tuple[str, float, int]]] = {}
+    for of, value, step in zip(curve["name"], curve["value"], curve["step"], strict=True):
+        curves.setdefault(of, []).append((f"train/{metric_name(of)}", value, step))
     return Entry(
         name=name,
-        tags={
-            **tags,
-            "problem": "",
-            "ledger": row.location,
-            "mlflow.note.content": f"In the ledger: `{row.location}`",
-        },
-        params=_params({**place, **record.run.settings, "precision": record.run.precision}),
+        began=record.began,
+        ended=None if record.began is None else record.began + sum(record.seconds.values()),
+        tags={**tags, "problem": "", "ledger": row.location},
+        note=f"In the ledger: `{row.location}`",
+        params=_params({**who, **record.run.settings, "precision": record.run.precision}),
         points=[
             *((n, v, 0) for n, v in figures.items()),
-            *((f"train/{metric_name(n)}", v, s) for n, v, s in steps),
+            *(point for of in curves.values() for point in thin(of)),
         ],
         evidence={"attempt": str(row.attempt)},
         dataset=_dataset(record),
@@ -175,7 +205,7 @@ def _params(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: text if len(text) <= LONGEST else "long, see spec.json" for name, text in texts.items()}
 
 
-def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
+def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry:
     verdict = finding.verdict
     rank = {seed: index for index, seed in enumerate(findings.seeds)}
     adjusted = "p_bh" if verdict.exploratory else "p_holm"
@@ -207,10 +237,14 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
         tags={
             **{name: str(value) for name in told if (value := getattr(verdict, name)) is not None},
+            PLACE: place,
+            "difference": difference(verdict),
             "study": findings.study,
             "family": findings.family,
-            "mlflow.note.content": verdict.sentence,
         },
+        note=f"**{verdict.words}**\n\n{verdict.sentence}",
+        pictures=("forest.png",),
+        compares=(metric_name(verdict.metric), _compared(findings, finding)) if verdict.per_seed else None,
         points=[("delta", pair["delta"], rank[int(pair["seed"])]) for pair in verdict.per_seed],
         latest={name: float(value) for name, value in summary.items() if known(value)},
         latest_step=verdict.n_seeds,
@@ -225,6 +259,14 @@ def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
             **({"items.json": (("item", *arms, "gain"), items)} if items else {}),
         },
     )
+
+
+def _compared(findings: Findings, finding: Finding) -> list[str]:
+    """The keys of a claim's runs, the control's first, each once."""
+    arms = {row.id: row.arm for row in findings.runs}
+    sides = (finding.control_runs, finding.treatment_runs)
+    ids = [run for side in sides for runs in side.values() for run in runs.split(" - ")]
+    return [_run_key(arms[run], run) for run in dict.fromkeys(ids) if run in arms]
 
 
 def _short(runs: str) -> str:
@@ -242,8 +284,10 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
     if len(note) > LONGEST_NOTE:
         note = note[:LONGEST_NOTE].rsplit("\n", 1)[0] + "\n\nCut here; all of it is in report.html."
     head, *rows = arm_cells(findings)
+    done = [row for row in findings.runs if row.began is not None]
     return Entry(
-        name=f"{findings.study} {findings.revision[:8]}",
+        name=findings.study,
+        ended=max((row.began + (row.seconds or 0.0) for row in done if row.began is not None), default=None),
         status="FAILED" if states["failed"] else "RUNNING" if states["missing"] else "FINISHED",
         tags={
             "study": findings.study,
@@ -251,8 +295,11 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
             "revision": findings.revision,
             "declared": findings.declared,
             "ledger": findings.ledger,
-            "mlflow.note.content": note,
+            PLACE: "0",
+            "verdict": ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
         },
+        note=note,
+        pictures=("forest.png",) if "forest.png" in overview else (),
         latest={
             **{f"runs/{status}": float(count) for status, count in states.items()},
             **{f"verdicts/{word}": float(words.count(word)) for word in dict.fromkeys(words)},

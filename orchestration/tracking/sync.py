@@ -1,6 +1,6 @@
 """The ledger's mirror in MLflow, written by the driver alone and only here.
 
-Experiment = study; a parent run per revision of the study; below it a run for every run and every comparison.
+Experiment = study; one parent run, kept as the study grows; below it a run for every run and every comparison.
 Syncing again adds nothing. The ledger stays the source of truth: when MLflow is away, nothing else is.
 """
 
@@ -16,15 +16,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import cache_folder
 from orchestration.ledger.beside import beside
-from orchestration.tracking.entries import Entry, Planned, planned, planned_study
-from orchestration.tracking.write import DIGEST, EVIDENCE, write_entry
+from orchestration.study.names import cut
+from orchestration.tracking import pages
+from orchestration.tracking.entries import STUDY_KEY, Entry, Planned, claimed_metrics, planned, planned_study
+from orchestration.tracking.write import DIGEST, EVIDENCE, LONGEST_NAME, as_tags, write_entry
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 KEY, KIND = "semray.run_key", "semray.kind"
-PARENT = "mlflow.parentRunId"
+PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
 SETTINGS = {  # of the MLflow client; a value set by the user stands
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -77,10 +79,17 @@ def default_uri(ledger: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """What is to stand in an experiment: a parent, which may name the pages of its children, and the children."""
+    """What is to stand in an experiment: a parent, which may name the pages of its children, and the children.
+
+    began: when the first of them did, in Unix time. view: how MLflow's table is to show them. before: how the keys
+    of parents begin that an earlier semray wrote.
+    """
 
     experiment: str
     note: str
+    began: float | None = None
+    view: str = ""
+    before: str = ""
     parent: Callable[[Mapping[str, str]], Planned]
     children: Callable[[], Sequence[Planned]]
 
@@ -90,6 +99,9 @@ def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncRepo
     tree = Tree(
         experiment=findings.study,
         note=findings.question,
+        began=min((row.began for row in findings.runs if row.began is not None), default=None),
+        view=pages.view(claimed_metrics(findings)),
+        before=f"{STUDY_KEY}/",
         parent=partial(planned_study, findings),
         children=partial(planned, findings, ledger),
     )
@@ -119,22 +131,38 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     experiment = _experiment(client, tree, uri)
     first = tree.parent({})
     parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{first.key}'")), None)
+    if parent is None and tree.before:
+        parent = _former_parent(client, experiment, tree.before)
     whole = parent is not None and parent.data.tags.get(DIGEST) == first.digest
     if whole and not uri.startswith("http"):
         counts["unchanged"] += 1
         return {}
     existing = {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''")}
     if parent is None:
-        parent = client.create_run(experiment, run_name=tree.experiment, tags=_birth(first, None))
-    children = {
-        plan.key: _put(client, experiment, plan, existing.get(plan.key), parent.info.run_id, counts)
-        for plan in tree.children()
-    }
+        parent = client.create_run(
+            experiment, start_time=_milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
+        )
+    children: dict[str, str] = {}
+    for plan in tree.children():
+        run = existing.get(plan.key)
+        children[plan.key] = _put(client, experiment, plan, run, parent.info.run_id, counts, children)
     links = _links(uri, experiment, children)
     if not whole:
-        write_entry(client, parent, first.digest, tree.parent(links).build())
+        if tree.view:
+            client.set_experiment_tag(experiment, pages.VIEW_TAG, tree.view)
+        entry = tree.parent(links).build()
+        told = {KEY: first.key, NOTE: _note(entry, experiment, parent.info.run_id, children)}
+        write_entry(client, parent, first.digest, replace(entry, tags={**entry.tags, **told}))
         counts["updated" if DIGEST in parent.data.tags else "new"] += 1
     return links
+
+
+def _former_parent(client: MlflowClient, experiment: str, before: str) -> TrackedRun | None:
+    """The newest of the parents that an earlier semray wrote, one for each revision; the others are put aside."""
+    found = _search(client, experiment, f"tags.`{KEY}` LIKE '{before}%'")
+    for run in found[1:]:
+        _retire(client, run)
+    return found[0] if found else None
 
 
 def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
@@ -148,9 +176,10 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
             place = (
                 Path(uri.removeprefix("sqlite:///")).absolute().parent / "mlartifacts" / tree.experiment
             ).as_uri()
-        return client.create_experiment(
-            tree.experiment, artifact_location=place, tags={"mlflow.note.content": tree.note}
-        )
+        made = client.create_experiment(tree.experiment, artifact_location=place)
+        table = f"\n\n[Verdicts and claimed metrics]({pages.experiment(made)})" if tree.view else ""
+        client.set_experiment_tag(made, NOTE, tree.note + table)
+        return made
     if found.lifecycle_stage != "active":
         raise MlflowException(
             f"the experiment {tree.experiment} was deleted there; restore it or delete it for good"
@@ -175,12 +204,14 @@ def _put(
     run: TrackedRun | None,
     parent: str,
     counts: dict[str, int],
+    known: Mapping[str, str],
 ) -> str:
-    """Make one child whole; returns its MLflow id. A run half written by a sync that died is written again."""
+    """Make one child whole; returns its MLflow id. A run half written by a sync that died is written again.
+
+    known: key -> MLflow id of the children before it.
+    """
     if run is not None and run.data.tags.get(PARENT) != parent:
-        client.set_tag(
-            run.info.run_id, PARENT, parent
-        )  # the study was revised: its runs follow the newest revision
+        client.set_tag(run.info.run_id, PARENT, parent)  # an earlier semray began a parent for each revision
     if run is not None and run.data.tags.get(DIGEST) == plan.digest:
         counts["unchanged"] += 1
         return run.info.run_id
@@ -190,9 +221,30 @@ def _put(
         run = None
     counts["new" if run is None else "updated"] += 1
     if run is None:
-        run = client.create_run(experiment, run_name=entry.name, tags=_birth(plan, parent))
-    write_entry(client, run, plan.digest, entry)
+        run = client.create_run(
+            experiment,
+            start_time=_milliseconds(entry.began),
+            run_name=cut(entry.name, LONGEST_NAME),
+            tags={**as_tags(entry.tags), **_birth(plan, parent)},
+        )
+    told = {NOTE: _note(entry, experiment, run.info.run_id, known)}
+    write_entry(client, run, plan.digest, replace(entry, tags={**entry.tags, **told}))
     return run.info.run_id
+
+
+def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> str:
+    """The description of a run as its page shows it: words, pictures, and the way to its runs side by side."""
+    parts = [entry.note, *(f"![{name}]({pages.picture(run, name)})" for name in entry.pictures)]
+    if entry.compares:
+        metric, keys = entry.compares
+        runs = [known[key] for key in keys if key in known]
+        if 1 < len(runs) <= pages.MOST_COMPARED:
+            parts.append(f"[{metric} of its {len(runs)} runs]({pages.compared(experiment, metric, runs)})")
+    return "\n\n".join(parts)
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1000 * seconds)
 
 
 def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
@@ -212,6 +264,7 @@ def _retire(client: MlflowClient, run: TrackedRun) -> None:
     key = f"superseded/{run.info.run_id}"
     for tag, value in (
         (KEY, key),
+        (pages.PLACE, "9"),
         ("verdict", "superseded"),
         ("mlflow.runName", f"{run.info.run_name} (superseded)"),
     ):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from orchestration.study.errors import StudyError
+from orchestration.tracking import pages
 from orchestration.tracking.sync import SETTINGS
 
 START_SECONDS = 120.0
@@ -20,7 +21,10 @@ SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTIO
 
 
 def experiment_page(uri: str, study: str, base: str) -> str:
-    """The address of a study's table on a server at `base`. StudyError where MLflow has no such experiment."""
+    """The address of a study's table on a server at `base`: verdicts and claimed metrics are its columns.
+
+    StudyError where MLflow has no such experiment.
+    """
     from mlflow import MlflowClient
 
     for name, value in SETTINGS.items():
@@ -28,7 +32,8 @@ def experiment_page(uri: str, study: str, base: str) -> str:
     found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
     if found is None:
         raise StudyError(f"mlflow: no experiment {study}\n  accepted: one that `semray sync {study}` has written")
-    return f"{base.rstrip('/')}/#/experiments/{found.experiment_id}"
+    viewed = pages.VIEW_TAG in found.tags
+    return f"{base.rstrip('/')}/{pages.experiment(found.experiment_id, viewed=viewed)}"
 
 
 @contextmanager

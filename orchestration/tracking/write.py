@@ -24,7 +24,7 @@ LONGEST_NAME = 250  # what MLflow's databases have room for
 
 
 def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
-    """Everything of an entry, then the digest that says it is whole.
+    """Everything of an entry, and last the digest that says it is whole.
 
     Points carry the run's own start as their time, so that writing them twice leaves one: MLflow drops a point
     that is equal in name, value, step and time.
@@ -32,26 +32,34 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     from mlflow.entities import Metric, Param, RunTag
 
     run_id, born, now = run.info.run_id, run.info.start_time, int(time.time() * 1000)
-    points = [Metric(name, value, born, step) for name, value, step in entry.points]
-    latest = {name: value for name, value in entry.latest.items() if run.data.metrics.get(name) != value}
-    points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
-    params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
-    evidence = {EVIDENCE: json.dumps(dict(entry.evidence))} if entry.evidence else {}
-    told = {**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)}
-    tags = {name: printable(value, keep="\n") for name, value in told.items()} | evidence
-    if entry.tables:
-        tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
-    limits = (_chunks(points, 800), _chunks(params, 100), _chunks([RunTag(*tag) for tag in tags.items()], 100))
-    for metrics, few_params, few_tags in zip_longest(*limits, fillvalue=()):
-        client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
     if entry.dataset is not None:
         _log_dataset(client, run_id, entry.dataset)
     if entry.files or entry.tables:
         _log_files(client, run_id, entry)
     if entry.model is not None:
         _log_model(client, run, entry.name, entry.model)
-    client.set_tag(run_id, DIGEST, digest)
-    client.set_terminated(run_id, entry.status)
+    points = [Metric(name, value, born, step) for name, value, step in entry.points]
+    latest = {name: value for name, value in entry.latest.items() if run.data.metrics.get(name) != value}
+    points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
+    params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
+    told = as_tags({**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)})
+    if entry.evidence:
+        told[EVIDENCE] = json.dumps(dict(entry.evidence))
+    if entry.tables:
+        told["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
+    new = [RunTag(name, value) for name, value in told.items() if run.data.tags.get(name) != value]
+    ended = None if entry.ended is None else round(1000 * entry.ended)
+    client.set_terminated(run_id, entry.status, end_time=ended)
+    batches = list(zip_longest(_chunks(points, 800), _chunks(params, 100), _chunks(new, 90), fillvalue=()))
+    for metrics, few_params, few_tags in batches[:-1]:
+        client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
+    metrics, few_params, few_tags = batches[-1] if batches else ((), (), ())
+    client.log_batch(run_id, metrics=metrics, params=few_params, tags=[*few_tags, RunTag(DIGEST, digest)])
+
+
+def as_tags(told: Mapping[str, str]) -> dict[str, str]:
+    """Tags in characters that every page and terminal can show."""
+    return {name: printable(value, keep="\n") for name, value in told.items()}
 
 
 def _chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

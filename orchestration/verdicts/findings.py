@@ -32,6 +32,7 @@ class RunRow:
     metrics: Mapping[str, float] = field(default_factory=dict)
     curve: tuple[tuple[int, float], ...] = ()
     seconds: float | None = None
+    began: float | None = None  # in Unix time
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
     entries: tuple[str, ...] = ()  # what the ledger holds of it, by name: its training first, then its scores

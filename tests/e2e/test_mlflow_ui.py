@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ import pytest
 from orchestration.ledger.ledger import Ledger
 from orchestration.report.forms import write
 from orchestration.tracking.sync import sync
+from orchestration.tracking.ui import experiment_page
 from orchestration.tracking.ui import server as serving
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import findings_of
@@ -130,18 +132,59 @@ def test_paired_runs_side_by_side(tracked: tuple[Findings, str], server: str, br
     keep(browser, "compare_runs")
 
 
-def test_a_comparison_with_its_forest_plot(tracked: tuple[Findings, str], server: str, browser: Chrome) -> None:
-    """The overview names the verdict; the artifact page draws the plot."""
+def test_a_comparison_says_its_verdict_and_draws_it(
+    tracked: tuple[Findings, str], server: str, browser: Chrome
+) -> None:
+    """The description opens with the verdict and the forest plot; its link leads to the claim's metric, a bar a run.
+
+    On a telephone's width too.
+    """
     findings, uri = tracked
     experiment, runs = tracked_runs(uri, findings, "tags.claim = 'H1'")
     page = f"{server}/#/experiments/{experiment}/runs/{runs[0].info.run_id}"
-    visit(browser, page, "H1: B1 - B0", "is better than B0 on t2d/recall@10", "delta_mean")
+    visit(browser, page, "H1: B1 - B0", "better", "is better than B0 on t2d/recall@10", "delta_mean")
+    until(browser, lambda found: widest_picture(found) > 500)
     keep(browser, "comparison")
-    visit(browser, f"{page}/artifacts/forest.png", "forest.png", "comparison.json")
-    until(
-        browser, lambda found: max(map(drawn_width, found.find_elements("css selector", "img")), default=0) > 500
-    )
-    keep(browser, "comparison_forest")
+    with narrow(browser):
+        until(browser, shows("better"))
+        keep(browser, "comparison_390")
+    until(browser, lambda page: page.find_element("xpath", "//*[text()='Show more']")).click()
+    link = browser.find_element("partial link text", "t2d/recall_at_10 of its 9 runs").get_attribute("href")
+    keep(browser, "comparison_whole")
+    visit(browser, str(link), "t2d/recall_at_10")
+    until(browser, lambda found: len(found.find_elements("css selector", ".js-plotly-plot .bars .point")) >= 9)
+    keep(browser, "claimed_metric")
+
+
+def test_the_table_has_verdicts_and_claimed_metrics(
+    tracked: tuple[Findings, str], server: str, browser: Chrome
+) -> None:
+    """What `semray ui` opens: the study, then its claims, then its runs, under these columns."""
+    findings, uri = tracked
+    page = experiment_page(uri, findings.study, server)
+    visit(browser, page, "verdict", "difference", "t2d/recall_at_10", "H1: B1 - B0", "equivalent")
+    text = text_of(browser)
+    assert text.index("H1: B1 - B0") < text.index("H2: M1 - B1") < text.index("B0 untrained")
+    until(browser, shows("2 better, 1 equivalent"))
+    keep(browser, "table")
+    with narrow(browser):
+        until(browser, shows("concept-hypotheses", "Training runs"))
+        keep(browser, "table_390")
+
+
+@contextmanager
+def narrow(browser: Chrome) -> Iterator[None]:
+    """As wide as a telephone within the block."""
+    size = {"width": 390, "height": 1400, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def widest_picture(browser: Chrome) -> int:
+    return max(map(drawn_width, browser.find_elements("css selector", "img")), default=0)
 
 
 def drawn_width(image: Any) -> int:

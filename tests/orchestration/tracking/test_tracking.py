@@ -27,7 +27,7 @@ from orchestration.tracking import write
 from orchestration.tracking.entries import metric_name
 from orchestration.tracking.sync import SyncReport, default_uri, sync
 from orchestration.verdicts.findings import Findings
-from tests.finished_study import CLAIMS, fill, findings_of, make_run
+from tests.finished_study import ARMS, CLAIMS, fill, findings_of, make_run
 from tests.named_study import finished, write_study
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -265,8 +265,60 @@ def test_more_seeds_extend_a_comparison(uri: str, tmp_path: Path) -> None:
     means = client(uri).get_metric_history(comparison.info.run_id, "delta_mean")
     assert [point.step for point in means] == [4, 6]
     assert comparison.data.metrics["delta_mean"] == grown.findings[0].verdict.delta_mean
-    newest = next(run for run in of_kind(uri, "study") if run.data.tags["revision"] == "6")
-    assert {run.data.tags["mlflow.parentRunId"] for run in of_kind(uri, "run")} == {newest.info.run_id}
+    (parent,) = of_kind(uri, "study")  # kept and updated, so that none is left without runs
+    assert parent.data.tags["revision"] == "6"
+    assert {run.data.tags["mlflow.parentRunId"] for run in of_kind(uri, "run")} == {parent.info.run_id}
+
+
+def test_parents_of_an_earlier_semray_become_one(uri: str, tmp_path: Path) -> None:
+    """There was one for each revision: the newest goes on, the others are out of the way."""
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger, 1, ())
+    sync(findings, ledger, uri)
+    (parent,) = of_kind(uri, "study")
+    experiment = parent.info.experiment_id
+    client(uri).set_tag(parent.info.run_id, "semray.run_key", "study/0123456789abcdef")
+    client(uri).set_tag(parent.info.run_id, "semray.digest", "of before")
+    tags = {"semray.run_key": "study/fedcba9876543210", "semray.kind": "study"}
+    client(uri).create_run(experiment, start_time=1, tags=tags)
+    assert sync(findings, ledger, uri).problem == ""
+    keys = {run.info.run_id: run.data.tags["semray.run_key"] for run in of_kind(uri, "study")}
+    assert keys.pop(parent.info.run_id) == "study"
+    assert [key.split("/")[0] for key in keys.values()] == ["superseded"]
+
+
+def test_times_and_thin_curves(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run begins and ends when it did; of a long curve as many points are shown as a chart can use."""
+    monkeypatch.setitem(ARMS, "B1", {**ARMS["B1"], "steps": 500})
+    ledger = Ledger(tmp_path / "ledger")
+    before = time.time()
+    findings = findings_of(ledger, 1, ())
+    assert sync(findings, ledger, uri).problem == ""
+    (run,) = search(uri, "tags.arm = 'B1'")
+    assert run.info.end_time - run.info.start_time == 3000  # 2.5 s of training and .5 s of scoring
+    assert before - 3 < run.info.start_time / 1000 < time.time()
+    (parent,) = of_kind(uri, "study")
+    assert parent.info.start_time == min(one.info.start_time for one in of_kind(uri, "run"))
+    loss = client(uri).get_metric_history(run.info.run_id, "train/loss")
+    assert (len(loss), loss[0].step, loss[-1].step) == (100, 0, 499)
+
+
+def test_the_table_of_a_study_has_a_view(mirrored: str) -> None:
+    """Its columns are the verdicts and what is claimed; the study stands first, then claims, then runs."""
+    experiment = client(mirrored).get_experiment_by_name(STUDY)
+    view = json.loads(experiment.tags["mlflow.sharedViewState.semray"])
+    assert view["selectedColumns"][:2] == ["tags.`verdict`", "tags.`difference`"]
+    assert "metrics.`t2d/recall_at_10`" in view["selectedColumns"]
+    assert (
+        f"(#/experiments/{experiment.experiment_id}/runs?viewStateShareKey=semray"
+        in (experiment.tags["mlflow.note.content"])
+    )
+    found = client(mirrored).search_runs([experiment.experiment_id], "", order_by=[f"{view['orderByKey']} ASC"])
+    assert found[0].data.tags["verdict"] == "2 better, 1 equivalent, 1 undecided, 1 worse"
+    claims = [run.data.tags["claim"] for run in found[1:6]]
+    assert claims == ["H1", "H3a", "H3b", "H2", "X1"]
+    assert found[1].data.tags["difference"].startswith("+0.1")
+    assert all(run.data.tags["semray.kind"] == "run" for run in found[6:])
 
 
 def test_claims_that_say_the_same_are_two_comparisons(uri: str, tmp_path: Path) -> None:
@@ -450,11 +502,11 @@ def test_a_server_that_dies_delays_nothing_and_is_caught_up(
 
     start_server(port)
     caught_up = sync(findings, ledger, address)
-    assert (caught_up.problem, caught_up.new) == ("", 4)  # three runs of the third seed, the newer revision
+    assert (caught_up.problem, caught_up.new) == ("", 3)  # the runs of the third seed
     again = sync(findings, ledger, address)
     assert (again.new, again.updated) == (0, 0)
     keys = [run.data.tags["semray.run_key"] for run in search(uri)]
-    assert len(keys) == len(set(keys)) == 2 + 10 + 1
+    assert len(keys) == len(set(keys)) == 1 + 10 + 1
     assert len(points(uri)) == len(set(points(uri)))
 
 
