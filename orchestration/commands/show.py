@@ -240,7 +240,8 @@ def _print_check(done: Verification, options: Namespace) -> None:
 
 def described(plan: Plan, ledger: Ledger) -> str:
     from orchestration.lanes.cluster import cores, named_address
-    from orchestration.plan.described import describe
+    from orchestration.plan.described import describe, estimate, foretold_words
+    from orchestration.plan.other_runs import foretell
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords, seen
@@ -251,7 +252,9 @@ def described(plan: Plan, ledger: Ledger) -> str:
     evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     gone = withdrawn(evidence)
     reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone])
+    untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
+    time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone], time)
 
 
 def show(options: Namespace, findings: Findings) -> None:

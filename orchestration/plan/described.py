@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -12,6 +13,7 @@ from orchestration.plan.slips import slips
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure
+    from orchestration.plan.other_runs import Foretold
     from orchestration.plan.plan import Plan
     from orchestration.plan.reach import Reach
 
@@ -45,10 +47,11 @@ def describe(
     failed: Mapping[str, Failure] | None = None,
     lanes: int | None = None,
     notes: Sequence[str] = (),
+    time: str = "",
 ) -> str:
     """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known.
 
-    notes: what else a reader must know of its claims.
+    notes: what else a reader must know of its claims. time: how long it takes, where no run of its own tells.
     """
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
     counts = [f"done {len(plan.done)}"]
@@ -59,6 +62,7 @@ def describe(
     ]
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
+    lines += [f"time    {time}"] if time else []
     lines += [f"runs    {line}" for line in _placement(plan)]
     lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
@@ -111,10 +115,33 @@ def _time_left(plan: Plan, lanes: int) -> list[str]:
     expected = estimate(plan) if plan.left else None
     if expected is None:
         return []
-    seconds = expected.seconds / lanes
-    steps = ((5400, f"{seconds / 3600:.1f} h"), (90, f"{seconds / 60:.0f} min"), (0, f"{seconds:.0f} s"))
-    amount = next(text for least, text in steps if seconds >= least)
-    return [f"about {amount} on {_count(lanes, 'lane')} (from {_count(expected.finished, 'finished run')})"]
+    return [f"{_about(expected.seconds, lanes)} (from {_count(expected.finished, 'finished run')})"]
+
+
+def foretold_words(expected: Foretold | None, lanes: int) -> str:
+    """How long a study may take, as other runs tell; how to find out where there are none."""
+    if expected is None:
+        return (
+            "unknown: no finished run of this family and backbone on this machine; `semray run` tells it from the "
+            "first steps on, and after Ctrl-C the same command goes on"
+        )
+    places = ", ".join(map(_seen_from_here, expected.ledgers))
+    return (
+        f"{_about(expected.seconds, lanes)}: an estimate from {_count(expected.runs, 'run')} of the same "
+        f"family and backbone in {places}, by their texts a second"
+    )
+
+
+def _seen_from_here(place: str) -> str:
+    near = os.path.relpath(place)
+    return near if len(near) < len(place) else place
+
+
+def _about(seconds: float, lanes: int) -> str:
+    took = seconds / lanes
+    steps = ((5400, f"{took / 3600:.1f} h"), (90, f"{took / 60:.0f} min"), (0, f"{took:.0f} s"))
+    amount = next(text for least, text in steps if took >= least)
+    return f"about {amount} on {_count(lanes, 'lane')}"
 
 
 def _claim(plan: Plan, reach: Reach) -> str:

@@ -1,0 +1,127 @@
+"""How long a study will take of which no run is finished: from runs like its own, in ledgers of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from orchestration.ledger.environment import cpu_model
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
+from orchestration.study.run import RUN_ID
+
+if TYPE_CHECKING:
+    from orchestration.ledger.entry import Record
+    from orchestration.plan.plan import Plan
+    from orchestration.study.run import Run
+
+MOST_READ, MOST_USED = (
+    60,
+    12,
+)  # trainings looked at in one ledger, the newest first; of those like a run's, so many
+STEPS = ("steps", "max_steps")  # as families call what is counted
+BATCHES = ("batch_size", "per_device_train_batch_size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foretold:
+    """Seconds of one lane, as so many runs elsewhere took for work like it, and the ledgers that hold those."""
+
+    seconds: float
+    runs: int
+    ledgers: tuple[str, ...]
+
+
+def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
+    """From runs of the same family and backbone on such a processor; None where the machine has none.
+
+    Training is scaled by the texts that pass through it, steps x batch size, or by epochs of the same rows.
+    Scoring takes what each task took there.
+    """
+    trained = [run for run in plan.left if run.seed is not None]
+    if not trained:
+        return None
+    asked, on_gpu = {_kind(run) for run in trained}, plan.study.resources.gpus_per_run > 0
+    alike: dict[Any, list[tuple[Ledger, Record]]] = {}
+    for one in _ledgers(ledger):
+        for record in islice((found for found in _newest(one, on_gpu) if _kind(found.run) in asked), MOST_USED):
+            alike.setdefault(_kind(record.run), []).append((one, record))
+    if asked - alike.keys():
+        return None
+    rates = {
+        kind: fmean(sum(record.seconds.values()) / _work(record.run) for _, record in found)
+        for kind, found in alike.items()
+    }
+    used = [pair for found in alike.values() for pair in found]
+    scoring = _scoring(used)
+    total = sum(_work(run) * rates[_kind(run)] for run in trained)
+    everywhere = fmean(scoring.values()) if scoring else 0.0
+    total += sum(scoring.get(task, everywhere) for run in plan.left for task in run.tasks)
+    places = dict.fromkeys(one.url for one, _ in used)
+    return Foretold(seconds=total, runs=len(used), ledgers=tuple(places))
+
+
+def _kind(run: Run) -> tuple[Any, ...]:
+    """What runs must share for the time of one to tell of the other."""
+    unit = "texts" if _first(run, STEPS) else f"epochs of {run.corpus_fingerprint}"
+    return run.family, run.backbone_fingerprint, run.precision, run.world_size, unit
+
+
+def _work(run: Run) -> float:
+    steps = _first(run, STEPS)
+    return steps * (_first(run, BATCHES) or 1.0) if steps else _first(run, ("epochs", "num_train_epochs")) or 1.0
+
+
+def _first(run: Run, names: Sequence[str]) -> float | None:
+    values = (run.settings.get(name) for name in names)
+    return next((float(value) for value in values if isinstance(value, int | float) and value), None)
+
+
+def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
+    """The study's own, and those that lie beside it or in the folders beside its own; none across a network."""
+    if ledger.remote or "://" in ledger.url:
+        return
+    place = Path(ledger.url).absolute()
+    near = [
+        place,
+        *sorted(place.parent.glob(f"*/{place.name}")),
+        *sorted(place.parent.parent.glob(f"*/{place.name}")),
+    ]
+    for folder in dict.fromkeys(near):
+        if (folder / ".declared").is_dir():
+            yield ledger if folder == place else Ledger(str(folder))
+
+
+def _newest(ledger: Ledger, on_gpu: bool) -> Iterator[Record]:
+    """Trainings on this kind of machine, the newest first; what cannot be read says nothing."""
+    folders = [path for path in Path(ledger.url).iterdir() if RUN_ID.fullmatch(path.name)]
+    for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[:MOST_READ]:
+        try:
+            record = ledger.training(path.name)
+        except (LedgerError, KeyError):
+            continue
+        alike = (record.env.get("device") not in ("cpu", None)) == on_gpu
+        if (
+            record.env.get("cpu") == cpu_model()
+            and alike
+            and record.run.seed is not None
+            and sum(record.seconds.values()) > 0
+        ):
+            yield record
+
+
+def _scoring(used: Sequence[tuple[Ledger, Record]]) -> dict[str, float]:
+    """The mean seconds of each task, over these runs."""
+    found: dict[str, list[float]] = {}
+    for ledger, record in used:
+        for path in Path(ledger.url).glob(f"{record.id}.*"):
+            try:
+                scores = ledger.scores(path.name)
+            except (LedgerError, KeyError):
+                continue
+            found.setdefault(next(iter(scores.run.tasks)), []).append(sum(scores.seconds.values()))
+    return {task: fmean(seconds) for task, seconds in found.items()}

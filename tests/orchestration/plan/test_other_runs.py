@@ -1,0 +1,83 @@
+"""A study of which nothing is finished is timed by runs like its own, elsewhere on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.described import describe, foretold_words
+from orchestration.plan.other_runs import Foretold, foretell
+from orchestration.plan.plan import Facts, Plan, plan
+from orchestration.reading.read_study import read_study
+from orchestration.study.run import Result, Run, Scored, Trained
+from orchestration.verdicts.declared import declare
+
+STUDY = """\
+question: How long will it take?
+family: concept
+backbones: [tiny]
+seeds: 2
+train: {{steps: {steps}, batch_size: {batch}}}
+arms:
+  A: {{hard_negatives: true}}
+  B0: {{train: false}}
+evaluate: [t2d, geometry]
+"""
+FACTS = Facts(
+    backbones={"tiny": "s" * 64},
+    corpus="c" * 64,
+    tasks=dict.fromkeys(("t2d", "geometry"), "7" * 16),
+    precision="fp32",
+)
+
+
+def planned(folder: Path, name: str, steps: int, batch: int) -> Plan:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.yaml"
+    path.write_text(STUDY.format(steps=steps, batch=batch))
+    return plan(read_study(path), FACTS)
+
+
+def took(run: Run) -> Iterator[Result]:
+    """20 s for 100 steps of 16; each task 5 s."""
+    yield Trained(run=run, seconds={"train": 20.0})
+    for task in run.tasks:
+        yield Scored(run=run, task=task, scores=[], seconds={"evaluate": 5.0})
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Ledger:
+    """A ledger in a folder beside the study's, with another study of two runs that trained."""
+    other = planned(tmp_path / "before", "other", 100, 16)
+    ledger = Ledger(str(tmp_path / "before" / "ledger"))
+    declare(other.study, other.runs, ledger)
+    for run in other.runs:
+        attempt = ledger.lease(run.id)
+        for result in took(run):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+        ledger.forget(run.id)
+    return ledger
+
+
+def test_by_texts_a_second_of_runs_like_these(tmp_path: Path, elsewhere: Ledger) -> None:
+    new = planned(tmp_path / "now", "new", 400, 32)  # eight times the texts of a run there
+    own = Ledger(str(tmp_path / "now" / "ledger"))
+    told = foretell(new, own)
+    assert told == Foretold(seconds=2 * (8 * 20.0) + 3 * 2 * 5.0, runs=2, ledgers=(elsewhere.url,))
+    words = foretold_words(told, lanes=2)
+    assert words.startswith("about 3 min on 2 lanes: an estimate from 2 runs of the same family and backbone in ")
+    assert f"time    {words}" in describe(new, time=words).splitlines()
+
+
+@pytest.mark.parametrize("other", [{"backbones": {"tiny": "t" * 64}}, {"precision": "bf16"}])
+def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, other: dict[str, object]) -> None:
+    new = planned(tmp_path / "now", "new", 400, 32)
+    unlike = plan(new.study, replace(FACTS, **other))  # type: ignore[arg-type]
+    own = Ledger(str(tmp_path / "now" / "ledger"))
+    assert foretell(unlike, own) is None
+    assert foretold_words(None, lanes=2).startswith("unknown: no finished run of this family and backbone")
