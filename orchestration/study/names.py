@@ -76,6 +76,8 @@ def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:
 
 def names_accepted(name: str, names: Sequence[str]) -> str:
     """The names as words for a message, with the nearest; of a long list the most alike."""
+    if not names:
+        return "none: the study declares nothing that could stand here"
     if len(names) <= LIST_AT_MOST:
         shown = ", ".join(names)
     else:

@@ -109,6 +109,8 @@ def test_scores_without_metrics_are_refused(place: Path) -> None:
     (place / "mine.yaml").write_text(text)
     with pytest.raises(StudyError, match=r"data\.metrics\n  accepted: what the file holds, such as metrics: "):
         gather_facts(read_study(place / "mine.yaml"))
+    with pytest.raises(StudyError, match=r"'scores/accuracy'\n  accepted: none: the study declares nothing that"):
+        planned(place, ", metrics: {accuracy: higher, loss: lower}", "")
 
 
 def test_an_arm_may_be_the_backbone_as_it_is(place: Path) -> None:
