@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from corpora.store.fields import changed, flat
+
 Point = Mapping[str, Any]  # name of a dimension -> its value; without those that do not move there
 Settings = TypeVar("Settings")
+OF_THE_STUDY = "the study"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,8 @@ Space = tuple[Dimension, ...]
 
 def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
     """Whether a dimension matters for these settings, as far as the point has moved them."""
-    return all(point.get(name, getattr(settings, name)) in accepted for name, accepted in dimension.when.items())
+    own = flat(settings) if dimension.when else {}
+    return all(point.get(name, own[name]) in accepted for name, accepted in dimension.when.items())
 
 
 def drawn(space: Space, settings: Any, draw: Callable[[Dimension], Any]) -> dict[str, Any]:
@@ -99,12 +103,13 @@ def settings_at(space: Space, settings: Settings, point: Point) -> Settings:
     if wrong:
         raise ValueError(f"{', '.join(wrong)}: accepted with these settings: {', '.join(moving)}")
     given = {name: value for name, value in still.items() if value is not None}
-    return replace(settings, **given, **point)  # type: ignore[type-var]  # settings are frozen data classes
+    return changed(settings, {**given, **point})
 
 
 def default_point(space: Space, settings: Any) -> dict[str, Any] | None:
     """Where the settings themselves lie; None when one of them is outside its dimension."""
-    point = drawn(space, settings, lambda dimension: getattr(settings, dimension.name))
+    own = flat(settings)
+    point = drawn(space, settings, lambda dimension: own[dimension.name])
     inside = all(one.holds(point[one.name]) for one in space if one.name in point)
     return point if inside else None
 
@@ -124,6 +129,22 @@ def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
         if point not in seen:
             seen.append(point)
             yield point
+
+
+def declared(name: str, wanted: Any) -> Dimension:
+    """A dimension that the study itself declares: {low, high}, with log: true where every octave is equally
+    likely, or a list of values. ValueError says what would be accepted."""
+    told = "{low: …, high: …}, with log: true from above 0, or a list of different texts, numbers, true or false"
+    if isinstance(wanted, Mapping) and {"low", "high"} <= wanted.keys() <= {"low", "high", "log"}:
+        low, high, log = wanted["low"], wanted["high"], wanted.get("log", False)
+        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
+        if numbers and isinstance(log, bool) and low < high and (low > 0 or not log):
+            return Dimension(name=name, low=low, high=high, log=log, source=OF_THE_STUDY)
+    if isinstance(wanted, list) and wanted and all(isinstance(value, str | int | float) for value in wanted):
+        different = {(isinstance(value, bool), value) for value in wanted}
+        if len(different) == len(wanted):
+            return Dimension(name=name, choices=tuple(wanted), source=OF_THE_STUDY)
+    raise ValueError(told)
 
 
 def narrowed(dimension: Dimension, wanted: Any) -> Dimension:

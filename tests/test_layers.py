@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "corpora": set(),
     "evaluators": {"corpora"},
     "trainers": {"corpora"},
-    "search_spaces": {"trainers"},
+    "search_spaces": {"trainers", "corpora"},
     "orchestration": {"corpora", "evaluators", "trainers", "search_spaces"},
     "semray": {"corpora", "evaluators", "trainers", "search_spaces", "orchestration"},  # which never import it
 }

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, TypeVar, Union
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
@@ -43,6 +43,7 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_AT_MOST and text == text.strip() and shows and straight and not covered
 
 
+Made = TypeVar("Made")
 Text = Annotated[str, MinLen(1)]
 Name = Annotated[str, Predicate(is_name), NAME]
 
@@ -126,6 +127,20 @@ def with_others(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(values)
     known = {name: value for name, value in values.items() if name in own}
     return {**known, others[0]: {name: value for name, value in values.items() if name not in own}}
+
+
+def flat(made: Any) -> dict[str, Any]:
+    """The fields of a data class as a file writes them: what its mapping of others holds stands beside them."""
+    kind: type = type(made)
+    own, others = {name: getattr(made, name) for name in field_types(kind)}, others_in(kind)
+    return own if others is None else {**own, **own.pop(others[0])}
+
+
+def changed(made: Made, given: Mapping[str, Any]) -> Made:
+    """The data class with other values for some of what `flat` names."""
+    others = others_in(type(made)) is not None
+    values = with_others(type(made), {**flat(made), **given}) if others else given
+    return dataclasses.replace(made, **values)  # type: ignore[type-var]  # what is made is a data class
 
 
 def words(kind: Any) -> str:

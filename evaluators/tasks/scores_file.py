@@ -14,7 +14,7 @@ from corpora.store.errors import CorpusError
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.ranges import range_of
 from evaluators.metrics.scores import Aggregate, Score
-from evaluators.tasks.task import Benchmark, Task, Tasks
+from evaluators.tasks.task import Benchmark, Task, Tasks, is_dev
 
 NAME = "scores"
 PREFIX = f"{NAME}/"
@@ -26,32 +26,48 @@ def tasks(metrics: Mapping[str, str], prefix: str = PREFIX) -> Tasks:
 
     prefix: of what a study calls them.
     """
-    larger = {f"{prefix}{metric}": AVERAGED.get(reading, True) for metric, reading in metrics.items()}
+    return {NAME: _task(NAME, metrics, {metric: f"{prefix}{metric}" for metric in metrics})}
+
+
+def tasks_of_script(metrics: Mapping[str, str]) -> Tasks:
+    """The task of what a script wrote; and one of its figures on development data, by which a search may choose:
+    `dev/accuracy` of the file is `dev/scores/accuracy` of the task `dev/scores`."""
+    of_dev = {metric: reading for metric, reading in metrics.items() if is_dev(metric)}
+    made = tasks({metric: reading for metric, reading in metrics.items() if metric not in of_dev})
+    names = {metric: f"dev/{PREFIX}{metric.removeprefix('dev/')}" for metric in of_dev}
+    return {**made, f"dev/{NAME}": _task(f"dev/{NAME}", of_dev, names)} if of_dev else made
+
+
+def _task(name: str, metrics: Mapping[str, str], names: Mapping[str, str]) -> Task[Any, Any]:
+    larger = {names[metric]: AVERAGED.get(reading, True) for metric, reading in metrics.items()}
     declared = sorted(metrics.items())
-    return {
-        NAME: Task(
-            name=NAME,
-            metrics=larger,
-            headline=next(iter(larger), ""),
-            benchmark=Benchmark(fingerprint=lambda: repr(declared), load=lambda: metrics),
-            texts=tuple,
-            score=_score,
-            source="what the script wrote",
-            reads="scores",
-        )
-    }
+    return Task(
+        name=name,
+        metrics=larger,
+        headline=next(iter(larger), ""),
+        benchmark=Benchmark(fingerprint=lambda: repr(declared), load=lambda: metrics),
+        texts=tuple,
+        score=partial(_score, names),
+        source="what the script wrote",
+        reads="scores",
+    )
 
 
-def _score(metrics: Mapping[str, str], place_of: Callable[[Sequence[str]], Sequence[Path]]) -> list[Score]:
-    """Every declared metric. CorpusError where the file lacks one, or says other things of it."""
+def _score(
+    names: Mapping[str, str],
+    metrics: Mapping[str, str],
+    place_of: Callable[[Sequence[str]], Sequence[Path]],
+) -> list[Score]:
+    """Every declared metric, by its name in the study. CorpusError where the file lacks one, or says other things
+    of it."""
     if not metrics:
         return []
     path = place_of([next(iter(metrics))])[0]
-    return figures(path, metrics, read_scores(path))
+    return figures(path, metrics, read_scores(path), names)
 
 
 def figures(
-    path: Path, metrics: Mapping[str, str], found: Mapping[str, MetricRows], prefix: str = PREFIX
+    path: Path, metrics: Mapping[str, str], found: Mapping[str, MetricRows], names: Mapping[str, str]
 ) -> list[Score]:
     """These metrics of the rows of a file. CorpusError where it lacks one, or says other things of it."""
     lacking = [metric for metric in metrics if metric not in found]
@@ -61,7 +77,7 @@ def figures(
             f"\n  accepted: what it holds: {', '.join(found) or 'nothing'}"
         )
     return [
-        _figure(partial(_wrong, path, metric), f"{prefix}{metric}", how, found[metric])
+        _figure(partial(_wrong, path, metric), names[metric], how, found[metric])
         for metric, how in metrics.items()
     ]
 

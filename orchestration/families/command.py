@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from corpora.command.corpus import fingerprint, load
 from corpora.command.data import CommandData
 from corpora.command.watched import covers
-from evaluators.tasks.scores_file import NAME, tasks
+from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.run import NO_BACKBONE
@@ -76,7 +76,7 @@ FAMILY: Family = CommandFamily(
     fingerprint=fingerprint,
     load=load,
     trainer=trainer,
-    own_tasks=lambda data: tasks(data.metrics),
+    own_tasks=lambda data: tasks_of_script(data.metrics),
     reads=reads,
     fits=lambda settings: bool(settings.run),
     told=lambda product: product.notes,

@@ -95,10 +95,11 @@ class ElsewhereFamily:
     def _execute(self, run: Run) -> Iterator[Result]:
         data, settings = built(ElsewhereData, run.data), built(ElsewhereSettings, run.settings)
         path, backbone = Path(data.table), "" if run.backbone == NO_BACKBONE else run.backbone
+        names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
         rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
         yield Trained(run=run, notes={"scores": f"made elsewhere, read from {path.name}", **_shown(data)})
         if NAME in run.tasks:
-            yield Scored(run=run, task=NAME, scores=figures(path, data.metrics, rows, AS_IN_THE_TABLE))
+            yield Scored(run=run, task=NAME, scores=figures(path, data.metrics, rows, names))
 
 
 @lru_cache(maxsize=1)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.fields import flat, others_in
 from evaluators.tasks.figures import FORM, is_each
 from evaluators.tasks.task import is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.figures import figures_at
 from orchestration.study.blocks import Objective, Search, StopEarly
 from orchestration.study.names import names_accepted
-from search_spaces.space import Dimension, Space, moves, narrowed
+from search_spaces.space import OF_THE_STUDY, Dimension, Space, declared, moves, narrowed
 
 if TYPE_CHECKING:
     from orchestration.families.contract import Family
@@ -33,7 +34,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     before = len(check.problems)
     search = check.built(Search, PLACE)
     if isinstance(given.get("space"), str) and family:
-        check.name((*PLACE, "space"), [parts["family"]] if family.space else [])
+        check.name((*PLACE, "space"), [parts["family"]] if family.space or _open(family) else [])
     if search is WRONG:
         return WRONG
     listed = search
@@ -47,10 +48,12 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
         _check_stop_early(check, parts["arms"], family, search, search.stop_early)
     if family and parts["data"] is not WRONG:
         _check_objectives(check, parts, family, search)
-    if family and family.space:
+    if family and (family.space or _open(family)):
         _check_arms(check, parts["arms"], listed)
+        if _open(family):
+            _check_declared(check, parts["arms"], search)
         if len(check.problems) == before:
-            _check_space(check, parts["arms"], family.space, search, listed.arms)
+            _check_space(check, parts["arms"], _all_around(search, family), search, listed.arms)
     return search if len(check.problems) == before else WRONG
 
 
@@ -76,13 +79,47 @@ def _with_controls(search: Search, parts: Mapping[str, Any], space: Space) -> Se
 
 
 def space_of(search: Search, family: Family, settings: Any) -> Space:
-    """What moves around an arm: the family's space, narrowed as the study wants it."""
-    wanted = _wanted(search, family.space)
-    space = tuple(narrowed(one, wanted[one.name]) for one in family.space if one.name in wanted)
+    """What moves around an arm: the family's space, narrowed as the study wants it, or what the study declares."""
+    whole = _all_around(search, family)
+    wanted = _wanted(search, whole)
+    space = tuple(narrowed(one, wanted[one.name]) for one in whole if one.name in wanted)
     return tuple(one for one in space if _may_move(one, space, settings))
 
 
+def _open(family: Family) -> bool:
+    """Whether arms have settings that their study alone knows: how far those may move it must say itself."""
+    return others_in(family.settings) is not None
+
+
+def _all_around(search: Search, family: Family) -> Space:
+    """The family's space; of a study's own settings the one that it declares."""
+    if not _open(family) or not isinstance(search.dimensions, Mapping):
+        return family.space
+    return tuple(declared(name, wanted) for name, wanted in search.dimensions.items())
+
+
+def _check_declared(check: Checker, arms: Any, search: Search) -> None:
+    """Dimensions that a study declares are each of a setting that every searched arm has."""
+    place = (*PLACE, "dimensions")
+    if not isinstance(search.dimensions, Mapping) or not search.dimensions:
+        check.refuse(place, "a mapping of placeholders to {low: …, high: …} or a list of values")
+        return
+    for name, wanted in search.dimensions.items():
+        try:
+            declared(name, wanted)
+        except ValueError as error:
+            check.refuse((*place, name), str(error))
+        for arm in search.arms if arms is not WRONG else ():
+            others = others_in(type(arms[arm])) if arms.get(arm, WRONG) is not WRONG else None
+            if others is not None and name not in getattr(arms[arm], others[0]):
+                check.refuse(
+                    (*place, name), f"a placeholder that arms.{arm} has a value for: the search starts there"
+                )
+
+
 def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
+    if any(one.source == OF_THE_STUDY for one in space):
+        return dict.fromkeys((one.name for one in space), "all")
     if search.dimensions == "paper":
         return {one.name: "paper" for one in space if one.paper}
     return dict.fromkeys((one.name for one in space), "all") if search.dimensions is None else search.dimensions
@@ -92,7 +129,8 @@ def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
     """Whether the dimension matters for the arm, or somewhere else in the space."""
     moving = {one.name for one in space}
     fixed = {name: among for name, among in dimension.when.items() if name not in moving}
-    return all(getattr(settings, name) in among for name, among in fixed.items())
+    own = flat(settings)
+    return all(own[name] in among for name, among in fixed.items())
 
 
 def _check_seeds(check: Checker, parts: Mapping[str, Any], search: Search) -> None:
@@ -118,6 +156,8 @@ def _check_resources(check: Checker, resources: Any) -> None:
 
 def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search, rule: StopEarly) -> None:
     place = (*PLACE, "stop_early")
+    if _open(family):
+        check.refuse(place, "absent in this family: nothing looks into a command before its end")
     if family.stacked:
         check.refuse(place, "absent in this family: its runs train as one stack, and end together")
     if len(search.objectives) > 1:
@@ -216,7 +256,7 @@ def _check_space(check: Checker, arms: Any, space: Space, search: Search, listed
 
 def _check_arm_inside(check: Checker, name: str, settings: Any, space: Space) -> None:
     for dimension in space:
-        value = getattr(settings, dimension.name)
+        value = flat(settings)[dimension.name]
         if moves(dimension, settings, {}) and not dimension.holds(value):
             check.refuse(
                 (*PLACE, "dimensions", dimension.name),

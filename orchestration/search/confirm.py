@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.fields import changed, flat
 from evaluators.significance.claims import Claim, Declared, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
@@ -112,8 +113,8 @@ def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
     which nothing that moved matters.
     """
     mine, start, (name, tuned) = study.arms[arm], study.arms[searched], point
-    common = [one.name for one in fields(tuned) if getattr(mine, one.name) == getattr(start, one.name)]
-    moved = replace(mine, **{field: getattr(tuned, field) for field in common})
+    own, before, after = flat(mine), flat(start), flat(tuned)
+    moved = changed(mine, {name: after[name] for name in own if name in before and own[name] == before[name]})
     defining = family(study.family).defining
     if not mine.train or defining(moved) == defining(mine):
         return arm, mine

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from orchestration.commands.cli import main
 from orchestration.lanes.lane import execute
 from orchestration.plan.plan import Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
+from orchestration.search.trials import Selection, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
+from search_spaces.space import default_point, grid, settings_at
 from tests.results import outcome
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
@@ -102,6 +106,100 @@ def test_a_metric_more_is_read_from_what_was_kept(place: Path, tmp_path: Path) -
 def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         planned(place, old, new)
+
+
+SEARCH = """\
+search:
+  space: command
+  arms: [slow]
+  dimensions: {lr: {low: 1.0e-4, high: 1.0e-1, log: true}}
+  trials: 3
+  objective: {metric: dev/scores/accuracy, mode: max}
+  seeds: [100, 101]
+"""
+WITH_DEV = STUDY.replace("accuracy: higher,", "accuracy: higher, dev/accuracy: higher,") + SEARCH
+
+
+def around(place: Path, old: str = "", new: str = "") -> Selection:
+    assert not old or WITH_DEV.count(old) == 1
+    (place / "mine.yaml").write_text(WITH_DEV.replace(old, new) if old else WITH_DEV)
+    study = read_study(place / "mine.yaml")
+    (selection,) = selections(study, gather_facts(study))
+    return selection
+
+
+def test_the_values_of_a_command_can_be_searched(place: Path) -> None:
+    selection = around(place, "{low: 1.0e-4, high: 1.0e-1, log: true}", "{low: 0.0001, high: 0.2}")
+    assert default_point(selection.space, selection.settings) == {"lr": 1e-3}
+    assert selection.study.evaluate == ("dev/scores",)
+    run = selection.run(1, {"lr": 0.05}, 100)
+    assert (run.label, run.seed) == ("slow@1, seed 100", 100)
+    assert "0.05" in run.defining["run"]
+    assert run.settings["values"] == {"lr": 0.05}
+    assert around(place).id != selection.id  # other bounds are another search
+
+
+def test_a_point_is_the_run_that_an_arm_with_its_values_would_be(place: Path) -> None:
+    at = around(place).run(1, {"lr": 1e-1}, 3)
+    (place / "mine.yaml").write_text(WITH_DEV)
+    study = read_study(place / "mine.yaml")
+    assert at.id in {run.id for run in plan(study, gather_facts(study)).runs if run.arm == "fast"}
+
+
+def test_a_search_over_choices_of_a_command(place: Path) -> None:
+    selection = around(place, "{low: 1.0e-4, high: 1.0e-1, log: true}", "[1.0e-3, 0.5, fast]")
+    points = list(grid(selection.space, selection.settings))
+    assert [point["lr"] for point in points] == [1e-3, 0.5, "fast"]
+    assert settings_at(selection.space, selection.settings, points[2]).values == {"lr": "fast"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{lr: {low: 1.0e-4, high: 1.0e-1, log: true}}", "{}", r"dimensions(.|\n)*accepted: a mapping of placeholders"),
+        ("dimensions: {lr:", "dimensions: {rate:", r"dimensions\.rate(.|\n)*a placeholder that arms\.slow has a value for"),
+        ("low: 1.0e-4", "low: 1.0", r"dimensions\.lr(.|\n)*\{low: …, high: …\}, with log: true"),
+        ("low: 1.0e-4", "low: 1.0e-2", r"dimensions\.lr(.|\n)*bounds or values that hold 0\.001"),
+        ("high: 1.0e-1, log: true}", "low2: 1}", r"dimensions\.lr"),
+        ("seeds: [100, 101]", "seeds: [3, 101]", r"a seed that is not among `seeds`"),
+        ("metric: dev/scores/accuracy", "metric: scores/accuracy", r"objective\.metric(.|\n)*dev/scores/accuracy"),
+        ("  trials: 3", "  stop_early: {rule: median, at: [1]}\n  trials: 3", r"nothing looks into a command before its end"),
+        ("arms: [slow]", "arms: [slw]", r"arms(.|\n)*slow"),
+        ("space: command", "space: concept", r"search\.space(.|\n)*command"),
+    ],
+)  # fmt: skip
+def test_plan_refuses_a_search_that_cannot_work(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        around(place, old, new)
+
+
+@pytest.mark.long
+def test_a_command_is_searched_and_confirmed(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{place}/mlflow.db")
+    script = (
+        "import sys\nseed, out, lr = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])\n"
+        "rows = [f'{at},{item},{0.9 - abs(lr - 0.3) + seed / 1e4 + item / 1e3}'"
+        " for at in ('accuracy', 'dev/accuracy') for item in range(8)]\n"
+        "open(out + '/scores.csv', 'w').write('\\n'.join(['metric,item,score', *rows]) + '\\n')\n"
+    )
+    (place / "train.py").write_text(script)
+    (place / "mine.yaml").write_text(
+        WITH_DEV.replace(", loss: lower", "")
+        .replace(
+            '--seed, "{seed}", --out, "{out}", --learning_rate, "{lr}", --pause, 0', '"{seed}", "{out}", "{lr}"'
+        )
+        .replace("seeds: [3, 4]", "seeds: 8")
+        .replace("{low: 1.0e-4, high: 1.0e-1, log: true}", "[1.0e-3, 0.3, 0.5]")
+        .replace("  trials: 3", "  trials: 3\n  sampler: grid\n  race: 0")
+    )
+    assert main(["search", "mine.yaml", "--lanes", "1", "--json"]) == 0
+    said = capsys.readouterr().out
+    assert '"lr": 0.3' in said
+    assert main(["confirm", "mine.yaml", "--lanes", "1"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"search slow +slow@1 - slow .*better", told), told
 
 
 def test_scores_without_metrics_are_refused(place: Path) -> None:
