@@ -17,7 +17,7 @@ from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
 from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
-from trainers.sentence_transformers.losses import LOSSES, Spec, guide_of, inner
+from trainers.sentence_transformers.losses import ALONE, LOSSES, Spec, guide_of, inner
 from trainers.sentence_transformers.settings import Settings, defining
 
 if TYPE_CHECKING:
@@ -36,18 +36,42 @@ def trained(study: Study) -> Iterator[tuple[str, Settings, tuple[str, ...]]]:
 
 
 def check_world(study: Study) -> None:
-    """The library's trainer is started alone here: what it would need for several workers is not tried."""
+    """Several workers of a run share its batches, on CPUs: what their group of GPUs would need is not tried."""
     resources = study.resources
-    if resources.workers_per_run > 1:
-        raise ValueError("resources.workers_per_run: accepted: 1: this family trains with one worker a run")
-    if resources.launcher == "train":
-        raise ValueError("resources.launcher: accepted: auto or pool: this family trains in lanes")
+    if resources.launcher == "train" and resources.workers_per_run == 1:
+        raise ValueError("resources.launcher: accepted: auto or pool: one worker of this family trains in a lane")
+    if resources.workers_per_run > 1 and resources.gpus_per_run:
+        raise ValueError("resources.workers_per_run: accepted: 1 with GPUs: this family has workers on CPUs alone")
     if resources.deepspeed.zero_stage:
         raise ValueError(
             "resources.deepspeed.zero_stage: accepted: 0: the library's own trainer trains this family"
         )
     if NO_BACKBONE in study.backbones:
         raise ValueError("backbones: accepted: one encoder or more")
+
+
+def check_workers(study: Study) -> None:
+    """What is learnt is the same on all workers of a run, and they never wait for a batch that another lacks."""
+    several = study.resources.workers_per_run > 1
+    for name, arm, sets in trained(study):
+        for spec in arm.losses(sets).values():
+            within = inner(spec)
+            if several and within["name"] in ALONE:
+                raise ValueError(
+                    f"arms.{name}.loss: {within['name']} with resources.workers_per_run = "
+                    f"{study.resources.workers_per_run}\n"
+                    "  accepted: 1 worker: the library would let the workers' models drift apart"
+                )
+            if within.get("gather_across_devices") and not several:
+                raise ValueError(
+                    f"arms.{name}.loss: gather_across_devices: true\n"
+                    "  accepted: with resources.workers_per_run of 2 or more"
+                )
+            if within.get("gather_across_devices") and len(sets) > 1:
+                raise ValueError(
+                    f"arms.{name}.loss: gather_across_devices: true with {len(sets)} data sets\n"
+                    "  accepted: with one, since a step may have another set on each worker"
+                )
 
 
 def check_names(study: Study) -> None:
@@ -163,5 +187,5 @@ FAMILY: Family = EncoderFamily(
     own_tasks=held_out.tasks,
     told_of_corpus=told_of_rows,
     checks=(check_labels,),
-    first_checks=(check_world, check_names, check_forms),
+    first_checks=(check_world, check_names, check_workers, check_forms),
 )

@@ -43,6 +43,7 @@ RANKING = {
     "partition_mode": Literal["joint", "per_direction"],
     "hardness_mode": HARDNESS,
     "hardness_strength": NotNegative,
+    "gather_across_devices": bool,
 }
 SMALLER = {"mini_batch_size": Count}
 GIST = {
@@ -52,6 +53,7 @@ GIST = {
     "margin": NotNegative,
     "contrast_anchors": bool,
     "contrast_positives": bool,
+    "gather_across_devices": bool,
 }
 MATRYOSHKA = {
     "loss": Wraps,
@@ -99,6 +101,9 @@ LOSSES = {
     "Matryoshka2dLoss": LossKind("none", (1, MANY), LAYERS | MATRYOSHKA, ("loss", "matryoshka_dims")),
 }
 CACHED = tuple(name for name in LOSSES if name.startswith("Cached"))
+# Losses of one worker alone. SoftmaxLoss learns a classifier that no group keeps equal, and the triplet losses of
+# a batch pass by what averages the workers' gradients: each worker would learn a model of its own.
+ALONE = ("SoftmaxLoss", *(name for name in LOSSES if name.startswith("Batch")))
 WHOLE_MODEL = ("AdaptiveLayerLoss", "Matryoshka2dLoss")  # they read single layers, which no cached loss has
 
 

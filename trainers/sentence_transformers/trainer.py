@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from safetensors.torch import load_model, save_model
 from sentence_transformers import SentenceTransformerTrainer
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from transformers import PrinterCallback, TrainerCallback
 
 from corpora.store.durable import flush, flush_tree
@@ -39,8 +41,10 @@ class Steps(TrainerCallback):
         self.sentences, self.rate, self.began, self.stopped = 0, 0.0, 0.0, False
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        drawn = number(self.seed, "dropout", state.global_step, self.world.rank)
-        torch.manual_seed(drawn)  # of losses that draw besides: from the same, and from Python's and numpy's
+        torch.manual_seed(number(self.seed, "dropout", state.global_step, self.world.rank))
+        drawn = number(
+            self.seed, "dropout", state.global_step, 0
+        )  # what a loss draws besides is one for all workers
         random.seed(drawn)
         np.random.seed(drawn % 2**32)  # noqa: NPY002 - for what the library draws from it
         self.losses, self.sentences, self.began = [], 0, time.perf_counter()
@@ -56,16 +60,18 @@ class Steps(TrainerCallback):
         self.rate = max(group["lr"] for group in optimizer.param_groups)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        step, loss = state.global_step, sum(self.losses) / len(self.losses)
+        step, loss = state.global_step, self._of_all(sum(self.losses) / len(self.losses))
+        if not math.isfinite(loss):  # of several workers all hear it, and end together
+            raise Diverged(step, {"loss": loss})
         done = Progress(
             step=step,
             steps=state.max_steps,
             loss=loss,
             terms={"loss": loss},
             learning_rate=self.rate,
-            sentences_per_second=self.sentences / (time.perf_counter() - self.began),
+            sentences_per_second=self.world.size * self.sentences / (time.perf_counter() - self.began),
         )
-        if step in self.world.look_at:
+        if step in self.world.look_at and self.world.rank == 0:
             done = replace(done, figures=self.look())
         self.curve.append(done)
         self.world.report(done)
@@ -74,15 +80,28 @@ class Steps(TrainerCallback):
         control.should_save = self.world.scratch is not None and bool(due or self.stopped)
         control.should_training_stop = control.should_training_stop or self.stopped
 
+    def _of_all(self, loss: float) -> float:
+        """The mean over all workers."""
+        if self.world.size == 1:
+            return loss
+        shared = torch.tensor(loss, dtype=torch.float64, device=self.world.device)
+        torch.distributed.all_reduce(shared)
+        return float(shared) / self.world.size
+
     def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Rank 0 completes what the trainer wrote; then all meet."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        if self.world.rank == 0:
+            self._complete(folder)
+        if self.world.save is not None:
+            self.world.save(folder, state.global_step)
+
+    def _complete(self, folder: Path) -> None:
         draft = folder / f".{CURVE}"
         draft.write_text(json.dumps([asdict(point) for point in self.curve]))
         flush_tree(folder)
         os.replace(draft, folder / CURVE)
         flush(folder)
-        if self.world.save is not None:
-            self.world.save(folder, state.global_step)
 
 
 class RecipeTrainer(SentenceTransformerTrainer):
@@ -111,7 +130,7 @@ class RecipeTrainer(SentenceTransformerTrainer):
         columns = [value for name, value in inputs.items() if name.endswith("input_ids")]
         loss: Any = super().compute_loss(model, inputs, *args, **rest)
         value = float(loss.detach())
-        if not math.isfinite(value):
+        if not math.isfinite(value) and self.steps.world.size == 1:
             raise Diverged(self.state.global_step + 1, {"loss": value})
         self.steps.heard(value, sum(len(ids) for ids in columns))
         return loss
@@ -139,7 +158,19 @@ class RecipeTrainer(SentenceTransformerTrainer):
 
     def _learnt(self) -> nn.Module:
         losses = self.loss if isinstance(self.loss, dict) else {"loss": self.loss}
-        return nn.ModuleDict({"model": self.model, **{f"loss {name}": loss for name, loss in losses.items()}})
+        own = {f"loss {name}": _by_itself(loss) for name, loss in losses.items()}
+        return nn.ModuleDict({"model": self.model, **own})
+
+
+def _by_itself(module: nn.Module) -> nn.Module:
+    """The same parameters, under the names that they have without a group of workers around the model."""
+    if isinstance(module, DistributedDataParallel):
+        return module.module
+    twin = copy(module)
+    twin._modules = {
+        name: child if child is None else _by_itself(child) for name, child in module._modules.items()
+    }
+    return twin
 
 
 def newest(folder: Path) -> tuple[Path | None, list[Progress]]:

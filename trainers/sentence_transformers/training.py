@@ -70,7 +70,7 @@ def fit(
     if not settings.loss_by_dataset:
         losses = dict.fromkeys(losses, shared)
     steps = Steps(seed, world, partial(_looked, encoder, world))
-    with TemporaryDirectory(prefix="semray-recipe-") as room, _by_itself(world):
+    with TemporaryDirectory(prefix="semray-recipe-") as room, _as_the_world_says(world):
         place = (world.scratch or Path(room)) / "checkpoints"
         last, steps.curve = newest(place)
         trainer = RecipeTrainer(
@@ -187,17 +187,26 @@ def _looked(encoder: SentenceModel, world: World) -> Mapping[str, float]:
 
 
 @contextmanager
-def _by_itself(world: World) -> Iterator[None]:
-    """Without what other engines of this process left: the library's would take it for a group of workers."""
+def _as_the_world_says(world: World) -> Iterator[None]:
+    """Alone or one of several, whatever other engines of this process left: the library reads it from there.
+
+    The group itself is the one that is there already; its address is never asked for.
+    """
     from accelerate.state import AcceleratorState, PartialState
 
     from trainers.engine.world import GROUP
 
     kept = {name: os.environ.pop(name) for name in GROUP if name in os.environ}
+    if world.size > 1:
+        os.environ |= {"RANK": f"{world.rank}", "LOCAL_RANK": f"{world.rank}"}
+        os.environ |= {"WORLD_SIZE": f"{world.size}", "LOCAL_WORLD_SIZE": f"{world.size}"}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}  # never called
     AcceleratorState._reset_state(True)
     try:
         yield
     finally:
         AcceleratorState._reset_state(True)
         PartialState._reset_state()
+        for name in GROUP:
+            os.environ.pop(name, None)
         os.environ.update(kept)

@@ -105,8 +105,17 @@ def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
         ("prompts: {one:", "prompts: {two:", r"prompts = two\n  accepted: one, other"),
         ("columns: [one, other]}", "colums: [one, other]}", r"accepted: a mapping of names to \{source"),
         ("per_device_train_batch_size: 4", "per_device_train_batch_size: 40", "at most 27, the rows of pairs"),
-        ("resources: {lanes: 1}", "resources: {workers_per_run: 2}", "one worker a run"),
-        ("resources: {lanes: 1}", "resources: {launcher: train}", "this family trains in lanes"),
+        (
+            "resources: {lanes: 1}",
+            "resources: {workers_per_run: 2, gpus_per_run: 2}",
+            "this family has workers on CPUs alone",
+        ),
+        ("resources: {lanes: 1}", "resources: {launcher: train}", "one worker of this family trains in a lane"),
+        (
+            "guide: small",
+            "guide: small, gather_across_devices: true",
+            r"gather_across_devices: true\n  accepted: with resources\.workers_per_run of 2 or more",
+        ),
         ("resources: {lanes: 1}", "resources: {deepspeed: {zero_stage: 1}}", "the library's own trainer trains"),
         ("guides: {small: PLACE/tiny}", "guides: {small: PLACE/none}", "no such folder"),
         ("max_steps: 4", "max_step: 4", "did you mean max_steps"),
@@ -116,6 +125,25 @@ def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
     assert old in STUDY
     with pytest.raises(StudyError, match=said):
         planned(place, STUDY.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (
+            "{name: SoftmaxLoss, num_labels: 2}",
+            r"SoftmaxLoss with resources\.workers_per_run = 2\n  accepted: 1 worker",
+        ),
+        (
+            "{name: MatryoshkaLoss, matryoshka_dims: [8], loss: BatchAllTripletLoss}",
+            r"BatchAllTripletLoss with resources\.workers_per_run = 2",
+        ),
+    ],
+)
+def test_losses_that_workers_would_learn_apart_are_refused(place: Path, loss: str, said: str) -> None:
+    several = STUDY.replace("resources: {lanes: 1}", "resources: {workers_per_run: 2}")
+    with pytest.raises(StudyError, match=said):
+        planned(place, several.replace("loss: CoSENTLoss", f"loss: {loss}"))
 
 
 def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with a
         "partition_mode": "per_direction",
         "hardness_mode": "all_negatives",
         "hardness_strength": 2.0,
+        "gather_across_devices": True,
     },
     "CachedMultipleNegativesRankingLoss": {
         "scale": 10.0,
@@ -35,6 +36,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with a
         "partition_mode": "joint",
         "hardness_mode": "in_batch_negatives",
         "hardness_strength": 2.0,
+        "gather_across_devices": True,
         "mini_batch_size": 2,
     },
     "GISTEmbedLoss": {
@@ -44,6 +46,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with a
         "margin": 0.1,
         "contrast_anchors": False,
         "contrast_positives": False,
+        "gather_across_devices": True,
     },
     "CachedGISTEmbedLoss": {
         "guide": "tiny",
@@ -52,6 +55,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with a
         "margin": 0.1,
         "contrast_anchors": False,
         "contrast_positives": False,
+        "gather_across_devices": True,
         "mini_batch_size": 2,
     },
     "TripletLoss": {"triplet_margin": 3.0},
