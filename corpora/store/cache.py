@@ -11,10 +11,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from corpora.store.durable import flush, flush_tree
+from corpora.store.errors import CorpusError
 
 log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
@@ -36,6 +38,19 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+_BUILDS = ContextVar("builds", default=True)
+
+
+@contextmanager
+def built_alone() -> Iterator[None]:
+    """Within the block what is not built yet is a CorpusError: for those who look, and would not wait."""
+    before = _BUILDS.set(False)
+    try:
+        yield
+    finally:
+        _BUILDS.reset(before)
+
+
 def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dict[str, str]]:
     """The folder of this key and the sha256 of each of its files, built by `build(folder)` when absent.
 
@@ -46,6 +61,8 @@ def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dic
     shelf.mkdir(parents=True, exist_ok=True)
     place = shelf / key
     digests = _verified(place)
+    if digests is None and not _BUILDS.get():
+        raise CorpusError(f"{name}: not built on this machine\n  accepted: after a run that reads it")
     if digests is None:
         with _locked(shelf / f"{key}.lock"):
             digests = _verified(place)  # another process may have built it while we waited

@@ -103,6 +103,7 @@ def _ranking_task(
         benchmark=benchmark,
         texts=_ranked_texts,
         score=score,
+        item_texts=_ranked_items,
         source="Concept, section 4.5 and table 3",
         version=2,  # 1 took equal cosines for unequal where a matrix product rounds them apart
     )
@@ -116,6 +117,7 @@ def _pair_auc(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
         benchmark=benchmark,
         texts=_stress_texts,
         score=lambda part, encode: [stress.pair_auc(name, part, *_stress_cosines(part, encode))],
+        item_texts=_stress_items,
         source="Concept, table 4 (pair ROC-AUC)",
     )
 
@@ -128,6 +130,7 @@ def _stress(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
         benchmark=benchmark,
         texts=_stress_texts,
         score=lambda part, encode: stress.stress_scores(part, *_stress_cosines(part, encode), name),
+        item_texts=_stress_items,
         source="Concept, appendix G",
     )
 
@@ -215,3 +218,23 @@ def _stress_texts(part: EvalSplit) -> list[str]:
 def _ranked_texts(part: EvalSplit) -> list[str]:
     """The split's terms and definitions, each text once."""
     return list(dict.fromkeys((*part.terms, *part.definitions)))
+
+
+def _ranked_items(part: EvalSplit, metric: str) -> dict[str, str]:
+    """A term with its definition: terms name the items of one direction, concepts those of the other."""
+    told: dict[str, str] = {}
+    for term, (first, *_) in zip(part.terms, part.gold, strict=True):
+        told[term] = f"{term}: {part.definitions[first]}"
+        told.setdefault(part.concept_of_definition[first][0], told[term])
+    return told
+
+
+def _stress_items(part: EvalSplit, metric: str) -> dict[str, str]:
+    """A term with its definition, or with the text that is wrong for it."""
+    told: dict[str, str] = {}
+    for row in part.stress:
+        right, wrong = f"{row.term}: {row.definition}", f"{row.term}, taken for: {row.negative}"
+        told |= {f"{row.concept}+": right, f"{row.concept}-{row.rule}": wrong}
+        if f"/{row.rule}/" in metric:
+            told |= {f"{row.concept}-": wrong, row.concept: f"{right} (not: {row.negative})"}
+    return told

@@ -18,6 +18,12 @@ def pair_items(pairs: Pairs) -> Items:
     return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
 
 
+def pair_item_texts(pairs: Pairs) -> dict[str, str]:
+    """What a person reads of each of `pair_items`: both texts."""
+    ids = pair_items(pairs).ids
+    return {name: f"{a} | {b}" for name, a, b in zip(ids, pairs.a, pairs.b, strict=True)}
+
+
 def text_items(texts: Sequence[str]) -> Items:
     """Each text by a name of its content, tied to its repetitions: SST2 is drawn from MR."""
     keys = [text_key(text) for text in texts]

@@ -55,7 +55,8 @@ class Task(Generic[Data, Text]):
     encode takes N of those texts to (N, D) float32. reads: what those texts are; an encoder says what it reads.
     unscaled: lengths of vectors tell something, so an encoder that reads UNSCALED is read so.
     own_unit: its figures are no scores, so that no published spread of scores tells of them. made_up: answers of
-    no meaning to N texts, by which the task is tried before anything is trained.
+    no meaning to N texts, by which the task is tried before anything is trained. item_texts(data, metric): what a
+    person reads of the metric's items, by their names; None where the names say it all.
     version is raised when the same rows would be scored otherwise.
     """
 
@@ -69,6 +70,7 @@ class Task(Generic[Data, Text]):
     reads: str = "texts"
     unscaled: bool = False
     own_unit: bool = False
+    item_texts: Callable[[Data, str], Mapping[str, str]] | None = None
     made_up: Callable[[np.random.Generator, Sequence[Any]], Any] = made_up_vectors
     version: int = 1
 

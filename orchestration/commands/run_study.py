@@ -20,6 +20,7 @@ from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
 from orchestration.verdicts.growing import with_another_seed, with_seeds_ahead
+from orchestration.verdicts.item_texts import with_item_texts
 from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run(options: Namespace) -> int:
     findings, whole = run_study(study, ledger)
     findings = with_published(findings, study)
     show(options, findings)
-    publish(findings, ledger, report_folder(options, study, ledger), options.mlflow)
+    publish(with_item_texts(findings, study), ledger, report_folder(options, study, ledger), options.mlflow)
     say(*next_steps(options.study, findings, whole))
     return DONE if whole else SOME_FAILED
 

@@ -131,6 +131,7 @@ def write_report(
     from orchestration.report.forms import write
     from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
+    from orchestration.verdicts.item_texts import with_item_texts
     from orchestration.verdicts.passport import write_passport
     from orchestration.verdicts.published import with_published
     from orchestration.verdicts.signature import sign
@@ -138,6 +139,7 @@ def write_report(
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
         told = with_costs(with_published(told_of_versions(findings, before), plan.study), ledger)
+        told = with_item_texts(told, plan.study)
         page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
     if options.passport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -183,18 +184,25 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) ->
     """The run's scores on these tasks, each as soon as it is whole. Encoding all texts is part of the first's
     time."""
     check_tasks(run, tasks)
-    began, cut = time.perf_counter(), encoder.truncated
-    for task, scores in evaluate(tasks, encoder.readers):
+    began, before, read = time.perf_counter(), encoder.truncated, Counter[str]()
+    readers = {kind: partial(_counted, read, encode) for kind, encode in encoder.readers.items()}
+    for task, scores in evaluate(tasks, readers):
         seconds = {"evaluate": time.perf_counter() - began}
-        cut = encoder.truncated - cut  # of what is evaluated: the same number for every seed
+        cut = encoder.truncated - before  # of what is evaluated: the same number for every seed
         yield Scored(
             run=run,
             task=task.name,
             scores=scores,
             seconds=seconds,
-            notes={"texts cut at max_length": cut} if cut else {},
+            notes={"texts cut at max_length": f"{cut:,} of {read.total():,} evaluated"} if cut else {},
         )
-        began, cut = time.perf_counter(), encoder.truncated
+        began = time.perf_counter()
+
+
+def _counted(read: Counter[str], encode: Any, texts: Sequence[Any]) -> Any:
+    """Encode texts, and count them."""
+    read["texts"] += len(texts)
+    return encode(texts)
 
 
 def _look(dev: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> dict[str, float]:

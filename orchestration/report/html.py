@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, across
+from orchestration.report.glossary import GLOSSARY, Hover
 from orchestration.report.tables import (
     ClaimRow,
     agreement_told,
@@ -44,6 +45,7 @@ GLYPHS = {
     "undecided": "○",
 }
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
+ITEM_LETTERS = 90  # of an item's text where several stand in a line
 
 
 class Trouble(NamedTuple):
@@ -68,7 +70,8 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
     script = files("orchestration.report").joinpath("report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(script=script, script_digest=digest)
-    environment.filters.update(p=p_text, known=known, figure=_figure)
+    environment.globals.update(glossary=GLOSSARY)
+    environment.filters.update(p=p_text, known=known, figure=_figure, hover=Hover())
     return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
 
 
@@ -86,7 +89,7 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "findings": findings,
         "links": links,
         "claims": [
-            _claim(finding, row, drawn, widest[finding.verdict.metric])
+            _claim(findings, finding, row, drawn, widest[finding.verdict.metric])
             for finding, row in zip(findings.findings, claim_rows(findings), strict=True)
         ],
         "counts": [
@@ -153,7 +156,9 @@ def _bar(finding: Finding, widest: float) -> dict[str, float] | None:
     return {"left": at["low"], "width": at["high"] - at["low"], "mean": at["mean"]}
 
 
-def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str], widest: float) -> dict[str, Any]:
+def _claim(
+    findings: Findings, finding: Finding, row: ClaimRow, drawn: Mapping[str, str], widest: float
+) -> dict[str, Any]:
     verdict = finding.verdict
     wins = [item for item in finding.items if item.delta > 0][:ITEMS_SHOWN]
     losses = _losses(finding)[:ITEMS_SHOWN]
@@ -171,6 +176,7 @@ def _claim(finding: Finding, row: ClaimRow, drawn: Mapping[str, str], widest: fl
         "bar": _bar(finding, widest),
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
+        "texts": findings.item_texts.get(verdict.metric, {}),
     }
 
 
@@ -203,7 +209,7 @@ def _trouble(findings: Findings) -> list[Trouble]:
         Trouble(
             f"{finding.verdict.claim}: {finding.verdict.treatment} loses {finding.items_worse:,} of "
             f"{finding.items_total:,} items",
-            f"most on {', '.join(item.item_id for item in _losses(finding)[:3])}",
+            f"most on {'; '.join(_item_words(findings, finding, item) for item in _losses(finding)[:3])}",
             f"items-{anchor(finding.verdict)}",
         )
         for finding in lossy
@@ -214,6 +220,12 @@ def _trouble(findings: Findings) -> list[Trouble]:
         *_first(unexpected, "seeds", "claims that did not turn out as expected"),
         *_first(lost, "items", "comparisons that lose items"),
     ]
+
+
+def _item_words(findings: Findings, finding: Finding, item: ItemDelta) -> str:
+    """An item as a person reads it: its text, as much as a list has room for, else its name."""
+    text = findings.item_texts.get(finding.verdict.metric, {}).get(item.item_id, item.item_id)
+    return text if len(text) <= ITEM_LETTERS else f"{text[:ITEM_LETTERS].rsplit(' ', 1)[0]} …"
 
 
 def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:

@@ -138,6 +138,7 @@ class Findings:
     headlines: tuple[str, ...] = ()
     distributions: tuple[Distribution, ...] = ()  # empty until `with_distributions`
     costs: tuple[Cost, ...] = ()  # empty until `with_costs`
+    item_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by metric, until `with_item_texts`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 # of findings, and of their runs: not what was found, so it may differ
-WHEN_AND_WHERE = ("created", "ledger", "costs")
+WHEN_AND_WHERE = ("created", "ledger", "costs", "item_texts")
 OF_A_RUN = ("location", "problem")
 UNTOLD = ("seconds", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise

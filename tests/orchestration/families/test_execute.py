@@ -12,12 +12,17 @@ import numpy as np
 import pytest
 
 from evaluators.tasks.pair_similarity import tasks
+from orchestration.families.registry import family
 from orchestration.lanes.lane import execute
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored
+from orchestration.verdicts.findings import ItemDelta
+from orchestration.verdicts.item_texts import with_item_texts
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.finished_study import CLAIMS, findings_of
 from tests.results import outcome
 from tests.tiny import WORDS, tiny_backbone
 from tests.workers import together
@@ -70,7 +75,25 @@ def test_what_was_planned_is_what_runs_and_cut_texts_are_told(runs: dict[str, Ru
         assert result.scores
         told[name] = result.notes
     assert told["B0"] == {}
-    assert told["short"]["texts cut at max_length"] > 20
+    cut, read = told["short"]["texts cut at max_length"].removesuffix(" evaluated").split(" of ")
+    assert 20 < int(cut) <= int(read)
+
+
+def test_a_report_reads_items_where_their_texts_are_built(
+    place: Path, tmp_path: Path, runs: dict[str, Run]
+) -> None:
+    """It builds nothing for that: elsewhere the names stand alone."""
+    study = read_study(place / "small.yaml")
+    findings = findings_of(Ledger(tmp_path / "ledger"), 2, CLAIMS[:1])
+    term = family("concept").tasks(study.data)["t2d"].benchmark.load().terms[0]
+    item = ItemDelta(item_id=term, group_id="", treatment=1.0, control=0.0, delta=1.0)
+    named = replace(findings, findings=(replace(findings.findings[0], items=(item,)),))
+    told = with_item_texts(named, study).item_texts["t2d/recall@10"]
+    assert told[term].startswith(f"{term}: ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMRAY_CACHE", str(tmp_path / "empty"))
+        assert with_item_texts(named, study).item_texts == {}
+    assert not list((tmp_path / "empty").rglob("manifest.json"))
 
 
 def test_development_data_are_scored_in_the_middle_of_training(

@@ -19,6 +19,7 @@ from evaluators.significance.judge import judge
 from orchestration.ledger.ledger import Ledger
 from orchestration.report import forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
+from orchestration.report.glossary import Hover
 from orchestration.report.html import html
 from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, p_text, places_for
 from orchestration.verdicts.costs import with_costs
@@ -235,6 +236,24 @@ def test_page_shows_what_failed_and_what_it_rests_on(page: str, findings: Findin
     assert page.count("differs between runs") == 1  # two processors, one Python
     for finding in findings.findings:
         assert finding.verdict.sentence.replace("<", "&lt;").replace(">", "&gt;") in page
+
+
+def test_items_are_read_by_their_texts(findings: Findings) -> None:
+    """Where they are known; and an item's name still stands beside its text."""
+    first = findings.findings[0]
+    item = min(first.items, key=lambda one: one.delta)
+    texts = {first.verdict.metric: {item.item_id: "pot: a <deep> container"}}
+    page = html(replace(findings, item_texts=texts), plots.every(findings))
+    assert f'<td>pot: a &lt;deep&gt; container <span class="each">{item.item_id}</span></td>' in page
+    assert "most on pot: a &lt;deep&gt; container" in page
+
+
+def test_a_term_is_explained_where_it_first_stands(page: str) -> None:
+    assert page.count('<abbr title="both arms run with the same seed') == 1
+    assert page.index("<abbr") < page.index("paired seeds</abbr>") < page.index('id="answer"')
+    said = Hover()
+    assert said("<b> & Holm, Holm").startswith("&lt;b&gt; &amp; <abbr title=")
+    assert said("Holm") == "Holm"
 
 
 def test_names_are_escaped(findings: Findings) -> None:

@@ -1,0 +1,50 @@
+"""The terms of a report: each is said where it first stands, by a pointer that rests on it, and all at the end."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+
+from orchestration.study.names import printable
+
+GLOSSARY = {
+    "paired seeds": (
+        "both arms run with the same seed, which gives them the same order of data, the same start and the same "
+        "draws; so a difference between them is the recipe's"
+    ),
+    "crossed t": (
+        "a t test that counts two kinds of chance, in the seeds and in the choice of test items, and asks the "
+        "difference to hold over both"
+    ),
+    "Holm": (
+        "a correction for several claims: the smallest p is multiplied by the number of claims, the next by one "
+        "less, and so on"
+    ),
+    "ledger": (
+        "the folder that every figure here is read from: one sealed entry for each run's training and for each of "
+        "its scores"
+    ),
+    "lane": "a place where runs are trained one after another: a core, or a share of a GPU",
+    "exploratory": "a claim that was added after the first run had started, when results could be seen",
+    "seeds agree": "paired seeds whose difference has the sign of the mean; a description, not a test",
+}
+TERM = re.compile(rf"\b({'|'.join(map(re.escape, GLOSSARY))})\b")
+
+
+class Hover:
+    """Text in which each term bears its meaning where the page has it for the first time."""
+
+    def __init__(self) -> None:
+        self.said: set[str] = set()
+
+    def __call__(self, text: str) -> Markup:
+        """The text for the page, escaped."""
+        return Markup(TERM.sub(self._told, str(escape(printable(text)))))
+
+    def _told(self, found: re.Match[str]) -> str:
+        term = found[0]
+        if term in self.said:
+            return term
+        self.said.add(term)
+        return str(Markup('<abbr title="{}">{}</abbr>').format(GLOSSARY[term], term))

@@ -1,0 +1,57 @@
+"""Every item that a task keeps can be read: its name leads to its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from corpora.benchmarks.pairs import Pairs
+from corpora.concept.records import EvalSplit, StressRow
+from evaluators.tasks.concept import tasks_on
+from evaluators.tasks.named_items import pair_item_texts, pair_items
+from evaluators.tasks.task import Benchmark
+
+ROWS = tuple(
+    StressRow(concept, f"term {concept}", f"definition of {concept}", rule, "", f"{rule} of {concept}")
+    for concept in "ab"
+    for rule in ("negate", "antonym")
+)
+SPLIT = EvalSplit(
+    name="id",
+    terms=("term a", "term b"),
+    definitions=("definition of a", "definition of b"),
+    gold=((0,), (1,)),
+    concept_of_definition=(("a",), ("b",)),
+    stress=ROWS,
+)
+HERE = {split: Benchmark(fingerprint=lambda: "", load=lambda: SPLIT) for split in ("id", "dev", "hh")}
+
+
+def encode(texts: Sequence[str]) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((len(texts), 8), np.float32)
+
+
+@pytest.mark.parametrize("name", ["t2d", "d2t", "pair_auc", "stress"])
+def test_every_item_of_a_concept_task_is_told(name: str) -> None:
+    task = tasks_on(ranked=HERE, stressed=HERE)[name]
+    assert task.item_texts is not None
+    for score in task.score(SPLIT, encode):
+        texts = task.item_texts(SPLIT, score.metric)
+        assert set(score.item_ids or ()) <= texts.keys()
+        assert all("term" in texts[item] for item in score.item_ids or ())
+
+
+def test_what_is_wrong_for_a_term_is_named() -> None:
+    task = tasks_on(ranked=HERE, stressed=HERE)["stress"]
+    assert task.item_texts is not None
+    texts = task.item_texts(SPLIT, "stress/antonym/auc")
+    assert texts["a+"] == "term a: definition of a"
+    assert texts["a-"] == "term a, taken for: antonym of a"
+
+
+def test_both_texts_of_a_pair() -> None:
+    pairs = Pairs(("0", "1"), ("a dog", "a cat"), ("a hound", "a car"), np.array([5.0, 0.0]))
+    assert list(pair_item_texts(pairs).values()) == ["a dog | a hound", "a cat | a car"]
+    assert list(pair_item_texts(pairs)) == list(pair_items(pairs).ids)
