@@ -23,7 +23,7 @@ import psutil
 from tables import save
 
 ROOT = Path(__file__).resolve().parents[1]
-SMALL = ("quickstart", "defsent_quickstart")
+SMALL = ("quickstart", "concept_small", "defsent_quickstart")
 COMMAND = (sys.executable, "-m", "orchestration")
 
 
