@@ -778,3 +778,12 @@ def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
         alone.append(paired_t(d.mean(1)).p)
     assert np.mean(np.array(crossed) <= 0.05) < 0.08
     assert np.mean(np.array(alone) <= 0.05) > 0.12
+
+
+def test_three_paired_seeds_by_hand():
+    """Deltas .02, .02 and -.01 have mean .01 and variance (1 + 1 + 4) / 20,000; two of three agree with the mean."""
+    pairs = pair({0: 0.5, 1: 0.62, 2: 0.4}, {0: 0.48, 1: 0.6, 2: 0.41})
+    assert pairs.deltas == pytest.approx([0.02, 0.02, -0.01])
+    found = judge([(claim(), pairs)])[0]
+    assert (found.delta_mean, found.delta_sd) == pytest.approx((0.01, 0.01732050808), abs=1e-10)
+    assert (found.k_agree, found.n_seeds) == (2, 3)
