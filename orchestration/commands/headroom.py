@@ -42,8 +42,8 @@ def headroom(options: Namespace) -> int:
 
 
 def _draw(found: Mapping[str, Sequence[Headroom]], folder: Path) -> None:
+    from orchestration.report.drawing import svg_file
     from orchestration.report.headroom_plot import signals
-    from orchestration.report.plots import svg_file
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, sets in found.items():

@@ -10,7 +10,7 @@ from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
-from orchestration.families.contract import ArmSeen, Family, Trainer
+from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining
@@ -83,6 +83,13 @@ FAMILY: Family = EncoderFamily(
     own_tasks=tasks,
     reads=lambda settings: ("texts", LAYERS),
     caveats=caveats,
+    arm_plots=(
+        ByLayer("reciprocal rank", "layers/{}/mrr"),  # figure 3
+        ByLayer("anisotropy", "layers/{}/anisotropy"),
+        Against("readout/divergence", "t2d/recall@10"),  # theorem D.7: what a readout can change
+        Against("geometry/anisotropy", "t2d/recall@10"),  # P1
+        Against("pair_auc", "t2d/recall@10"),  # P3: calibration against ranking
+    ),
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),
     first_checks=(check_micro_batch,),

@@ -33,6 +33,28 @@ class ArmSeen:
     means: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class ByLayer:
+    """A plot of a figure by layer, a line for each arm. pattern: of its metrics, with {} for the layer."""
+
+    name: str
+    pattern: str
+
+    def metric(self, layer: int) -> str:
+        return self.pattern.format(layer)
+
+
+@dataclass(frozen=True)
+class Against:
+    """A plot of one metric against another, a mark for each run."""
+
+    x: str
+    y: str
+
+
+ArmPlot = ByLayer | Against
+
+
 class Settings(Protocol):
     """A frozen data class: the `train:` block and one arm, merged. ValueError names a field that is refused."""
 
@@ -96,11 +118,11 @@ class Family(Protocol):
     there is none. needs_backbone: whether a study must name one. dev_apart: tasks named dev/... are measured on a
     part of the training rows that is then left out of training, so that only a search may name them.
     distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
-    streams: those that its trainings draw from and that may have a seed of their own; `trainers.engine.streams`.
-    headroom: from a data block and a backbone's name, what each of its data sets leaves to gain, before any
-    training; None for a family that cannot tell. spread: how far the headline of one recipe moves between seeds,
-    as a standard deviation with its source, for studies without finished pairs; None where no public figure is
-    known.
+    arm_plots: what it plots of whole runs, where they have the figures. streams: those that its trainings draw
+    from and that may have a seed of their own; `trainers.engine.streams`. headroom: from a data block and a
+    backbone's name, what each of its data sets leaves to gain, before any training; None for a family that cannot
+    tell. spread: how far the headline of one recipe moves between seeds, as a standard deviation with its source,
+    for studies without finished pairs; None where no public figure is known.
     """
 
     @property
@@ -119,6 +141,8 @@ class Family(Protocol):
     def streams(self) -> tuple[str, ...]: ...
     @property
     def distributions(self) -> Mapping[str, Mapping[str, str]]: ...
+    @property
+    def arm_plots(self) -> Sequence[ArmPlot]: ...
     @property
     def headroom(self) -> Callable[[Any, str], Sequence[Headroom]] | None: ...
     @property

@@ -15,7 +15,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmSeen, Family
+from orchestration.families.contract import ArmPlot, ArmSeen, Family
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -44,6 +44,7 @@ class DifficultyFamily:
     dev_apart = True  # a search trains without the third of the training rows that it judges by
     streams = ("data", "init")
     distributions: Mapping[str, Mapping[str, str]] = {}
+    arm_plots: Sequence[ArmPlot] = ()
     spread = None
 
     def tasks(self, data: PairData) -> Tasks:

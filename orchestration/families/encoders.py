@@ -18,7 +18,7 @@ from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmSeen, Corpus, FamilyEncoder, Opener, Settings, Trainer
+from orchestration.families.contract import ArmPlot, ArmSeen, Corpus, FamilyEncoder, Opener, Settings, Trainer
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
@@ -66,6 +66,7 @@ class EncoderFamily:
     needs_backbone: bool = True
     space: Space = ()
     distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    arm_plots: Sequence[ArmPlot] = ()
     spread: tuple[float, str] | None = None
     stacked: bool = False
     dev_apart: bool = False

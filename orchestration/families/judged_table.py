@@ -12,7 +12,7 @@ from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
 from evaluators.tasks.scores_file import NAME, figures, tasks
-from orchestration.families.contract import ArmSeen, Family
+from orchestration.families.contract import ArmPlot, ArmSeen, Family
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class ElsewhereFamily:
     stacked = dev_apart = needs_backbone = False
     streams = ()
     distributions: Mapping[str, Mapping[str, str]] = {}
+    arm_plots: Sequence[ArmPlot] = ()
     headroom = spread = None
 
     def tasks(self, data: ElsewhereData) -> Tasks:

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from evaluators.metrics.headroom import ALIGNED, LABEL, Headroom
-from orchestration.report.plots import COLOURS, FAINT, PAPER, canvas, styled
+from orchestration.report.drawing import COLOURS, FAINT, PAPER, canvas, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

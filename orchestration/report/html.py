@@ -32,7 +32,7 @@ from orchestration.report.tables import (
 from orchestration.study.names import printable
 
 if TYPE_CHECKING:
-    from orchestration.report.plots import Picture
+    from orchestration.report.drawing import Picture
     from orchestration.verdicts.findings import Finding, Findings, ItemDelta
 
 GLYPHS = {
@@ -98,6 +98,8 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "forest": drawn.get("forest", ""),
         "curves": drawn.get("curves", ""),
         "distributions": drawn.get("distributions", ""),
+        "layers": drawn.get("layers", ""),
+        "figures": drawn.get("figures", ""),
         "trouble": _trouble(findings),
         "compared": compared,
         "rest": rest,

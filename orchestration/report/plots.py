@@ -1,27 +1,36 @@
 """The plots of a study: forest, seed by seed, learning curves. Each is a matplotlib Figure, saved as SVG or PNG.
 
-Verdicts differ in colour (Okabe and Ito's palette, told apart with any kind of colour vision) and in the shape of
-their mark. In the SVG every point links to its run, and the colours follow the page's light or dark scheme.
+In the SVG every point links to its run, and the colours follow the page's light or dark scheme (drawing.py).
 """
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import cycle
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from orchestration.report import arm_plots
+from orchestration.report.drawing import (
+    COLOURS,
+    FAINT,
+    INK,
+    LINES,
+    MARKS,
+    PAPER,
+    ROW,
+    Picture,
+    canvas,
+    panel_name,
+    picture,
+    short_name,
+    styled,
+)
 from orchestration.report.seeds import seeds_svg
 from orchestration.report.tables import agreement, anchor, difference, known
-from orchestration.study.names import cut, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,83 +40,22 @@ if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Distribution, Finding, Findings, RunRow
 
-INK, FAINT, PAPER = "#1b1f24", "#8a9099", "#fdfdfc"  # replaced by the page's variables in the SVG
-COLOURS = {
-    "better": "#009e73",
-    "worse": "#d55e00",
-    "equivalent": "#0072b2",
-    "not worse": "#0072b2",
-    "undecided": "#6e7681",
-}
-MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
-MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
-# One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
-LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
 CURVES_SHOWN = 200  # runs whose curves are told apart; of more a page holds megabytes
-ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.labelsize": 8.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9.0,
-    "axes.titlelocation": "left",
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 8.0,
-    "ytick.labelsize": 8.0,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": "none",
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # a name with two $ is no formula
-}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A plot, drawn for a page; as a file only where one is asked for, which takes as long again."""
-
-    svg: str
-    figure: Callable[[], Figure]
-
-    @cached_property
-    def png(self) -> bytes:
-        return png(_laid_out(self.figure()))
 
 
 @lru_cache(maxsize=2)  # drawn once for the report's files, its page and the tracking server
 def every(findings: Findings) -> Mapping[str, Picture]:
-    """Name -> plot, for every plot the study has: forest, seeds-<comparison>, curves, distributions."""
-    drawn = {"forest": _picture(forest(findings), "forest")} if findings.findings else {}
+    """Name -> plot: forest, seeds-<comparison>, curves, distributions, layers, figures, as far as there are."""
+    drawn = {"forest": picture(forest(findings), "forest")} if findings.findings else {}
     for finding in findings.findings:
         if finding.verdict.per_seed:
             name = f"seeds-{anchor(finding.verdict)}"
             drawn[name] = Picture(seeds_svg(finding), partial(pairs, finding))
     if findings.has_curves:
-        drawn["curves"] = _picture(curves(findings), "curves")
+        drawn["curves"] = picture(curves(findings), "curves")
     if findings.distributions:
-        drawn["distributions"] = _picture(distributions(findings), "distributions")
-    return drawn
-
-
-def _picture(figure: Figure, name: str) -> Picture:
-    figure = _laid_out(figure)
-    return Picture(svg(figure, name), lambda: figure)
-
-
-def _laid_out(figure: Figure) -> Figure:
-    """With its layout found: once, not again for each form."""
-    if figure.get_layout_engine() is not None:
-        with styled():
-            figure.draw_without_rendering()
-        figure.set_layout_engine(None)
-    return figure
+        drawn["distributions"] = picture(distributions(findings), "distributions")
+    return {**drawn, **arm_plots.every(findings)}
 
 
 def forest(findings: Findings) -> Figure:
@@ -147,9 +95,9 @@ def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bo
 def _row_name(finding: Finding, several: bool) -> str:
     """What a row compares; the backbone on a second line, and the claim on one of its own where all is long."""
     verdict = finding.verdict
-    arms = f"{_short(verdict.treatment)} − {_short(verdict.control)}"
-    name = f"{_short(verdict.claim)}:" + ("  " if len(verdict.claim + arms) <= ROW else "\n") + arms
-    return f"{name}\n{_short(verdict.backbone, ROW)}" if several and verdict.backbone else name
+    arms = f"{short_name(verdict.treatment)} − {short_name(verdict.control)}"
+    name = f"{short_name(verdict.claim)}:" + ("  " if len(verdict.claim + arms) <= ROW else "\n") + arms
+    return f"{name}\n{short_name(verdict.backbone, ROW)}" if several and verdict.backbone else name
 
 
 def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
@@ -197,7 +145,7 @@ def pairs(finding: Finding) -> Figure:
         for pair in complete:
             _slope(left, finding, pair)
         left.set_xlim(-0.25, 1.25)
-        left.set_xticks([0, 1], [_short(verdict.control), _short(verdict.treatment)])
+        left.set_xticks([0, 1], [short_name(verdict.control), short_name(verdict.treatment)])
         left.set_title(verdict.metric)
         _deltas(right, finding, complete)
     return figure
@@ -267,7 +215,7 @@ def curves(findings: Findings) -> Figure:
         panels = figure.subplots(lines, columns, squeeze=False)
         for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
             _curve_panel(axes, rows, each=sum(map(len, groups.values())) <= CURVES_SHOWN)
-            axes.set_title(_panel_name(findings, arm, backbone))
+            axes.set_title(panel_name(findings, arm, backbone))
         for axes in list(panels.flat)[len(groups) :]:
             axes.set_visible(False)
         panels[-1, 0].set_xlabel("step")
@@ -305,7 +253,7 @@ def distributions(findings: Findings) -> Figure:
         panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
         for axes, found in zip(panels.flat, findings.distributions, strict=False):
             _distribution_panel(axes, found)
-            axes.set_title(_panel_name(findings, found.arm, found.backbone))
+            axes.set_title(panel_name(findings, found.arm, found.backbone))
         for axes in list(panels.flat)[len(findings.distributions) :]:
             axes.set_visible(False)
         panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
@@ -324,73 +272,3 @@ def _distribution_panel(axes: Axes, found: Distribution) -> None:
         axes.stairs(shares, edges, color=colour, ls=dash, lw=1.1, label=part)
         axes.plot([found.means[part]], [0], marker=3, ms=6, color=colour, clip_on=False)
     axes.margins(x=0.02)
-
-
-def _panel_name(findings: Findings, arm: str, backbone: str) -> str:
-    return _short(arm, PANEL) if len(findings.backbones) == 1 else f"{_short(arm)} on {_short(backbone)}"
-
-
-def _short(name: str, width: int = 18) -> str:
-    """A name as a plot has room for it; the page's tables have it in full."""
-    return cut(printable(name), width)
-
-
-def svg(figure: Figure, name: str) -> str:
-    """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
-    buffer = io.StringIO()
-    with styled({"svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    meant = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
-    # what stands between the tags is text, names among it, and stays as it is
-    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, meant), text)
-
-
-def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
-    """A tag with ids of its own where something points to them, and the page's letters and colours.
-
-    Places are rounded to a hundredth of a point.
-    """
-    tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in meant else "", tag)
-    tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
-    tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
-    tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", tag)
-    for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
-        tag = tag.replace(colour, f"var(--{variable})")
-    return tag
-
-
-def svg_file(figure: Figure) -> str:
-    """The figure as an SVG that stands alone, with the colours of paper."""
-    buffer = io.StringIO()
-    with styled({"svg.hashsalt": "file"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG of 160 dots per inch."""
-    buffer = io.BytesIO()
-    with styled():
-        figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def canvas(width: float, height: float) -> Figure:
-    """A Figure outside pyplot: nothing global holds it, so nothing must close it. Inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-@contextmanager
-def styled(more: dict[str, Any] | None = None) -> Iterator[None]:
-    import matplotlib
-
-    settings: Any = STYLE | (more or {})
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # a letter that the font lacks is a box in the PNG; in the page the browser has it
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        yield

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from orchestration.report import plots
+from orchestration.report import drawing, plots
 from orchestration.report.forms import markdown, report_json
 from orchestration.report.html import html
 from orchestration.report.tables import anchor, arm_cells, claim_cells, claim_head, difference, known
@@ -227,7 +227,7 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
             "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
     own = f"{verdict.id}/"  # and, of a joint claim, its parts
     shown = [one for one in findings.findings if f"{one.verdict.id}/".startswith(own)]
-    pictures = {"forest.png": plots.png(plots.forest(replace(findings, findings=tuple(shown))))}
+    pictures = {"forest.png": drawing.png(plots.forest(replace(findings, findings=tuple(shown))))}
     if verdict.per_seed:
         pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
@@ -277,7 +277,7 @@ def _short(runs: str) -> str:
 def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
     drawn = plots.every(findings)
     page = html(findings, drawn, links)
-    overview = {f"{name}.png": drawn[name].png for name in ("forest", "curves") if name in drawn}
+    overview = {f"{name}.png": drawn[name].png for name in ("forest", "curves", "layers") if name in drawn}
     states = {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")}
     words = [finding.verdict.verdict for finding in findings.findings]
     note = markdown(findings)

@@ -333,3 +333,25 @@ def test_what_training_costs_is_of_the_runs_own_seconds(tmp_path: Path) -> None:
     assert times["M1"] == "1.00 × B1"
     assert "What training costs" in html(told, {})
     assert "What training costs" not in html(findings, {})
+
+
+def test_layers_and_figures_are_drawn_where_the_runs_have_them(findings: Findings) -> None:
+    """A line for each arm with figures of every layer; a mark for each run with both figures, linked to it."""
+    assert "layers" not in plots.every(findings)
+    depth = {f"layers/{layer}/{name}": 0.1 * layer for layer in range(4) for name in ("mrr", "anisotropy")}
+    runs = [
+        replace(row, metrics={**row.metrics, **depth, "pair_auc": 0.9}) if row.status == "finished" else row
+        for row in findings.runs
+    ]
+    told = replace(findings, runs=tuple(runs))
+    drawn = plots.every(told)
+    for part in ("reciprocal rank", "anisotropy", "layer, 0 the embeddings", *findings.arms):
+        assert part in drawn["layers"].svg
+    finished = {f"#run-{row.id}" for row in runs if row.status == "finished"}
+    assert finished <= set(Links(drawn["figures"].svg).links)
+    assert "geometry/anisotropy" in drawn["figures"].svg
+    assert "pair_auc" in drawn["figures"].svg
+    assert "readout/divergence" not in drawn["figures"].svg
+    page = html(told, drawn)
+    assert "Layer by layer" in page
+    assert "Figure against figure" in page

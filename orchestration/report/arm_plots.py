@@ -1,0 +1,115 @@
+"""Figures of whole arms that a family wants drawn: layer by layer, and one figure against another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from orchestration.families.contract import Against, ByLayer
+from orchestration.families.registry import family
+from orchestration.report.drawing import LINES, PANEL, Picture, canvas, picture, short_name, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from orchestration.verdicts.findings import Findings, RunRow
+
+COLUMNS = 3
+MARKS = "o^sDvP*X<>"
+Figures = Mapping[str, "list[tuple[RunRow, np.ndarray]]"]  # arm -> its runs, and so many figures of each, (M,)
+
+
+def every(findings: Findings) -> Mapping[str, Picture]:
+    """Name -> plot: layers, figures; those that the family asks for and the runs have figures of."""
+    wanted = family(findings.family).arm_plots
+    panels = {
+        "layers": [
+            (f"{one.name}, {short_name(on, PANEL)}", partial(_by_layer, found, list(findings.arms)))
+            for one in wanted
+            if isinstance(one, ByLayer)
+            for on, found in _of_backbones(findings, [one.metric(layer) for layer in range(_depth(findings, one))])
+        ],
+        "figures": [
+            (short_name(on, PANEL), partial(_against, found, list(findings.arms), (one.x, one.y)))
+            for one in wanted
+            if isinstance(one, Against)
+            for on, found in _of_backbones(findings, [one.x, one.y])
+        ],
+    }
+    return {name: picture(_figure(drawn), name) for name, drawn in panels.items() if drawn}
+
+
+def _depth(findings: Findings, plot: ByLayer) -> int:
+    """How many layers, embeddings among them, the runs have this figure of."""
+    layer = 0
+    while any(plot.metric(layer) in row.metrics for row in findings.runs):
+        layer += 1
+    return layer
+
+
+def _of_backbones(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, Figures]]:
+    """By backbone the finished runs with what they have of these metrics, nan for none.
+
+    Arms and backbones of which no run has more than one are left out.
+    """
+    told: list[tuple[str, Figures]] = []
+    for backbone in findings.backbones:
+        found = {}
+        for arm in findings.arms:
+            rows = [row for row in findings.of(arm, backbone) if row.status == "finished" and not row.selection]
+            values = [(row, np.array([row.metrics.get(name, np.nan) for name in metrics])) for row in rows]
+            values = [(row, each) for row, each in values if np.isfinite(each).sum() > 1]
+            if values:
+                found[arm] = values
+        if found:
+            told.append((backbone, found))
+    return told
+
+
+def _figure(panels: Sequence[tuple[str, partial[None]]]) -> Figure:
+    columns = min(COLUMNS, len(panels))
+    lines = -(-len(panels) // columns)
+    with styled():
+        figure = canvas(0.6 + 2.7 * columns, 0.7 + 2.1 * lines)
+        drawn = figure.subplots(lines, columns, squeeze=False)
+        for axes, (title, draw) in zip(drawn.flat, panels, strict=False):
+            draw(axes)
+            axes.set_title(title)
+        for axes in list(drawn.flat)[len(panels) :]:
+            axes.set_visible(False)
+        named = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in drawn.flat]
+        handles = {label: handle for pairs in named for handle, label in pairs}
+        figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def _by_layer(found: Figures, arms: Sequence[str], axes: Axes) -> None:
+    """A line for each arm, the mean of its seeds, with a band of one standard deviation."""
+    for arm, values in found.items():
+        colour, dash = LINES[arms.index(arm) % len(LINES)]
+        mark = MARKS[arms.index(arm) % len(MARKS)]
+        each = np.stack([row for _, row in values])  # (seeds, layers)
+        layers, means = np.arange(each.shape[1]), each.mean(0)
+        if len(each) > 1:
+            spread = each.std(0, ddof=1)
+            axes.fill_between(layers, means - spread, means + spread, color=colour, alpha=0.2, lw=0)
+        axes.plot(layers, means, color=colour, ls=dash, marker=mark, ms=3.5, lw=1.1, label=short_name(arm))
+    axes.set_xlabel("layer, 0 the embeddings")
+
+
+def _against(found: Figures, arms: Sequence[str], names: tuple[str, str], axes: Axes) -> None:
+    """A mark for each run, linked to it; arms differ in colour and mark, and have the same in every panel."""
+    for arm, values in found.items():
+        colour, _ = LINES[arms.index(arm) % len(LINES)]
+        mark = MARKS[arms.index(arm) % len(MARKS)]
+        for number, (row, (x, y)) in enumerate(values):
+            label = short_name(arm) if number == 0 else "_"
+            (drawn,) = axes.plot([x], [y], mark, ms=5, color=colour, alpha=0.75, label=label)
+            drawn.set_url(f"#run-{row.id}")
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    axes.margins(0.08)

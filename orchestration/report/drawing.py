@@ -1,0 +1,157 @@
+"""How a plot is drawn for the page and for a file: colours, marks, letters, and SVG in the page's scheme.
+
+Verdicts differ in colour (Okabe and Ito's palette, told apart with any kind of colour vision) and in the shape of
+their mark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from orchestration.study.names import cut, printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from orchestration.verdicts.findings import Findings
+
+INK, FAINT, PAPER = "#1b1f24", "#8a9099", "#fdfdfc"  # replaced by the page's variables in the SVG
+COLOURS = {
+    "better": "#009e73",
+    "worse": "#d55e00",
+    "equivalent": "#0072b2",
+    "not worse": "#0072b2",
+    "undecided": "#6e7681",
+}
+MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
+MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
+# One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
+LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
+ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with two $ is no formula
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot, drawn for a page; as a file only where one is asked for, which takes as long again."""
+
+    svg: str
+    figure: Callable[[], Figure]
+
+    @cached_property
+    def png(self) -> bytes:
+        return png(laid_out(self.figure()))
+
+
+def picture(figure: Figure, name: str) -> Picture:
+    figure = laid_out(figure)
+    return Picture(svg(figure, name), lambda: figure)
+
+
+def laid_out(figure: Figure) -> Figure:
+    """With its layout found: once, not again for each form."""
+    if figure.get_layout_engine() is not None:
+        with styled():
+            figure.draw_without_rendering()
+        figure.set_layout_engine(None)
+    return figure
+
+
+def panel_name(findings: Findings, arm: str, backbone: str) -> str:
+    return (
+        short_name(arm, PANEL) if len(findings.backbones) == 1 else f"{short_name(arm)} on {short_name(backbone)}"
+    )
+
+
+def short_name(name: str, width: int = 18) -> str:
+    """A name as a plot has room for it; the page's tables have it in full."""
+    return cut(printable(name), width)
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
+    buffer = io.StringIO()
+    with styled({"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    meant = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
+    # what stands between the tags is text, names among it, and stays as it is
+    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, meant), text)
+
+
+def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
+    """A tag with ids of its own where something points to them, and the page's letters and colours.
+
+    Places are rounded to a hundredth of a point.
+    """
+    tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in meant else "", tag)
+    tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
+    tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", tag)
+    for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
+        tag = tag.replace(colour, f"var(--{variable})")
+    return tag
+
+
+def svg_file(figure: Figure) -> str:
+    """The figure as an SVG that stands alone, with the colours of paper."""
+    buffer = io.StringIO()
+    with styled({"svg.hashsalt": "file"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG of 160 dots per inch."""
+    buffer = io.BytesIO()
+    with styled():
+        figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def canvas(width: float, height: float) -> Figure:
+    """A Figure outside pyplot: nothing global holds it, so nothing must close it. Inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def styled(more: dict[str, Any] | None = None) -> Iterator[None]:
+    import matplotlib
+
+    settings: Any = STYLE | (more or {})
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # a letter that the font lacks is a box in the PNG; in the page the browser has it
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
