@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from orchestration.ledger.ledger import Ledger
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.e2e.test_kills import (
-    KILLS,
-    RUNS,
+    MANY,
     STUDY,
     Driver,
     Server,
@@ -41,6 +40,8 @@ from tests.waiting import free_port, until
 
 LEAST = 50
 STEPS = 80
+SEEDS, KILLS = MANY
+RUNS = 1 + 2 * SEEDS  # one arm has no seeds
 
 
 def prepared(folder: Path) -> None:
@@ -48,7 +49,9 @@ def prepared(folder: Path) -> None:
     (folder / "wordnet").mkdir()
     write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
     backbone = tiny_backbone(folder / "tiny", layers=2)
-    (folder / "kills.yaml").write_text(STUDY.format(steps=STEPS, backbone=backbone, wordnet=folder / "wordnet"))
+    (folder / "kills.yaml").write_text(
+        STUDY.format(seeds=SEEDS, steps=STEPS, backbone=backbone, wordnet=folder / "wordnet")
+    )
 
 
 def one_round(folder: Path, number: int, server: Server) -> tuple[list[tuple[str, float]], dict[str, object]]:
