@@ -98,9 +98,12 @@ class ElsewhereFamily:
         path, backbone = Path(data.table), "" if run.backbone == NO_BACKBONE else run.backbone
         names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
         rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
-        yield Trained(run=run, notes={"scores": f"made elsewhere, read from {path.name}", **_shown(data)})
+        there = {metric: reading for metric, reading in data.metrics.items() if metric in rows}
+        lacking = ", ".join(metric for metric in data.metrics if metric not in there)
+        notes = {"scores": f"made elsewhere, read from {path.name}", **_shown(data)}
+        yield Trained(run=run, notes={**notes, "has no figure of": lacking} if lacking else notes)
         if NAME in run.tasks:
-            yield Scored(run=run, task=NAME, scores=figures(path, data.metrics, rows, names))
+            yield Scored(run=run, task=NAME, scores=figures(path, there, rows, names))
 
 
 @lru_cache(maxsize=1)

@@ -182,6 +182,29 @@ def test_runs_that_another_tool_exported(
     assert "accepted: both, for a table with a row for each run" in capsys.readouterr().err
 
 
+def test_the_table_of_runs_that_weights_and_biases_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every cell quoted, its own columns first, settings and figures after; a run that crashed has no figure."""
+    monkeypatch.chdir(tmp_path)
+    own = ["Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep"]
+    rows = [[*own, "batch_size", "loss", "seed", "epoch", "eval/sts-dev_spearman_cosine", "train/global_step"]]
+    for loss in ("cosent", "mnrl"):
+        for seed in range(9):
+            ended = [f"{loss}-{seed}", "finished", "-", "me", "sts, bert", "2026-03-01T09:30:00.000Z", "812", ""]
+            figure = str(0.8 + seed / 1000 + 0.01 * (loss == "cosent"))
+            rows.append([*ended, "16", loss, str(seed), "1", figure, "360"])
+    rows[-1][1], rows[-1][-2] = "crashed", ""
+    with Path("wandb_export_2026-03-01T10_00_00.000+01_00.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+    (export,) = Path().glob("wandb_export_*.csv")
+    columns = ["--arm", "loss", "--seed", "seed", "--metric", "eval/sts-dev_spearman_cosine"]
+    assert main(["judge", str(export), *columns, "--treatment", "cosent", "--control", "mnrl", "--json"]) == 0
+    (verdict,) = json.loads(capsys.readouterr().out)
+    assert (verdict["verdict"], verdict["n_seeds"]) == ("better", 8)
+    assert verdict["delta_mean"] == pytest.approx(0.01)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
