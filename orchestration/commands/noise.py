@@ -175,19 +175,19 @@ def _advice(told: Told, study: Study, arm: str) -> list[str]:
     found = told.found
     if found is None:
         return ["advice    every seed of a study varies it; nothing else needs to be shared or drawn anew"]
-    least = sum(part.low for part in found.factors.values())
-    alone = 1 - found.rest.share
+    rest = found.rest
+    alone = f"{1 - rest.share:.0%} [{1 - rest.high:.0%}, {1 - rest.low:.0%}]"
     large = [name for name, part in found.factors.items() if part.low > 0.05]
     lines = [
         f"share     {' and '.join(large)} between arms, as runs of one seed do: each moves the score by itself"
         if large
         else "share     no stream moves the score by itself for certain: which of them arms share matters little",
-        f"          what streams do alone is {alone:.0%} of the variance (at least {least:.0%}): between arms",
+        f"          what streams do alone is {alone} of the variance: between arms",
         "          that respond alike it cancels; what they do together cancels as far as arms correlate at",
         "          equal seed, which `semray report` says",
         "vary      all streams with the seed: who fixes one of them does not see its part of the noise",
     ]
-    apart, paired = Noise(sd=(2**0.5) * found.sd), Noise(sd=(2 * found.rest.variance) ** 0.5)
+    apart, paired = Noise(sd=(2**0.5) * found.sd), Noise(sd=(2 * rest.variance) ** 0.5)
     if not paired.sd:
         return lines
     n = len(study.seeds.initial)
