@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        print(fitted(described(plan, ledger), width_of(sys.stdout)))
+        print(fitted(described(plan, ledger, options.price), width_of(sys.stdout)))
     return DONE
 
 
@@ -101,7 +101,7 @@ def report(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
-        findings = _finished(find(study, plan.runs, ledger), ledger, study)
+        findings = replace(_finished(find(study, plan.runs, ledger), ledger, study), price=options.price)
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
@@ -240,7 +240,7 @@ def _print_check(done: Verification, options: Namespace) -> None:
         print(f"signed by {printable(options.signed_by)}")
 
 
-def described(plan: Plan, ledger: Ledger) -> str:
+def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.described import describe, estimate, foretold_words
     from orchestration.plan.other_runs import foretell
@@ -256,7 +256,7 @@ def described(plan: Plan, ledger: Ledger) -> str:
     reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
     untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
     time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone], time)
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone], time, price)
 
 
 def show(options: Namespace, findings: Findings) -> None:

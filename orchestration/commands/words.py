@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from orchestration.commands import judge_options, own
@@ -18,6 +20,13 @@ def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r}: accepted: a whole number of at least 1")
     return int(text)
+
+
+def a_price(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (price := float(text)) < math.inf:
+            return price
+    raise ArgumentTypeError(f"{text!r}: accepted: a number above 0, the price of an hour")
 
 
 class WordGroup:
@@ -82,8 +91,10 @@ def _add_begin(words: WordGroup) -> None:
 
 
 def _add_before(words: WordGroup) -> None:
-    words.add(
-        "plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing"
+    _price(
+        words.add(
+            "plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing"
+        )
     )
     headroom = words.add("headroom", "show what a study could gain, before training anything")
     headroom.add_argument("--plot", metavar="FOLDER", default=None, help="also an SVG of it for every backbone")
@@ -130,12 +141,19 @@ def _add_lanes(words: WordGroup, name: str, summary: str) -> ArgumentParser:
     return command
 
 
+def _price(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--price", type=a_price, default=None, help="of a GPU's hour, or of a lane's: what each verdict costs"
+    )
+
+
 def _add_read(words: WordGroup) -> None:
     report = words.add("report", "print the verdicts and write the report from what the ledger holds")
     report.add_argument("others", metavar="STUDY", nargs="*", help="more studies, to print side by side")
     report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
     report.add_argument("--methods", action="store_true", help="print the Methods paragraph of a paper instead")
     _across(report)
+    _price(report)
     report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
     report.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
     report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")

@@ -20,6 +20,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Trained
+from trainers.engine.meter import Meter
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Lane:
             import torch
 
             torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
+        self._gpus = gpus
         self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
         self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
         self._body, self._ledger = resolved(body), Ledger(url)
@@ -160,8 +162,10 @@ class Lane:
 
         alone = len(job.runs) == 1
         room = scratch_of(self._ledger, waiting[0], lease.attempts[waiting[0]]) if alone else NO_ROOM
+        meter = Meter(self._device, job.runs[0].precision, self._gpus)
         with room as (scratch, save):
-            self._stage_all(lease, self._body(job, self._world(lease, report, scratch, save)), owed, waiting)
+            world = replace(self._world(lease, report, scratch, save), spent=meter.add)
+            self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
         if waiting:
             raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
 
@@ -207,6 +211,12 @@ class Lane:
             save=save,
             stopping=lambda: self._stopping,
         )
+
+
+def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
+    """Each result with what it cost since the one before."""
+    for result in results:
+        yield replace(result, cost=meter.take())
 
 
 def resolved(body: Body | str) -> Body:

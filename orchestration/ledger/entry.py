@@ -29,6 +29,7 @@ from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal, write_seal
 from orchestration.study.names import NAME_WORDS, is_path_component, printable
 from orchestration.study.run import Result, Run, Scored, Trained, former_id
+from trainers.engine.meter import together
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Score
@@ -68,7 +69,7 @@ class Record:
     """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
 
     sealed: False where an entry was written before entries had seals. began: when its training began, in Unix
-    time; None in entries that do not tell.
+    time; None in entries that do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Record:
     url: str
     sealed: bool = True
     began: float | None = None
+    cost: Mapping[str, float] = field(default_factory=dict)
 
     def with_scores(self, scores: Record) -> Record:
         """The record with what the run scored on one task more."""
@@ -94,6 +96,7 @@ class Record:
             seconds=seconds,
             notes={**self.notes, **scores.notes},
             sealed=self.sealed and scores.sealed,
+            cost=together(self.cost, scores.cost),
         )
 
 
@@ -182,7 +185,8 @@ def write_entry(folder: Path, result: Result, attempt: int) -> None:
     _write_json(folder / "spec.json", spec)
     _write_json(folder / "env.json", environment())
     plain = {"seconds": dict(result.seconds), "notes": dict(result.notes), "attempt": attempt, "format": FORMAT}
-    _write_json(folder / "result.json", {**body, **plain, "ended": round(time.time(), 3)})
+    plain |= {"ended": round(time.time(), 3), "cost": dict(result.cost)}
+    _write_json(folder / "result.json", {**body, **plain})
     write_seal(folder)
 
 
@@ -300,9 +304,12 @@ def _record(
     with _whole(files, "result.json"):
         if body.get("format", 1) not in (1, FORMAT):
             raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}: a later semray wrote it")
-        seconds = {str(name): float(value) for name, value in body["seconds"].items()}
-        if not all(map(math.isfinite, seconds.values())):
-            raise ValueError("seconds are no finite numbers")
+        seconds, cost = (
+            {str(name): float(value) for name, value in told.items()}
+            for told in (body["seconds"], body.get("cost", {}))
+        )
+        if not all(map(math.isfinite, (*seconds.values(), *cost.values()))):
+            raise ValueError("seconds or costs are no finite numbers")
         ended = None if body.get("ended") is None else float(body["ended"])
         if ended is not None and not math.isfinite(ended):
             raise ValueError("ended is no finite number")
@@ -317,6 +324,7 @@ def _record(
             url=files.url,
             sealed=files.seal is not None,
             began=None if ended is None else ended - sum(seconds.values()),
+            cost=cost,
         )
 
 

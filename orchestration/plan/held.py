@@ -53,9 +53,11 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     held = ledger.held(run for one in plans for run in _could_ask(one))
     plan = max((replace(one, finished=held) for one in plans), key=lambda one: len(one.done))
     timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
-    seconds = {run_id: sum(record.seconds.values()) for run_id, record in ledger.records(timed).items()}
+    records = ledger.records(timed)
+    seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
+    costs = {run_id: record.cost for run_id, record in records.items() if record.cost}
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
-    return replace(plan, facts=replace(plan.facts, seconds=seconds), gone=gone)
+    return replace(plan, facts=replace(plan.facts, seconds=seconds, costs=costs), gone=gone)
 
 
 def _could_ask(plan: Plan) -> Sequence[Run]:

@@ -28,9 +28,10 @@ class Facts:
     """What the world adds to a study: fingerprints of its backbones, by name, of the rows it trains on, of its
     tasks.
 
-    former: the one fingerprint of all rows in ledgers of before, "" where no run of those could be this study's.
-    seconds: run id -> how long that run took, of runs the ledger holds. before: the same with each raised task as
-    the version before it; None where none was raised. A ledger is read by that, and nothing is scored by it.
+    former: the one fingerprint of all rows in ledgers of before, "" where no run of those could be this
+    study's. seconds: run id -> how long that run took, of runs the ledger holds. costs: run id -> what it
+    recorded of its cost. before: the same with each raised task as the version before it; None where none was
+    raised. A ledger is read by that, and nothing is scored by it.
     """
 
     backbones: Mapping[str, str]
@@ -39,6 +40,7 @@ class Facts:
     precision: Precision
     former: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     before: Facts | None = None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
+from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
 from orchestration.report.layout import laid_out
 from orchestration.report.markup import marked_down, tex
 from orchestration.report.tables import (
@@ -46,6 +47,8 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
         together, note = across(findings)
         if together:
             blocks.append([*laid_out(ACROSS_HEAD, together, width), note])
+    if bills := bill_rows(findings):
+        blocks.append([*laid_out(BILL_HEAD, bills, width), BILL_CAPTION])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
     return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
@@ -87,6 +90,8 @@ def markdown(findings: Findings) -> str:
     lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
     if together:
         lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{marked_down(note)}.", ""]
+    if bills := bill_rows(findings):
+        lines += [*_markdown_table(BILL_HEAD, bills), "", f"{BILL_CAPTION}.", ""]
     lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.notes)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, across
+from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
 from orchestration.report.glossary import GLOSSARY, Hover
 from orchestration.report.tables import (
     ClaimRow,
@@ -104,6 +105,9 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "compared": compared,
         "rest": rest,
         "across_head": ACROSS_HEAD,
+        "bill_head": BILL_HEAD,
+        "bills": bill_rows(findings),
+        "bill_note": BILL_CAPTION,
         "across": across(findings),
         "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
         "costs": cost_rows(findings),

@@ -177,12 +177,16 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none."""
+    """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none.
+
+    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in.
+    """
 
     run: Run
     curve: Sequence[Progress] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, float] = field(default_factory=dict)
     save_model: Callable[[Path], None] | None = None
 
     @property
@@ -199,6 +203,7 @@ class Scored:
     scores: Sequence[Score]
     seconds: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def entry(self) -> str:

@@ -164,6 +164,7 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
     record = ledger.record_of(row.entries)
     figures = {metric_name(metric): found.value for metric, found in record.metrics.items()}
     figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
+    figures |= {f"cost/{metric_name(part)}": value for part, value in record.cost.items()}
     curve = ledger.curve_of(row.entries[0]).to_pydict()
     curves: dict[str, list[tuple[str, float, int]]] = {}
     for of, value, step in zip(curve["name"], curve["value"], curve["step"], strict=True):

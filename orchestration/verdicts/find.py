@@ -225,6 +225,7 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
         curve=tuple(zip(loss["step"].to_pylist(), loss["value"].to_pylist(), strict=True)),
         seconds=sum(record.seconds.values()),
         began=record.began,
+        cost=record.cost,
         attempt=record.attempt,
         location=record.url,
         entries=(trained, *sorted(scored)),  # a run that was read from JSON has its tasks in another order

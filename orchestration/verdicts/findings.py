@@ -33,6 +33,7 @@ class RunRow:
     curve: tuple[tuple[int, float], ...] = ()
     seconds: float | None = None
     began: float | None = None  # in Unix time
+    cost: Mapping[str, float] = field(default_factory=dict)  # as it recorded it; empty in entries of before
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
     entries: tuple[str, ...] = ()  # what the ledger holds of it, by name: its training first, then its scores
@@ -141,6 +142,7 @@ class Findings:
     item_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by metric, until `with_item_texts`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
+    price: float | None = None  # of an hour, where a reader gave one
 
     @property
     def backbones(self) -> tuple[str, ...]:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 # of findings, and of their runs: not what was found, so it may differ
-WHEN_AND_WHERE = ("created", "ledger", "costs", "item_texts")
-OF_A_RUN = ("location", "problem")
-UNTOLD = ("seconds", "before")  # of the facts: no run of the passport rests on them
+WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
+OF_A_RUN = ("location", "problem", "cost")
+UNTOLD = ("seconds", "costs", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
 

@@ -191,7 +191,11 @@ def mirrored(uri: str) -> dict[str, tuple[dict[str, float], list[int]]]:
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
     entries = {
         run.data.tags["semray.run_key"]: (
-            {name: value for name, value in run.data.metrics.items() if "second" not in name},
+            {
+                name: value
+                for name, value in run.data.metrics.items()
+                if "second" not in name and not name.startswith("cost/")
+            },
             [point.step for point in client.get_metric_history(run.info.run_id, "train/loss")],
         )
         for run in runs

@@ -27,6 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import number
@@ -97,11 +98,13 @@ def fit(
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
-    with _deepspeed_engine(model, groups, recipe, seed, world) as engine:
+    with counting(model) as flops, _deepspeed_engine(model, groups, recipe, seed, world) as engine:
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
+            began = time.perf_counter()
             done = _step(engine, loss, batches, step, recipe.steps, seed, world, micro)
+            world.spent(flops(), time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
                 done = replace(done, figures={**done.figures, **look()})
                 engine.train()

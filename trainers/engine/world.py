@@ -42,6 +42,10 @@ def _ignore(progress: Progress) -> None:
     """Nobody is watching."""
 
 
+def _uncounted(flops: float, seconds: float) -> None:
+    """Nobody meters."""
+
+
 def _blind(encoder: Any) -> Mapping[str, float]:
     """Nothing is measured."""
     return {}
@@ -59,6 +63,7 @@ class World:
     several ranks none may say so alone.
     After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; what it gives, by
     name, becomes part of that step's figures. It must leave the encoder's weights alone.
+    spent is told of each step's floating-point operations and seconds (`trainers.engine.meter`).
     """
 
     rank: int = 0
@@ -74,3 +79,4 @@ class World:
     stopping: Callable[[], bool] = _never
     look_at: tuple[int, ...] = ()
     look: Callable[[Any], Mapping[str, float]] = _blind
+    spent: Callable[[float, float], None] = _uncounted

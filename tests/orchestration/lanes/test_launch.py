@@ -196,6 +196,7 @@ def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
     assert ledger.ids() == set(outcome.finished)
     assert ledger.entries() == {entry for run in runs for entry in run.entries}
     records = [ledger.record(run) for run in runs]
+    assert all(record.cost["seconds"] > 0 and record.cost["gpu_hours"] == 0 for record in records)
     assert [record.metrics["m/square"].value for record in records] == [seed**2 for seed in range(12)]
     assert {record.attempt for record in records} == {1}
     assert len({record.notes["pid"] for record in records}) <= 2

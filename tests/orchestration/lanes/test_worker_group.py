@@ -162,6 +162,7 @@ class Figures:
 
 def figures(ledger: Ledger, run: Run) -> Figures:
     assert ledger.record(run).notes["size"] == 2
+    assert ledger.record(run).cost["flops"] > 0
     losses = [row["value"] for row in ledger.curve(run).to_pylist() if row["name"] == "loss"]
     return Figures(ledger.record(run).metrics["m/norm"].value, losses)
 

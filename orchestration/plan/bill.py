@@ -1,0 +1,77 @@
+"""What a claim's verdict costs: the time, energy and money of the runs that it rests on.
+
+Counted from what finished runs recorded of themselves. Runs that several claims rest on count for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestration.plan.plan import by_arm
+
+if TYPE_CHECKING:
+    from orchestration.plan.plan import Plan
+
+Recorded = Mapping[str, float]  # of one run, as `trainers.engine.meter` counts
+JOULES = 3.6e6  # of a kilowatt-hour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """Of some runs. hours: of one lane. kwh: None where one of them could not tell."""
+
+    runs: int
+    hours: float
+    gpu_hours: float
+    kwh: float | None
+
+    def money(self, price: float) -> float:
+        """At a price of an hour: of a GPU where they used GPUs, else of a lane."""
+        return price * (self.gpu_hours or self.hours)
+
+    def words(self, price: float | None = None) -> str:
+        """In a sentence: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 in money."""
+        parts = [f"{self.runs} run{'s' * (self.runs != 1)}", f"{self.hours:.2g} h"]
+        parts += [f"{self.gpu_hours:.2g} GPU-hours"] if self.gpu_hours else []
+        parts += [f"{self.kwh:.2g} kWh"] if self.kwh is not None else []
+        parts += [f"{self.money(price):.2f} at {price:g} an hour"] if price else []
+        return ", ".join(parts)
+
+
+def total(recorded: Sequence[Recorded]) -> Bill:
+    """Of runs that recorded what they cost."""
+    joules = [one["joules"] for one in recorded if "joules" in one]
+    return Bill(
+        runs=len(recorded),
+        hours=sum(one["seconds"] for one in recorded) / 3600,
+        gpu_hours=sum(one.get("gpu_hours", 0.0) for one in recorded),
+        kwh=sum(joules) / JOULES if recorded and len(joules) == len(recorded) else None,
+    )
+
+
+def of_claims(plan: Plan) -> dict[str, Bill]:
+    """What each claim will have cost, by its name, from the finished runs of its arms; without those, nothing."""
+    known = [run for run in plan.done if run.id in plan.facts.costs]
+    alike = {place: _mean([plan.facts.costs[run.id] for run in runs]) for place, runs in by_arm(known).items()}
+    trained = _mean([plan.facts.costs[run.id] for run in known if run.seed is not None])
+    expected = {
+        run.id: plan.facts.costs.get(run.id) or alike.get((run.arm, run.backbone), trained) for run in plan.runs
+    }
+    found = {}
+    for claim in plan.study.compare:
+        rests_on = {(arm, side.backbone or part.backbone) for part in claim.parts for side in part.sides.values()
+                    for arm in side.arms}  # fmt: skip
+        costs = [expected[run.id] for run in plan.runs if {(run.arm, run.backbone), (run.arm, None)} & rests_on]
+        told = [cost for cost in costs if cost]
+        if told and len(told) == len(costs):
+            found[claim.claim] = total(told)
+    return found
+
+
+def _mean(costs: Sequence[Recorded]) -> Recorded | None:
+    if not costs:
+        return None
+    names = set.intersection(*(set(cost) for cost in costs))
+    return {name: sum(cost[name] for cost in costs) / len(costs) for name in sorted(names)}

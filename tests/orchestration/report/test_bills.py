@@ -1,0 +1,92 @@
+"""What a verdict costs: in the ledger, in the plan and in the report; and that nothing rests on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.bill import Bill, of_claims, total
+from orchestration.plan.plan import Facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.report.bills import bill_rows
+from orchestration.report.forms import as_json, markdown, table
+from orchestration.report.html import html
+from orchestration.report.plots import every
+from tests.finished_study import findings_of, make_run
+from tests.results import finish, results
+
+HOUR = {"seconds": 3600.0, "gpu_hours": 0.5, "joules": 1.8e6}
+FACTS = Facts(backbones={"small": "s" * 8}, corpus="c" * 8, tasks={"t2d": "r"}, precision="fp32")
+STUDY = """\
+question: Which?
+family: concept
+backbones: [small]
+seeds: 4
+arms:
+  B0: {train: false}
+  B1: {hard_negatives: true}
+  B1-noHN: {hard_negatives: false}
+evaluate: [t2d]
+compare:
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H2, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: better}
+"""
+
+
+def test_the_ledger_keeps_it_beside_the_figures(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run("B1", 0)
+    attempt = ledger.lease(run.id)
+    for result in results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks]):
+        ledger.stage(replace(result, cost={"seconds": 2.0, "joules": 8.0}), attempt)
+        ledger.commit(result.entry, attempt)
+    assert ledger.record(run).cost == {"seconds": 8.0, "joules": 32.0}
+    other = make_run("B1", 1)
+    finish(ledger, other)
+    assert ledger.record(other).cost == {}
+
+
+def test_runs_that_tell_no_energy_give_no_sum_of_it() -> None:
+    assert total([HOUR, HOUR]) == Bill(runs=2, hours=2, gpu_hours=1, kwh=1)
+    assert total([HOUR, {"seconds": 1800.0}]) == Bill(runs=2, hours=1.5, gpu_hours=0.5, kwh=None)
+    assert total([HOUR, HOUR]).words(2.0) == "2 runs, 2 h, 1 GPU-hours, 1 kWh, 2.00 at 2 an hour"
+    assert total([{"seconds": 1800.0}]).words(2.0) == "1 run, 0.5 h, 1.00 at 2 an hour"
+
+
+def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None:
+    """One run of B1 is done and took an hour: so will those that are like it, and any other."""
+    (tmp_path / "s.yaml").write_text(STUDY)
+    made = plan(read_study(tmp_path / "s.yaml"), FACTS)
+    assert of_claims(made) == {}
+    first = next(run for run in made.runs if run.arm == "B1")
+    known = replace(made, finished=frozenset(first.entries), facts=replace(FACTS, costs={first.id: HOUR}))
+    assert {claim: (cost.runs, cost.hours) for claim, cost in of_claims(known).items()} == {
+        "H1": (5, 5.0),
+        "H2": (8, 8.0),
+    }
+
+
+def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
+    plain = findings_of(Ledger(tmp_path))
+    costly = replace(plain, runs=tuple(replace(run, cost=HOUR) for run in plain.runs), price=3.0)
+    assert bill_rows(plain) == []
+    assert "GPU-hours" not in table(plain)
+    (row, *_) = bill_rows(costly)
+    assert row[0] == plain.findings[0].verdict.claim
+    assert row[5] == f"{3.0 * int(row[1]) * 0.5:.2f}"
+    for text in (table(costly), markdown(costly), html(costly, every(costly))):
+        assert "GPU-hours" in text
+        assert row[5] in text
+    assert as_json(costly) == as_json(plain)
+
+
+@pytest.mark.parametrize("price", ["0", "-1", "nan", "much"])
+def test_a_price_is_a_number_above_0(price: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "x.yaml", "--price", price])
+    assert ended.value.code == 2
+    assert "accepted: a number above 0" in capsys.readouterr().err

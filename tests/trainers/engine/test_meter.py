@@ -1,0 +1,91 @@
+"""What a run costs: products counted by hand, parts read again counted once, and counters that a machine may show."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from trainers.engine import meter as meters
+from trainers.engine.meter import Meter, counting, peak, together
+
+
+def net(frozen: bool) -> nn.Sequential:
+    made = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+    made[0].weight.requires_grad_(not frozen)
+    made[0].bias.requires_grad_(not frozen)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("frozen", "products"),
+    [
+        (False, 2 * 15 + 3 * 10),  # the first layer's input needs no gradient
+        (True, 1 * 15 + 2 * 10),  # nor does its weight, so that the second's input needs none either
+    ],
+)
+def test_products_forward_and_back(frozen: bool, products: int) -> None:
+    """4 rows through 3 x 5 and 5 x 2: two operations for each cell of each product."""
+    model = net(frozen)
+    with counting(model) as flops:
+        model(torch.ones(4, 3)).sum().backward()
+        assert flops() == 2 * 4 * products
+        assert flops() == 0
+        with torch.no_grad():
+            model(torch.ones(4, 3))
+        assert flops() == 2 * 4 * (15 + 10)
+    model(torch.ones(4, 3))
+    assert flops() == 0
+
+
+def test_what_is_read_again_is_counted_once() -> None:
+    model, rows = net(False), torch.ones(4, 3)
+    with counting(model) as flops:
+        checkpoint(model, rows, use_reentrant=False).sum().backward()
+        assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
+
+
+def test_a_take_is_what_was_spent_since_the_last() -> None:
+    meter = Meter("cpu", "fp32", gpus=0.5, workers=4)
+    meter.add(3e9, 0.5)
+    meter.add(1e9, 1.5)
+    time.sleep(0.02)
+    cost = meter.take()
+    assert cost["flops"] == 4 * 4e9
+    assert cost["flops_per_second"] == 2e9
+    assert cost["peak_share"] == pytest.approx(2e9 / peak("cpu", "fp32"))
+    assert cost["seconds"] >= 0.02
+    assert cost["gpu_hours"] == pytest.approx(4 * 0.5 * cost["seconds"] / 3600)
+    assert meter.take().keys() <= {"seconds", "gpu_hours", "joules"}
+
+
+def test_the_limit_is_measured_once() -> None:
+    """Some operations a second, and the same number when asked again."""
+    assert 1e8 < peak("cpu", "fp32") == peak("cpu", "fp32")
+
+
+def test_energy_is_shared_by_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two packages; their parts below are no packages. Half of the work is ours."""
+    for name, joules in (("intel-rapl:0", 100), ("intel-rapl:1", 50), ("intel-rapl:0:0", 70)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "energy_uj").write_text(f"{joules}000000\n")
+    monkeypatch.setattr(meters, "POWER_CAP", tmp_path)
+    before = meters._energy("cpu")
+    assert before["processors"] == 150
+    after = {"processors": 170.0, "busy": before["busy"] + 10, "own": before["own"] + 5}
+    assert meters._joules(before, after, 0.0) == pytest.approx(10)
+    assert meters._joules({"card": 5.0}, {"card": 25.0}, 0.25) == 5
+    assert meters._joules(before, {**after, "processors": 3.0}, 0.0) == 0  # the counter began anew
+    (tmp_path / "intel-rapl:1" / "energy_uj").write_text("no number")
+    assert "processors" not in meters._energy("cpu")
+
+
+def test_entries_of_a_run_add_up() -> None:
+    trained = {"seconds": 3.0, "flops": 6.0, "step_seconds": 2.0, "flops_per_second": 3.0, "peak_share": 0.5}
+    scored = {"seconds": 1.0, "joules": 4.0}
+    assert together(trained, scored) == {**trained, "seconds": 4.0, "joules": 4.0}
+    assert together({}, {}) == {}
