@@ -4,6 +4,7 @@
 # make lint         style and types; known vulnerabilities are shown
 # make audit        known vulnerabilities of what is pinned; fails when there are any
 # make docs       docs/ as a site with a search field, in site/
+# make gpu          what a card here does with it, in 9 minutes (benchmarks/gpu.py)
 # make bench        what is fast, against whom (results in benchmarks/results)
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/nu
 # $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
 apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
 
-.PHONY: help quickstart environment wordnet test test-long lint audit docs bench clean
+.PHONY: help quickstart environment wordnet test test-long lint audit docs bench gpu clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -89,7 +90,10 @@ docs: $(READY)
 	@echo "open site/tutorial.html"
 
 bench: $(READY) wordnet
-	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py\|gpu\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+gpu: $(READY)
+	$(BIN)/python benchmarks/gpu.py
 
 clean:
 	rm -rf $(VENV) build site *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -75,7 +75,8 @@ def load_of_machine() -> str:
 def train_with_peer(
     model: Any, rows: Any, loss: Any, *, steps: int, batch: int, seed: int, **own: Any
 ) -> np.ndarray:
-    """Steps of the trainer of sentence-transformers on a CPU, with its defaults but for what is given here."""
+    """Steps of the trainer of sentence-transformers, with its defaults but for what is given here; on a CPU unless
+    that says otherwise."""
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import TrainerCallback
 
@@ -90,13 +91,12 @@ def train_with_peer(
             output_dir=folder,
             max_steps=steps,
             per_device_train_batch_size=batch,
-            use_cpu=True,
             seed=seed,
             save_strategy="no",
             logging_strategy="no",
             report_to="none",
             disable_tqdm=True,
-            **own,
+            **{"use_cpu": True, **own},
         )
         SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=rows, loss=loss, callbacks=[Ticking()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,12 @@ family: {family}
 backbones: [{backbone}]
 seeds: [3, 4]
 """
+
+
+def world(**given: Any) -> World:
+    """Where the contract's runs execute: on the CPU, or on the device that SEMRAY_TEST_DEVICE names, such as
+    cuda:0."""
+    return World(device=os.environ.get("SEMRAY_TEST_DEVICE", "cpu"), **given)
 
 
 class Broken(NamedTuple):
@@ -128,11 +135,11 @@ class FamilyContract:
         run = small.run(arm, None if arm == "still" else 3)
         settings, folder = built(small.family.settings, run.settings), resolve_backbone(run.backbone)
         if arm == "plain":
-            trained = outcome(execute(Job(runs=(run,)), World())).trained
+            trained = outcome(execute(Job(runs=(run,)), world())).trained
             assert trained is not None
             assert trained.save_model is not None
             trained.save_model(folder := tmp_path)
-        encoder = small.family.trainer().read(settings, folder, World())
+        encoder = small.family.trainer().read(settings, folder, world())
         assert set(small.family.reads(settings)) <= set(encoder.readers)
 
     def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(
@@ -140,7 +147,7 @@ class FamilyContract:
     ) -> None:
         run = small.run("plain")
         first, again, other = (
-            outcome(execute(Job(runs=(one,)), World())) for one in (run, run, small.run("plain", 4))
+            outcome(execute(Job(runs=(one,)), world())) for one in (run, run, small.run("plain", 4))
         )
         assert first.values == again.values
         assert first.trained is not None
@@ -159,12 +166,12 @@ class FamilyContract:
     def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
         """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
         part after the first."""
-        plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), World())) for arm in ("plain", "fast"))
+        plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), world())) for arm in ("plain", "fast"))
         assert plain.curve[0].loss == fast.curve[0].loss
         assert plain.curve[-1].loss != fast.curve[-1].loss
         arms = [arm for arm in ("plain", "fast", "more") if any(run.arm == arm for run in small.runs)]
         still = [
-            outcome(execute(Job(runs=(at_rate(small.run(arm), rate),)), World())).curve
+            outcome(execute(Job(runs=(at_rate(small.run(arm), rate),)), world())).curve
             for arm, rate in zip(arms, VANISHING, strict=False)
         ]
         for steps in zip(*still, strict=True):
@@ -178,24 +185,24 @@ class FamilyContract:
         run, asked = small.run("plain"), count()
         if small.family.stacked:
             pytest.skip("a stack is trained in one go: what is missing of it is done again")
-        world = World(scratch=tmp_path, checkpoint_every=1, stopping=lambda: next(asked) == 1)
+        stopped = world(scratch=tmp_path, checkpoint_every=1, stopping=lambda: next(asked) == 1)
         with pytest.raises(Stopped):
-            list(execute(Job(runs=(run,)), world))
-        resumed = outcome(execute(Job(runs=(run,)), World(scratch=tmp_path, checkpoint_every=1)))
-        assert resumed.values == outcome(execute(Job(runs=(run,)), World())).values
+            list(execute(Job(runs=(run,)), stopped))
+        resumed = outcome(execute(Job(runs=(run,)), world(scratch=tmp_path, checkpoint_every=1)))
+        assert resumed.values == outcome(execute(Job(runs=(run,)), world())).values
 
     def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(self, small: Small, tmp_path: Path) -> None:
         run = small.run("plain")
-        first = outcome(execute(Job(runs=(run,)), World()))
+        first = outcome(execute(Job(runs=(run,)), world()))
         assert first.trained is not None
         assert first.trained.save_model is not None
         first.trained.save_model(tmp_path)
-        again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), World()))
+        again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), world()))
         assert again.trained is None
         assert again.values == pytest.approx(first.values, abs=1e-7, nan_ok=True)
 
     def test_what_is_saved_opens_as_its_card_says(self, small: Small, tmp_path: Path) -> None:
-        results = list(execute(Job(runs=(small.run("plain"),)), World()))
+        results = list(execute(Job(runs=(small.run("plain"),)), world()))
         (trained,) = (one for one in results if isinstance(one, Trained))
         assert trained.save_model is not None
         trained.save_model(tmp_path)
@@ -205,18 +212,18 @@ class FamilyContract:
 
     def test_an_arm_without_training_is_scored_like_all_others(self, small: Small) -> None:
         run = small.run("still", None)
-        results = list(execute(Job(runs=(run,)), World()))
+        results = list(execute(Job(runs=(run,)), world()))
         assert isinstance(results[0], Trained)
         assert (results[0].save_model, tuple(results[0].curve)) == (None, ())
         assert [one.task for one in results[1:] if isinstance(one, Scored)] == list(run.tasks)
 
     def test_a_task_is_scored_alone_as_it_is_in_company(self, small: Small) -> None:
         run = small.run("still", None)
-        together = outcome(execute(Job(runs=(run,)), World())).values
+        together = outcome(execute(Job(runs=(run,)), world())).values
         for name in run.tasks:
             alone = replace(run, tasks={name: run.tasks[name]})
             assert alone.id == run.id
-            found = outcome(execute(Job(runs=(alone,)), World())).values
+            found = outcome(execute(Job(runs=(alone,)), world())).values
             assert {metric: together[metric] for metric in found} == pytest.approx(found, nan_ok=True)
 
     def test_a_broken_setting_is_refused_by_field_and_value(self, small: Small) -> None:

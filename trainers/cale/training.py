@@ -82,12 +82,11 @@ def loss(encode: Encode, batch: CaleBatch, settings: Settings, world: World) -> 
     A step without pairs of one kind has no figure for it. Gradients and figures are averaged over workers, and
     each divides by the count over all of them.
     """
-    import torch
-
     from trainers import losses
+    from trainers.engine.transfers import moved
 
     anchors, partners = encode(batch.tokens).chunk(2)  # (b, D) each
-    cosines, same = losses.paired_cosines(anchors, partners), torch.from_numpy(batch.same).to(anchors.device)
+    cosines, same = losses.paired_cosines(anchors, partners), moved(batch.same, anchors.device)
     formula = losses.contrastive_printed if settings.loss == "printed" else losses.contrastive_distance
     terms = {"contrastive": world.size * formula(cosines, same, margin=settings.margin, count=batch.pairs_of_all)}
     distances = 1 - cosines.detach()

@@ -97,10 +97,12 @@ def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) 
     """
     import torch
 
+    from trainers.engine.transfers import moved
+
     supervised = supervises(settings)
     read = encode(batch.pairs, heads=True) if supervised else encode(batch.pairs)[None]  # (1 or 1 + K, 2 V b, D)
     sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
-    owner = torch.from_numpy(batch.owner).to(read.device)
+    owner = moved(batch.owner, read.device)
     # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
     negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
     terms: dict[str, Tensor] = {}
@@ -129,24 +131,23 @@ def view_terms(
 
     negatives (N, D): this worker's, for the modes that put them into the denominator; None for no such mode.
     """
-    import torch
-
     from trainers.engine.loop import gathered
+    from trainers.engine.transfers import moved
     from trainers.losses import info_nce_against, info_nce_directed, unified_info_nce
 
     terms: dict[str, Tensor] = {}
     for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
         nce: dict[str, Any] = {
             "temperature": settings.temperature,
-            "keep": torch.from_numpy(view.keep).to(left.device),
-            "own": torch.from_numpy(view.own).to(left.device),
+            "keep": moved(view.keep, left.device),
+            "own": moved(view.own, left.device),
         }
         hard = negatives if settings.hard_negatives and view.name == "t2d" else None
         if hard is not None and settings.hn_mode == "unified":
-            owner = torch.from_numpy(batch.owner).to(left.device)
+            owner = moved(batch.owner, left.device)
             forward = unified_info_nce(left, gathered(right, world), hard, owner, **nce)
         elif hard is not None and settings.hn_mode == "unified_all":
-            kept = torch.from_numpy(batch.keep_negatives).to(left.device)
+            kept = moved(batch.keep_negatives, left.device)
             of_all = gathered_negatives(hard, batch.negatives_of_each, world)
             forward = info_nce_against(left, gathered(right, world), of_all, kept, **nce)
         else:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from corpora.defsent.records import LABELS
+from trainers.engine.transfers import moved
 
 if TYPE_CHECKING:
     from trainers.defsent.batches import LabelledBatch
@@ -51,7 +52,7 @@ class SiameseEncoder(nn.Module):
 def inference_loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor]:
     """Cross-entropy of the label, mean over the step's pairs; without gradient the share that is right."""
     logits = encode(batch.tokens)[: len(batch.target)]  # (b, 3)
-    target = torch.from_numpy(batch.target).to(logits.device)
+    target = moved(batch.target, logits.device)
     share = world.size / batch.rows_of_all
     return {
         "inference": share * F.cross_entropy(logits, target, reduction="sum"),

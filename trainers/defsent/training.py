@@ -175,11 +175,12 @@ def loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor
 
     Gradients are averaged over workers, and each divides by the count over all of them.
     """
-    import torch
     import torch.nn.functional as F
 
+    from trainers.engine.transfers import moved
+
     logits = encode(batch.tokens)[: len(batch.target)]  # (b, V)
-    target = torch.from_numpy(batch.target).to(logits.device)
+    target = moved(batch.target, logits.device)
     missed = F.cross_entropy(logits, target, reduction="sum")
     return {"word_prediction": world.size * missed / batch.rows_of_all}
 

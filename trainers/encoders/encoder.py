@@ -25,6 +25,7 @@ from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
+from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.losses import unit
 
@@ -149,7 +150,7 @@ class Encoder(nn.Module):
         ordered, order = tokens.longest_first()
         every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
-        return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(self.device)]
+        return torch.cat(parts)[moved(np.argsort(order), self.device)]
 
     @contextmanager
     def one_lookup(self, *several: Tokens) -> Iterator[None]:
@@ -159,7 +160,7 @@ class Encoder(nn.Module):
         are. Sums are those of a lookup for each pass, to the last digit.
         """
         ids = np.unique(np.concatenate([tokens.ids for tokens in several]))
-        self._looked_up = ids, self.backbone.get_input_embeddings()(torch.from_numpy(ids).to(self.device))
+        self._looked_up = ids, self.backbone.get_input_embeddings()(moved(ids, self.device))
         try:
             yield
         finally:
@@ -168,10 +169,10 @@ class Encoder(nn.Module):
     def _words(self, tokens: Tokens) -> Tensor:
         """Word embeddings of all tokens, (M, E)."""
         if self._looked_up is None:
-            words: Tensor = self.backbone.get_input_embeddings()(torch.from_numpy(tokens.ids).to(self.device))
+            words: Tensor = self.backbone.get_input_embeddings()(moved(tokens.ids, self.device))
             return words
         ids, rows = self._looked_up
-        return embedding(torch.from_numpy(np.searchsorted(ids, tokens.ids)).to(self.device), rows)
+        return embedding(moved(np.searchsorted(ids, tokens.ids), self.device), rows)
 
     def hidden_layers(self, tokens: Tokens) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
@@ -190,7 +191,7 @@ class Encoder(nn.Module):
             torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-self.layers :]])
             for mask, layers in self._rectangles(ordered, True)
         ]
-        return torch.cat(means, dim=1)[:, torch.from_numpy(np.argsort(order)).to(self.device)]
+        return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
     def mixture(self, last: Tensor) -> Tensor | None:
         """How much of each layer the readout takes, embeddings first, for token means of the last layer.
@@ -215,7 +216,7 @@ class Encoder(nn.Module):
             return []
         layers = self.hidden_layers(tokenise(self.tokenizer, texts, self.max_length, self.prefix))  # (L + 1, N, D)
         with self._evaluating():
-            weights = self.mixture(torch.from_numpy(layers[-1]).to(self.device))
+            weights = self.mixture(moved(layers[-1], self.device))
         rows = [None] * len(texts) if weights is None else weights.cpu().numpy()
         return list(zip(layers.swapaxes(0, 1), rows, strict=True))
 
@@ -225,7 +226,7 @@ class Encoder(nn.Module):
             ordered, _ = tokens.longest_first()
             places, _ = Tokens(np.arange(len(tokens.ids)), tokens.lengths).longest_first()
             rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(ordered, False)]
-            return torch.cat(rows)[torch.from_numpy(np.argsort(places.ids)).to(self.device)]
+            return torch.cat(rows)[moved(np.argsort(places.ids), self.device)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts, without dropout. N texts -> (N, D) float32."""
@@ -265,7 +266,7 @@ class Encoder(nn.Module):
         run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
         if tokens.read is None:
             return run
-        masks = (torch.from_numpy(group.mask & tokens.read[group.places]).to(self.device) for group in cut)
+        masks = (moved(group.mask & tokens.read[group.places], self.device) for group in cut)
         return ((mask, layers) for mask, (_, layers) in zip(masks, run, strict=True))
 
     def _packed(
@@ -290,9 +291,9 @@ class Encoder(nn.Module):
         self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         for group in cut:
-            mask = torch.from_numpy(group.mask).to(self.device)
+            mask = moved(group.mask, self.device)
             out = self.backbone(
-                inputs_embeds=words[torch.from_numpy(group.places).to(self.device)],
+                inputs_embeds=words[moved(group.places, self.device)],
                 attention_mask=mask.long(),
                 output_hidden_states=every,
             )

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trainers.encoders.tokens import Group
+from trainers.engine.transfers import moved
 
 ATTENTION = "semray_packed"
 # Architectures whose layers look at other tokens in attention only, through transformers' attention interface, and
@@ -42,9 +43,9 @@ class Rectangle:
     def of(group: Group, begin: int, device: torch.device) -> Rectangle:
         """The rectangle of a group in a pass whose first token is `begin`."""
         return Rectangle(
-            torch.from_numpy(group.places.ravel() - begin).to(device),
-            torch.from_numpy(np.flatnonzero(group.mask)).to(device),
-            torch.from_numpy(group.mask).to(device),
+            moved(group.places.ravel() - begin, device),
+            moved(np.flatnonzero(group.mask), device),
+            moved(group.mask, device),
         )
 
     @property

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from trainers import losses
+from trainers.engine.transfers import moved
 from trainers.san import columns
 from trainers.san.settings import PROMPTED, Settings
 from trainers.san.teacher_vectors import Teacher, vectors
@@ -79,4 +80,4 @@ class Teachers:
         return views, losses.cosines(first, self._rows(taught.negatives, batch.negative_rows))
 
     def _rows(self, table: np.ndarray, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(table[rows].astype(np.float32)).to(self.device)
+        return moved(table[rows].astype(np.float32), torch.device(self.device))

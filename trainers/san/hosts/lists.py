@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from trainers.engine.transfers import moved
 from trainers.losses import cosines
 from trainers.san.ranking import CODE_EPS, list_mle, list_net
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def against_views(rows: Rows, teacher: Tensor, batch: SanBatch, settings: Settings, *, tau: float) -> Tensor:
     """ListMLE or ListNet over the second views. teacher (B, B) cosines; tau: the student's -> scalar."""
     student = cosines(rows.anchor, rows.all_second) / tau
-    own = torch.from_numpy(batch.own).to(student.device)
+    own = moved(batch.own, student.device)
     keep = torch.ones_like(student, dtype=torch.bool)
     if settings.rank_loss == "listnet":
         keep[torch.arange(len(own), device=own.device), own] = False  # 1 in every teacher's list
@@ -34,8 +35,8 @@ def against_negatives(rows: Rows, teacher: Tensor, batch: SanBatch, settings: Se
     """
     assert rows.all_negative is not None
     student = cosines(rows.anchor, rows.all_negative) / settings.tau_negative
-    own = torch.from_numpy(batch.own).to(student.device)
-    keep = torch.from_numpy(batch.keep_negatives).to(student.device)
+    own = moved(batch.own, student.device)
+    keep = moved(batch.keep_negatives, student.device)
     return _loss(teacher[own] / settings.tau3, student, keep, settings)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 from torch import Tensor
 
 from trainers.engine.loop import gathered
+from trainers.engine.transfers import moved
 from trainers.losses import info_nce_directed
 from trainers.san.losses import hince
 
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 def contrast(rows: Rows, batch: SanBatch, settings: Settings) -> dict[str, Tensor]:
     """InfoNCE over second views, or HiNCE where there are negatives; each by its name."""
     device = rows.anchor.device
-    own, keep = torch.from_numpy(batch.own).to(device), torch.from_numpy(batch.keep).to(device)
+    own, keep = moved(batch.own, device), moved(batch.keep, device)
     if rows.all_negative is not None:
         loss = hince(
             rows.anchor,
@@ -53,7 +53,7 @@ def contrast(rows: Rows, batch: SanBatch, settings: Settings) -> dict[str, Tenso
             own_weight=settings.own_weight,
             hard=rows.all_contradiction,
             keep=keep,
-            keep_negatives=torch.from_numpy(batch.keep_negatives).to(device),
+            keep_negatives=moved(batch.keep_negatives, device),
             own=own,
         )
         return {"hince": loss}

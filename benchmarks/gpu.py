@@ -1,0 +1,372 @@
+"""What a card does with this code, in one go and without a network: is it right there, and how near its limit?
+
+    python benchmarks/gpu.py [--minutes 9] [--tiny]
+
+No section begins once the minutes are over; what was left out is said. Encoders have random weights, which cost
+what trained ones do. Results go to results/gpu-<card>.md. Without a card all runs on the CPU in sizes of seconds: that
+tells whether the script works and nothing of speed, so nothing is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from steps import Clock, train_with_peer
+from tables import save
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from corpora.san.records import SanCorpus  # noqa: E402
+from corpora.store.columns import Texts  # noqa: E402
+from orchestration.study.names import slug  # noqa: E402
+from semray.testing import WORDS, tiny_backbone  # noqa: E402
+from trainers.encoders.encoder import Encoder  # noqa: E402
+from trainers.engine.meter import Meter, peak  # noqa: E402
+from trainers.engine.world import Precision, Progress, World  # noqa: E402
+from trainers.san.settings import Settings  # noqa: E402
+from trainers.san.training import fit  # noqa: E402
+
+EPOCH = 1_000_000  # sentences of unsupervised SimCSE
+BARS = {64: 130.0, 512: 81.0}  # seconds of that epoch on an H200, by batch
+CONTRACT = "tests/orchestration/families/test_contract.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much is measured. shapes: layers, width, heads. lanes: processes that share the device."""
+
+    shapes: Mapping[str, tuple[int, int, int]]
+    batches: tuple[int, ...]
+    steps: int
+    sentences: int
+    lanes: tuple[int, ...]
+    pieces: int  # at most, of a sentence
+
+
+CARD = Sizes(
+    shapes={"MiniLM": (6, 384, 12), "BERT-base": (12, 768, 12)},
+    batches=(64, 512),
+    steps=200,
+    sentences=200_000,
+    lanes=(1, 2, 4),
+    pieces=32,
+)
+TINY = Sizes(shapes={"tiny": (2, 32, 4)}, batches=(8,), steps=4, sentences=64, lanes=(1,), pieces=32)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the results."""
+
+    what: str
+    figure: float | str
+    unit: str
+    beside: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Where everything is measured. device: "cuda:0" or "cpu"."""
+
+    device: str
+    sizes: Sizes
+    folder: Path
+
+    @property
+    def on_card(self) -> bool:
+        return self.device != "cpu"
+
+    def backbone(self, shape: str) -> Path:
+        """The folder of a BERT of this shape."""
+        place = self.folder / shape
+        if not place.exists():
+            layers, width, heads = self.sizes.shapes[shape]
+            tiny_backbone(place, layers=layers, width=width, heads=heads)
+        return place
+
+    def seconds(self, act: Callable[[], object], times: int = 5) -> float:
+        """Of one call, the median, the first left out."""
+        spent = []
+        for _ in range(times + 1):
+            self.wait()
+            began = time.perf_counter()
+            act()
+            self.wait()
+            spent.append(time.perf_counter() - began)
+        return median(spent[1:])
+
+    def wait(self) -> None:
+        if self.on_card:
+            torch.cuda.synchronize()
+
+
+def corpus(size: int) -> SanCorpus:
+    """Made-up sentences of 6 to 24 words, each a token."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(6, 25, size)
+    words = iter(draw.choice(WORDS, int(lengths.sum())).tolist())
+    rows = Texts(pa.array([" ".join(next(words) for _ in range(length)) for length in lengths], pa.large_string()))
+    return SanCorpus(
+        sentences=rows, soft=rows, negator="made up", sets={}, entailed=None, contradicted=None, teachers={},
+        fingerprint=f"made-up-{size}",
+    )  # fmt: skip
+
+
+def trained(
+    bench: Bench, shape: str, batch: int, precision: Precision, *, steps: int = 0, **given: Any
+) -> tuple[Any, list[Progress], np.ndarray, dict[str, float]]:
+    """SimCSE's steps: the encoder, its curve, wall seconds of each step, and what it cost."""
+    clock, meter = Clock(), Meter(bench.device, precision)
+    steps = steps or bench.sizes.steps
+    settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5, **given)
+    world = World(device=bench.device, precision=precision, report=clock.tick, spent=meter.add)
+    rows = corpus(max(bench.sizes.sentences, batch))
+    encoder, curve = fit(settings, bench.backbone(shape), rows, 0, world)
+    return encoder, curve, clock.durations()[:, 0], meter.take()
+
+
+# Sections
+
+
+def limits(bench: Bench) -> Iterator[Figure]:
+    """One large product of matrices."""
+    for precision in ("bf16", "fp32"):
+        yield Figure(f"limit, {precision}", peak(bench.device, precision) / 1e12, "TFLOP/s")
+
+
+def tests(bench: Bench) -> Iterator[Figure]:
+    """The contract of every family, on the card."""
+    if not bench.on_card:
+        yield Figure("family contract", "not run without a card", "")
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", CONTRACT]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"SEMRAY_TEST_DEVICE": bench.device}, capture_output=True, text=True
+    )
+    yield Figure("family contract", (done.stdout.strip().splitlines() or ["no word"])[-1], "")
+
+
+def precisions(bench: Bench) -> Iterator[Figure]:
+    """The same seed in both: how far the figures part; and twice in one: whether they part at all."""
+    shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[0]
+    texts = list(corpus(256).sentences[:])
+    found, runs = {}, dict[str, Precision](fp32="fp32", again="fp32", bf16="bf16")
+    for name, precision in runs.items():
+        encoder, curve, _, _ = trained(bench, shape, batch, precision, steps=min(20, bench.sizes.steps))
+        found[name] = encoder.readers["texts"](texts), [one.loss for one in curve]
+    for name in ("again", "bf16"):
+        apart = 1 - (found[name][0] * found["fp32"][0]).sum(1).mean()
+        yield Figure(f"{name} against fp32: mean 1 - cosine of vectors", float(apart), "")
+        losses = max(abs(a - b) for a, b in zip(found[name][1], found["fp32"][1], strict=True))
+        yield Figure(f"{name} against fp32: largest difference of a loss", losses, "")
+
+
+def training(bench: Bench) -> Iterator[Figure]:
+    """SimCSE's steps beside sentence-transformers, and an epoch of a million sentences from them."""
+    for shape in bench.sizes.shapes:
+        for batch in bench.sizes.batches:
+            precision: Precision = "bf16" if bench.on_card else "fp32"
+            _, _, steps, cost = trained(bench, shape, batch, precision)
+            ours, theirs = 2 * batch / median(steps), 2 * batch / median(_apart(bench, peer, shape, batch))
+            where = f"{shape}, batch {batch}, {precision}"
+            yield Figure(f"{where}: texts a second", ours, "1/s", f"{ours / theirs:.2f} x sentence-transformers")
+            yield Figure(f"{where}: sentence-transformers", theirs, "1/s")
+            share = f"{cost['peak_share']:.1%} of the limit"
+            yield Figure(f"{where}: reached", cost["flops_per_second"] / 1e12, "TFLOP/s", share)
+            bar = f"bar {BARS[batch]:.0f} s on an H200" if batch in BARS and shape == "BERT-base" else ""
+            yield Figure(f"{where}: SimCSE epoch of {EPOCH:,}", EPOCH / batch * median(steps), "s", bar)
+
+
+def _apart(bench: Bench, act: Callable[..., Any], *given: Any) -> Any:
+    """On a card in a process of its own, as whoever uses it alone would run it; else here."""
+    if not bench.on_card:
+        return act(bench, *given)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(act, bench, *given).result()
+
+
+def peer(bench: Bench, shape: str, batch: int) -> np.ndarray:
+    """Wall seconds of the steps of sentence-transformers over the same encoder, sentences and loss."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    body = models.Transformer(str(bench.backbone(shape)), max_seq_length=bench.sizes.pieces)
+    pooled = models.Pooling(body.get_embedding_dimension(), pooling_mode="cls")
+    model = SentenceTransformer(modules=[body, pooled], device=bench.device, trust_remote_code=False)
+    steps = bench.sizes.steps
+    rows = list(corpus(max(bench.sizes.sentences, batch)).sentences[:])
+    rows = (rows * (1 + steps * batch // len(rows)))[: steps * batch]
+    data, loss = Dataset.from_dict({"anchor": rows, "positive": rows}), MultipleNegativesRankingLoss(model)
+    own = {"use_cpu": not bench.on_card, "bf16": bench.on_card}
+    return train_with_peer(model, data, loss, steps=steps, batch=batch, seed=0, **own)[:, 0]
+
+
+def unpadded(bench: Bench) -> Iterator[Figure]:
+    """A pass forward and back over sentences of unequal length: without padding, and padded in torch's way."""
+    for shape in bench.sizes.shapes:
+        encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces).to(bench.device).train()
+        tokens = encoder.tokenise(list(corpus(2 * max(bench.sizes.batches)).sentences[:]))
+
+        def step(encoder: Encoder = encoder, tokens: Any = tokens) -> None:
+            with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):
+                encoder(tokens).sum().backward()  # type: ignore[no-untyped-call]
+            encoder.zero_grad()
+
+        packed = bench.seconds(step)
+        encoder.backbone.set_attn_implementation("sdpa")
+        padded = bench.seconds(step)
+        yield Figure(f"{shape}: unpadded pass", 1000 * packed, "ms", f"{padded / packed:.2f} x as fast as padded")
+        if bench.on_card:
+            encoder.backbone.compile(dynamic=True)
+            compiled = bench.seconds(step)
+            yield Figure(f"{shape}: padded and compiled", 1000 * compiled, "ms", f"{packed / compiled:.2f} x")
+
+
+def parts(bench: Bench) -> Iterator[Figure]:
+    """A batch in parts: what the second reading costs, and what it saves."""
+    shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[-1]
+    for size in (None, batch // 2):
+        if bench.on_card:
+            torch.cuda.reset_peak_memory_stats()
+        steps = trained(bench, shape, batch, "fp32", steps=min(20, bench.sizes.steps), micro_batch=size)[2]
+        held = f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB" if bench.on_card else ""
+        name = "whole" if size is None else f"{size} texts at a time"
+        yield Figure(f"{shape}, batch {batch}, {name}", 1000 * median(steps), "ms a step", held)
+
+
+def adapters(bench: Bench) -> Iterator[Figure]:
+    """Arms and seeds of small adapters as one stack, against one after another."""
+    import stacked_adapters as stacked
+
+    contestants = {"loop": stacked.plain_loop, "stack": stacked.one_stack}
+    if not bench.on_card:
+        stacked.STEPS, stacked.ROUNDS = 2, 1
+    for shape in stacked.SHAPES[: None if bench.on_card else 1]:
+        spent = stacked.milliseconds(contestants, shape, stacked.made_up_task(), bench.device)
+        gain = f"{spent['loop'] / spent['stack']:.1f} x as fast as one by one"
+        yield Figure(f"stacked adapters {shape}", spent["stack"], "ms a step of each", gain)
+
+
+def shared(bench: Bench) -> Iterator[Figure]:
+    """Lanes on one device, each with its share of the memory: what all of them do together."""
+    for lanes in bench.sizes.lanes:
+        if not bench.on_card:
+            rates = [_lane(bench, lanes)]
+        else:
+            with ProcessPoolExecutor(lanes, mp_context=multiprocessing.get_context("spawn")) as processes:
+                rates = [one.result() for one in [processes.submit(_lane, bench, lanes) for _ in range(lanes)]]
+        yield Figure(f"{lanes} lane{'s' * (lanes > 1)} on the device", sum(rates), "texts a second")
+
+
+def _lane(bench: Bench, lanes: int) -> float:
+    if bench.on_card:
+        torch.cuda.set_per_process_memory_fraction(1 / lanes)
+    shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[0]
+    steps = trained(bench, shape, batch, "bf16" if bench.on_card else "fp32")[2]
+    return 2 * batch / median(steps)
+
+
+def generation(bench: Bench) -> Iterator[Figure]:
+    """Aligned negatives by a masked language model of each shape."""
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    from corpora.san.generate import Rewriter, rows
+    from corpora.san.lexicon import resolver
+    from corpora.san.recipe import SetRecipe
+    from corpora.sources import wordnet
+    from corpora.sources.wordnet_files import WordnetFiles
+    from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+    from trainers.san.masked_model import MaskedModel
+
+    (bench.folder / "wordnet").mkdir(exist_ok=True)
+    write_wordnet(bench.folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    resolve = resolver(wordnet=wordnet.read(WordnetFiles(bench.folder / "wordnet")))
+    texts = list(corpus(min(bench.sizes.sentences, 4096)).sentences[:])
+    for shape in bench.sizes.shapes:
+        place = bench.folder / f"{shape}-masked"
+        tokenizer = AutoTokenizer.from_pretrained(bench.backbone(shape), local_files_only=True)
+        tokenizer.save_pretrained(place)
+        BertForMaskedLM(BertConfig.from_pretrained(bench.backbone(shape))).save_pretrained(place)
+        precision: Precision = "bf16" if bench.on_card else "fp32"
+        generator = MaskedModel.load(str(place), resolve, device=bench.device, precision=precision)
+        using = Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))
+        taken = bench.seconds(partial(rows, using, texts), times=1)
+        yield Figure(f"aligned negatives by a masked {shape}", len(texts) / taken, "sentences a second")
+
+
+SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
+    "limits": limits,
+    "training": training,
+    "precision": precisions,
+    "attention": unpadded,
+    "parts": parts,
+    "adapters": adapters,
+    "lanes": shared,
+    "generation": generation,
+    "tests": tests,
+}
+
+
+def measured(bench: Bench, minutes: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of all sections that fit into the minutes, and the names of those that did not."""
+    rows, left, began = [], [], time.monotonic()
+    for name, section in SECTIONS.items():
+        if time.monotonic() - began > 60 * minutes:
+            left.append(name)
+            continue
+        for one in section(bench):
+            rows.append(
+                {"section": name, "what": one.what, "figure": one.figure, "unit": one.unit, "": one.beside}
+            )
+            told = f"{one.what}: {one.figure} {one.unit} {one.beside}".rstrip()
+            print(f"{time.monotonic() - began:6.1f} s  {name:10} {told}", flush=True)
+    return rows, left
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--minutes", type=float, default=8.0, help="no section begins later")
+    options.add_argument("--tiny", action="store_true", help="on a card too, sizes of seconds")
+    given = options.parse_args(arguments)
+    device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    tiny = given.tiny or device == "cpu"
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))
+        rows, left = measured(bench, given.minutes)
+    if device == "cpu":
+        print("there is no card here: all of this ran on the CPU in sizes of seconds, and nothing is kept")
+        return 0
+    if tiny:
+        print("tiny sizes: nothing is kept")
+        return 0
+    card = torch.cuda.get_device_name(0)
+    notes = [
+        f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
+        f"Medians of {CARD.steps} steps, sentences of 6 to 24 words, random weights; wall time.",
+        "TFLOP/s of linear layers alone, against one large product on the same card.",
+        *([f"Left out for want of time: {', '.join(left)}."] if left else []),
+    ]
+    save(f"gpu-{slug(card)}", f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
