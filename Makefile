@@ -5,7 +5,7 @@
 # make audit        known vulnerabilities of what is pinned; fails when there are any
 # make docs       docs/ as a site with a search field, in site/
 # make gpu          what a card here does with it, in 9 minutes (benchmarks/gpu.py)
-# make bench        what is fast, against whom (results in benchmarks/results)
+# make bench        what is fast, against whom (results in benchmarks/results), and which results are older than the code
 
 PYTHON ?= python3
 VENV   := .venv
@@ -90,7 +90,8 @@ docs: $(READY)
 	@echo "open site/tutorial.html"
 
 bench: $(READY) wordnet
-	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py\|gpu\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py\|gpu\.py\|outdated\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@$(BIN)/python benchmarks/outdated.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py

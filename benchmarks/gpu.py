@@ -3,8 +3,8 @@
     python benchmarks/gpu.py [--minutes 9] [--tiny]
 
 No section begins once the minutes are over; what was left out is said. Encoders have random weights, which cost
-what trained ones do. Results go to results/gpu-<card>.md. Without a card all runs on the CPU in sizes of seconds: that
-tells whether the script works and nothing of speed, so nothing is kept.
+what trained ones do. Results go to results/gpu-<card>.md. Without a card all runs on the CPU in sizes of seconds:
+that tells whether the script works and nothing of speed, so nothing is kept.
 """
 
 from __future__ import annotations

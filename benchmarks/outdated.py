@@ -1,0 +1,96 @@
+"""Names every kept result that is older than the code it measured.
+
+    python benchmarks/outdated.py
+
+A result was measured by a script; the code it measured is that script and the modules that the script itself
+imports. Either's age is that of its last commit. What lies deeper is not looked at, so a name here asks for a new
+measurement, and no name does not promise that none is due.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("corpora", "evaluators", "orchestration", "search_spaces", "semray", "trainers")
+
+
+def main() -> int:
+    changed = last_changes(ROOT)
+    if not changed:
+        print("no history to hold the results against: this is no git repository")
+        return 0
+    scripts = {path: path.read_text() for path in sorted((ROOT / "benchmarks").glob("*.py"))}
+    kept = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    results = [path for path in kept if not path.stem.endswith("_before")]  # those are to be old
+    for line in told(results, scripts, changed, ROOT):
+        print(line)
+    return 0
+
+
+def told(
+    results: Iterable[Path], scripts: Mapping[Path, str], changed: Mapping[str, int], root: Path
+) -> Iterable[str]:
+    """A line for each result that is older than its code, or whose script is not known."""
+    for result in results:
+        script = script_of(result.stem, scripts)
+        if script is None:
+            yield f"{result.stem}: no script here writes it"
+            continue
+        measured = [script, *modules_of(scripts[script], root)]
+        ages = {place: changed.get(str(place.relative_to(root)), 0) for place in measured}
+        newest = max(ages, key=lambda place: ages[place])
+        made = changed.get(str(result.relative_to(root)))
+        if made is not None and ages[newest] > made:
+            when = [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") for at in (made, ages[newest])]
+            since = sum(age > made for age in ages.values())
+            newer = f"{since} of the {len(ages)} files that {script.name} measures are newer"
+            yield f"{result.stem}: of {when[0]}; {newer}, {newest.relative_to(root)} of {when[1]} the last"
+
+
+def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
+    """The script that writes a result: its namesake, one that spells the name, or what the name begins with."""
+    first = name.split("_")[0]
+    ways = (
+        lambda path, text: path.stem == name,
+        lambda path, text: f'"{name}"' in text,
+        lambda path, text: name.startswith(f"{path.stem}_"),
+        lambda path, text: f'f"{first}_{{' in text or f'f"{first}-{{' in text,
+    )
+    return next((path for way in ways for path, text in scripts.items() if way(path, text)), None)
+
+
+def modules_of(source: str, root: Path) -> list[Path]:
+    """The files of ours that a script imports, in functions too."""
+    named: dict[str, None] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named |= dict.fromkeys(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    files = (root / f"{module.replace('.', '/')}.py" for module in named if module.split(".")[0] in PACKAGES)
+    return [path for path in files if path.is_file()]
+
+
+def last_changes(root: Path) -> dict[str, int]:
+    """File -> seconds since 1970 of the last commit that touched it; empty where there is no history."""
+    command = ["git", "log", "--format=%x00%ct", "--name-only", "--no-renames"]
+    try:
+        history = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    found: dict[str, int] = {}
+    for commit in history.split("\0")[1:]:
+        at, *files = commit.split("\n")
+        for file in filter(None, files):
+            found.setdefault(file, int(at))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""`make bench` names results that are older than the code they measured."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def commit(root: Path, at: str, **files: str) -> None:
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    date = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "PATH": "/usr/bin:/bin:/usr/local/bin"}
+    for words in (["add", "-A"], [*who, "commit", "-q", "-m", at]):
+        subprocess.run(["git", *words], cwd=root, check=True, env=date)
+
+
+def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fast.py imports one module, which changes after the result; slow.py another, which does not."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+    outdated = importlib.import_module("outdated")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert list(outdated.last_changes(tmp_path)) == []
+    scripts = {
+        "benchmarks__fast.py": "def go():\n    from trainers.x import step\n",
+        "benchmarks__slow.py": 'import evaluators.y\nNAME = "quite_slow"\n',
+    }
+    modules = {"trainers__x.py": "step = 1\n", "evaluators__y.py": "\n"}
+    commit(tmp_path, "2026-01-01T00:00:00Z", **scripts, **modules)
+    names = ("fast", "fast_large", "quite_slow", "nobodys")
+    commit(tmp_path, "2026-01-02T00:00:00Z", **{f"benchmarks__results__{name}.json": "{}" for name in names})
+    commit(tmp_path, "2026-01-03T00:00:00Z", **{"trainers__x.py": "step = 2\n"})
+    place = tmp_path / "benchmarks"
+    texts = {path: path.read_text() for path in place.glob("*.py")}
+    results = [place / "results" / f"{name}.json" for name in names]
+    said = list(outdated.told(results, texts, outdated.last_changes(tmp_path), tmp_path))
+    late = "1 of the 2 files that fast.py measures are newer, trainers/x.py of 2026-01-03 00:00 the last"
+    assert said == [
+        f"fast: of 2026-01-02 00:00; {late}",
+        f"fast_large: of 2026-01-02 00:00; {late}",
+        "nobodys: no script here writes it",
+    ]
