@@ -101,7 +101,7 @@ def test_mlflow_opens_at_the_study_and_ends_with_ctrl_c(place: Path, run: Sessio
     seen = session(place, "ui", "small", interrupt=("Ctrl-C ends the server",))
     text = "\n".join(seen.lines)
     assert seen.code == 0, text
-    assert re.search(r"^http://127\.0\.0\.1:\d+/#/experiments/\d+$", text, re.M)
+    assert re.search(r"^http://127\.0\.0\.1:\d+/#/experiments/\d+/runs\?viewStateShareKey=semray&", text, re.M)
     assert "mlflow.db on this machine alone" in text
     missing = session(place, "ui", "slow")
     assert missing.code == 2
