@@ -302,9 +302,12 @@ def generation(bench: Bench) -> Iterator[Figure]:
     texts = list(corpus(min(bench.sizes.sentences, 4096)).sentences[:])
     for shape in bench.sizes.shapes:
         place = bench.folder / f"{shape}-masked"
-        tokenizer = AutoTokenizer.from_pretrained(bench.backbone(shape), local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            bench.backbone(shape), local_files_only=True, trust_remote_code=False
+        )
         tokenizer.save_pretrained(place)
-        BertForMaskedLM(BertConfig.from_pretrained(bench.backbone(shape))).save_pretrained(place)
+        config = BertConfig.from_pretrained(bench.backbone(shape), trust_remote_code=False)
+        BertForMaskedLM(config).save_pretrained(place)
         precision: Precision = "bf16" if bench.on_card else "fp32"
         generator = MaskedModel.load(str(place), resolve, device=bench.device, precision=precision)
         using = Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))

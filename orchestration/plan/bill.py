@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evaluators.significance.claims import sides_of
 from orchestration.plan.plan import by_arm
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def of_claims(plan: Plan) -> dict[str, Bill]:
     }
     found = {}
     for claim in plan.study.compare:
-        rests_on = {(arm, side.backbone or part.backbone) for part in claim.parts for side in part.sides.values()
-                    for arm in side.arms}  # fmt: skip
-        costs = [expected[run.id] for run in plan.runs if {(run.arm, run.backbone), (run.arm, None)} & rests_on]
+        asked = [one.resolved(plan.study.figures) for one in claim.each(plan.study.backbones)]
+        rests_on = {side for one in asked for side in sides_of(one.parts)}
+        costs = [expected[run.id] for run in plan.runs if (run.arm, run.backbone) in rests_on]
         told = [cost for cost in costs if cost]
         if told and len(told) == len(costs):
             found[claim.claim] = total(told)

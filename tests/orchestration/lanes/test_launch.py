@@ -216,7 +216,7 @@ def test_a_run_is_told_with_all_the_time_that_it_took(ledger: Ledger, folder: Pa
     job = Job(runs=(make_run(folder, 0), make_run(folder, 1)))
     _, events = go(ledger, [job], slow_to_train)
     took = [event.seconds for event in events if isinstance(event, RunFinished)]
-    assert [0.5 < seconds < 5 for seconds in took] == [True, True]
+    assert [0.5 < seconds < 60 for seconds in took] == [True, True]
 
 
 def test_lanes_stay_for_jobs_that_follow(ledger: Ledger, folder: Path) -> None:

@@ -53,6 +53,15 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The family's own files, which the first study that is read pays for."""
+    path = tmp_path_factory.mktemp("good") / "study.yaml"
+    path.write_text(GOOD)
+    read_study(path)
+
+
+@pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs_are_refused_within_a_second(bomb: str, tmp_path: Path) -> None:
     content, says = BOMBS[bomb]
