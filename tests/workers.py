@@ -7,6 +7,7 @@ again in each of them costs more than most of what they are asked.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ def together(size: int, body: Callable[..., None], folder: Path, *arguments: Any
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
     started = [
-        context.Process(target=_joined, args=(rank, size, body, folder, arguments), daemon=True)
+        context.Process(target=_joined, args=(rank, size, body, folder, arguments, {**os.environ}), daemon=True)
         for rank in range(size)
     ]
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # children inherit it; they import tests.*
@@ -40,12 +41,20 @@ def together(size: int, body: Callable[..., None], folder: Path, *arguments: Any
     assert [process.exitcode for process in started] == [0] * size
 
 
-def _joined(rank: int, size: int, body: Callable[..., None], folder: Path, arguments: tuple[Any, ...]) -> None:
-    import os
-
+def _joined(
+    rank: int,
+    size: int,
+    body: Callable[..., None],
+    folder: Path,
+    arguments: tuple[Any, ...],
+    variables: dict[str, str],
+) -> None:
+    """variables: the environment of who asks; that of the process which imported may be of an earlier test."""
     import torch
     import torch.distributed as dist
 
+    os.environ.clear()
+    os.environ.update(variables)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), size), rank=rank, world_size=size)
