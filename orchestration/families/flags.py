@@ -6,10 +6,11 @@ import argparse
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from corpora.store.fields import choices, field_types, plain_types
 from orchestration.study.errors import StudyError
+from trainers.engine.world import Precision
 
 T = TypeVar("T")
 
@@ -24,6 +25,16 @@ def add_fields(command: argparse.ArgumentParser, of: type, told: Mapping[str, st
         shown = f"{default:g}" if isinstance(default, float) else str(default)
         said = what if default is None else f"{what} (default: {shown})"
         command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=said, **accepted)
+
+
+def add_precision(command: argparse.ArgumentParser, told: str) -> None:
+    """The flag of what arithmetic is done in. told: what it is part of."""
+    command.add_argument(
+        "--precision",
+        choices=get_args(Precision),
+        default=None,
+        help=f"{told} (default: bf16 where the device is fast at it)",
+    )
 
 
 def made(of: type[T], given: Mapping[str, Any], **others: Any) -> T:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from corpora.san.data import SanData
-from orchestration.families.flags import add_fields, made
+from orchestration.families.flags import add_fields, add_precision, made
 from orchestration.families.san_generate import DATA
 from orchestration.study.errors import StudyError
-from trainers.engine.world import Precision
 
 if TYPE_CHECKING:
+    from trainers.engine.world import Precision
     from trainers.san.masked_settings import MaskedSettings
 
 SUMMARY = "train a backbone to fill masks on a corpus, as a generator for san-generate"
@@ -39,12 +39,7 @@ def add_arguments(command: ArgumentParser) -> None:
     command.add_argument("--out", required=True, metavar="FOLDER", help="where the model is kept")
     add_fields(command, SanData, SENTENCES)
     add_fields(command, MaskedSettings, LEARNING)
-    command.add_argument(
-        "--precision",
-        choices=get_args(Precision),
-        default=None,
-        help="part of the model's id (default: bf16 where the device is fast at it)",
-    )
+    add_precision(command, "part of the model's id")
 
 
 @dataclass(frozen=True, kw_only=True)

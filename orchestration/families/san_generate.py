@@ -7,12 +7,11 @@ import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from corpora.san.data import SanData
 from corpora.san.recipe import SetRecipe
-from orchestration.families.flags import add_fields, made
-from trainers.engine.world import Precision
+from orchestration.families.flags import add_fields, add_precision, made
 
 if TYPE_CHECKING:
     from orchestration.families.san_generation import Order
@@ -56,12 +55,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_fields(command, SanData, DATA)
     add_fields(command, SetRecipe, RECIPE)
-    command.add_argument(
-        "--precision",
-        choices=get_args(Precision),
-        default=None,
-        help="of a masked language model; part of the set's name (default: bf16 where the device is fast at it)",
-    )
+    add_precision(command, "of a masked language model; part of the set's name")
 
 
 class Generation:

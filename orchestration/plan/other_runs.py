@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from orchestration.plan.plan import Plan
     from orchestration.study.run import Run
 
-MOST_READ, MOST_USED = (
-    60,
-    12,
-)  # trainings looked at in one ledger, the newest first; of those like a run's, so many
+MOST_READ = 60  # trainings looked at in one ledger, the newest first
+MOST_USED = 12  # of those like a run's
 STEPS = ("steps", "max_steps")  # as families call what is counted
 BATCHES = ("batch_size", "per_device_train_batch_size")
 

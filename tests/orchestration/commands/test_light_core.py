@@ -15,6 +15,7 @@ import pytest
 from orchestration.study.extras import TRAIN
 
 ROOT = Path(__file__).resolve().parents[3]
+JUDGING = ["judge", "scores.csv", "--treatment", "B", "--control", "A", "--metric", "acc"]
 WITHOUT = f"""
 import sys
 from importlib.machinery import PathFinder
@@ -78,21 +79,9 @@ def asked(place: Path, *commands: list[str]) -> tuple[dict[str, int], str]:
 
 
 def test_what_judges_works_without_the_extra(place: Path) -> None:
-    judging = [
-        "judge",
-        "scores.csv",
-        "--treatment",
-        "B",
-        "--control",
-        "A",
-        "--metric",
-        "acc",
-        "--passport",
-        "p.json",
-    ]
     codes, said = asked(
         place,
-        judging,
+        [*JUDGING, "--passport", "p.json"],
         ["verify", "p.json"],
         ["check-claim", "76.25", "77.05", "--like", "simcse-bert-base", "--seeds", "1"],
         ["plan", "asked.yaml"],
@@ -133,18 +122,7 @@ def test_a_fresh_environment_of_the_core_judges(place: Path, tmp_path: Path) -> 
     if "No matching distribution" in done.stderr:
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr
-    words = [
-        "judge",
-        "scores.csv",
-        "--treatment",
-        "B",
-        "--control",
-        "A",
-        "--metric",
-        "acc",
-        "--out",
-        tmp_path / "out",
-    ]
+    words = [*JUDGING, "--out", str(tmp_path / "out")]
     subprocess.run([python.with_name("semray"), *words], check=True, cwd=place)
     absent = "import sys; from orchestration.study.extras import TRAIN, lacking; assert lacking() == list(TRAIN)"
     subprocess.run([python, "-c", absent], check=True, cwd=place)
