@@ -37,6 +37,7 @@ from orchestration.plan.held import planned  # noqa: E402
 from orchestration.reading.read_study import read_study  # noqa: E402
 from orchestration.study.run import Result, Run, Scored, Trained  # noqa: E402
 from orchestration.verdicts.declared import declare  # noqa: E402
+from tests.browsers import CHROMIUM, DRIVER, headless  # noqa: E402
 from trainers.engine.world import Progress  # noqa: E402
 
 ITEMS, STEPS = 2_000, 60
@@ -262,16 +263,9 @@ def _page(folder: Path) -> tuple[float, float | str]:
 
 def opened(page: Path) -> float | str:
     """Seconds until the browser, which is running, has loaded a page and knows how tall it is."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
+    if not (CHROMIUM and DRIVER):
         return "no browser"
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-    options = ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    browser = Chrome(options=options, service=ChromeService(driver))
+    browser = headless()
     try:
         browser.set_page_load_timeout(LIMIT_SECONDS)
         browser.get("about:blank")

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import argparse
 import io
-import shutil
+import sys
 from pathlib import Path
 
 from PIL import Image
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.browsers import CHROMIUM, DRIVER, headless  # noqa: E402
+
 WIDTH, HEIGHT, COLOURS = 1280, 800, 64  # the screen; as many colours keep letters smooth and the file small
 
 
@@ -32,20 +34,9 @@ def main() -> None:
 
 def first_screen(page: Path) -> bytes:
     """What a browser of WIDTH pixels shows of a report down to its list of sections, as PNG."""
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (browser and driver):
+    if not (CHROMIUM and DRIVER):
         raise SystemExit("no chromium and chromedriver on PATH\n  accepted: apt-get install chromium-driver")
-    options = ChromeOptions()
-    options.binary_location = browser
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-    ):
-        options.add_argument(f"--{argument}")
-    with Chrome(options=options, service=ChromeService(driver)) as chrome:
+    with headless() as chrome:
         size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         chrome.get(page.resolve().as_uri())

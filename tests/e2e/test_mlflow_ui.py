@@ -6,7 +6,6 @@ Screenshots go to screenshots/, which git ignores.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +20,13 @@ from orchestration.tracking.sync import sync
 from orchestration.tracking.ui import experiment_page
 from orchestration.tracking.ui import server as serving
 from orchestration.verdicts.findings import Findings
+from tests.browsers import CHROMIUM, DRIVER, headless
 from tests.finished_study import findings_of
 from tests.waiting import free_port
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "screenshots"
 SECONDS = 60  # MLflow's page loads megabytes of script; a busy machine needs that long
 
@@ -59,19 +58,10 @@ def server(tracked: tuple[Findings, str]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-    options = ChromeOptions()
-    options.binary_location = CHROMIUM or ""
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
-        "--window-size=1600,1150", f"--user-data-dir={profile}",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = Chrome(options=options, service=ChromeService(DRIVER))
+    found = headless(
+        "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--window-size=1600,1150", f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    )  # fmt: skip
     SCREENSHOTS.mkdir(exist_ok=True)
     yield found
     found.quit()

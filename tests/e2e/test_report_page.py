@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,12 @@ import pytest
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.report.forms import write
+from tests.browsers import CHROMIUM, DRIVER, headless
 from tests.finished_study import findings_of
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 A4 = 688  # pixels between the margins of a sheet: 182 mm at 96 to the inch
 WIDER = """
 return [...document.querySelectorAll('table, svg, li, p, dd')]
@@ -34,23 +33,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser with a finished study's report open."""
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
     folder = tmp_path_factory.mktemp("page")
     page = write(findings_of(Ledger(folder / "ledger")), folder / "report")
-    options = ChromeOptions()
-    options.binary_location = CHROMIUM or ""
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-    ):
-        options.add_argument(argument)
-    options.add_argument(f"--user-data-dir={folder / 'profile'}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = Chrome(options=options, service=ChromeService(DRIVER))
+    found = headless(f"--user-data-dir={folder / 'profile'}")
     found.get(Path(page).as_uri())
     yield found
     found.quit()
