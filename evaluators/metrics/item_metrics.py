@@ -45,6 +45,18 @@ def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(above / (ones * zeros))
 
 
+def placements(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of each item the share of the items of the other label that it stands on the right side of, ties counting ½.
+
+    Its mean over the items of either label is `roc_auc`. (N,), (N,) 0/1, both labels -> (N,).
+    """
+    positive, ranks = _is_positive(labels), mid_ranks(scores)
+    placed = np.empty(len(scores))
+    placed[positive] = (ranks[positive] - mid_ranks(scores[positive])) / (~positive).sum()
+    placed[~positive] = 1 - (ranks[~positive] - mid_ranks(scores[~positive])) / positive.sum()
+    return placed
+
+
 def balanced_accuracy(decisions: np.ndarray, labels: np.ndarray) -> float:
     """Mean of the recalls of both classes; an item is decided 1 when its value exceeds ½.
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from evaluators.metrics.item_metrics import mid_ranks
+from evaluators.metrics.item_metrics import mid_ranks, placements
 from evaluators.significance.comparisons import Items, ItemScores
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
@@ -238,9 +238,8 @@ def delong_variance(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[t
         raise Undefined(f"DeLong's test: {m} items labelled 1 and {n} labelled 0, accepted: at least 2 of each")
     placed_1, placed_0 = np.empty((2, m)), np.empty((2, n))
     for k, scores in enumerate((a, b)):
-        ranks = mid_ranks(scores)
-        placed_1[k] = (ranks[positive] - mid_ranks(scores[positive])) / n
-        placed_0[k] = 1 - (ranks[~positive] - mid_ranks(scores[~positive])) / m
+        placed = placements(scores, labels)
+        placed_1[k], placed_0[k] = placed[positive], placed[~positive]
     covariance = np.cov(placed_1) / m + np.cov(placed_0) / n
     alone = covariance[0, 0] + covariance[1, 1]
     variance = alone - 2 * covariance[0, 1]

@@ -118,6 +118,7 @@ def _pair_auc(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
         texts=_stress_texts,
         score=lambda part, encode: [stress.pair_auc(name, part, *_stress_cosines(part, encode))],
         item_texts=_stress_items,
+        counted="concepts",
         source="Concept, table 4 (pair ROC-AUC)",
     )
 
@@ -131,6 +132,7 @@ def _stress(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
         texts=_stress_texts,
         score=lambda part, encode: stress.stress_scores(part, *_stress_cosines(part, encode), name),
         item_texts=_stress_items,
+        counted="concepts",
         source="Concept, appendix G",
     )
 

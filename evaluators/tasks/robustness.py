@@ -116,6 +116,7 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
         texts=lambda contrasts: [text for one in contrasts for text in (one.input, *one.candidates)],
         score=score,
         source="Vahtola et al. 2022",
+        counted="sentences",
     )
 
 

@@ -56,7 +56,8 @@ class Task(Generic[Data, Text]):
     unscaled: lengths of vectors tell something, so an encoder that reads UNSCALED is read so.
     own_unit: its figures are no scores, so that no published spread of scores tells of them. made_up: answers of
     no meaning to N texts, by which the task is tried before anything is trained. item_texts(data, metric): what a
-    person reads of the metric's items, by their names; None where the names say it all.
+    person reads of the metric's items, by their names; None where the names say it all. counted: what a group of
+    its items is, in the plural ("concepts"), where a person would count those; "" where each item counts.
     version is raised when the same rows would be scored otherwise.
     """
 
@@ -71,6 +72,7 @@ class Task(Generic[Data, Text]):
     unscaled: bool = False
     own_unit: bool = False
     item_texts: Callable[[Data, str], Mapping[str, str]] | None = None
+    counted: str = ""
     made_up: Callable[[np.random.Generator, Sequence[Any]], Any] = made_up_vectors
     version: int = 1
 

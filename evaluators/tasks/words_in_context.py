@@ -106,6 +106,7 @@ def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str)
         score=partial(_score_same_sense, name, scored),
         source=source,
         reads=OCCURRENCES,
+        counted="words",
         version=2,  # 1 had no AUC
     )
 

@@ -126,12 +126,13 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
             "across_tasks": together.get(
                 Compared(finding.verdict.treatment, finding.verdict.control, finding.verdict.backbone)
             ),
-            "items_better": finding.items_better,
-            "items_worse": finding.items_worse,
-            "items_equal": finding.items_equal,
+            "items_counted": finding.told.counted,
+            "items_better": finding.told.better,
+            "items_worse": finding.told.worse,
+            "items_equal": finding.told.equal,
             "items": [
                 {name: getattr(item, name) for name in ("item_id", "treatment", "control", "delta")}
-                for item in finding.items
+                for item in finding.told.items
             ],
         }
         for finding in findings.findings

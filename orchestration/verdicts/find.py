@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, group_of, is_asked, judge
@@ -24,13 +23,12 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, contradiction, paired
-from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
+from orchestration.verdicts.findings import Finding, Findings, RunRow
+from orchestration.verdicts.moves import item_gains, moved_most, moves
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
-
-SHOWN_ITEMS = 12  # largest wins and largest losses kept per comparison
 
 
 def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None = None) -> Findings:
@@ -138,22 +136,25 @@ def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None,
         return Finding(verdict=verdict, larger_is_better=True, treatment_runs={}, control_runs={}, places=places)
     items = pairs.items if isinstance(pairs.items, ItemScores) else None
     gains = np.empty(0) if items is None else item_gains(items, pairs.sign)
-    order = np.argsort(-gains, kind="stable")
-    shown = order if len(order) <= 2 * SHOWN_ITEMS else np.concatenate([order[:SHOWN_ITEMS], order[-SHOWN_ITEMS:]])
     return Finding(
         verdict=verdict,
         larger_is_better=pairs.larger_is_better,
         treatment_runs=_runs(evidence, claim.sides["treatment"]),
         control_runs=_runs(evidence, claim.sides["control"]),
         places=places,
-        items=tuple(_item_delta(items, index, gains[index]) for index in shown if items),
+        items=moved_most(items, gains) if items else (),
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
+        moves=moves(items, pairs.sign, _counted(evidence, claim.metric)) if items else None,
         caveats=family(evidence.study.family).caveats(
             _arms_seen(evidence, places), evidence.study.data, evidence.study.figures_of(claim.metric)
         ),
     )
+
+
+def _counted(evidence: StudyRecords, metric: str) -> str:
+    return next((task.counted for task in evidence.tasks if metric in task.metrics), "")
 
 
 def _arms_seen(evidence: StudyRecords, places: Sequence[tuple[str, str]]) -> list[ArmSeen]:
@@ -175,35 +176,6 @@ def _runs(evidence: StudyRecords, side: ClaimSide) -> dict[int, str]:
     of_arms = [evidence.finished(arm, str(side.backbone)) for arm in side.arms]
     shared = [seed for seed in of_arms[0] if all(seed in runs for runs in of_arms)]
     return {seed: " - ".join(runs[seed] for runs in of_arms) for seed in shared}
-
-
-def item_gains(items: ItemScores, sign: int) -> np.ndarray:
-    """How much each item moved in the treatment's favour, averaged over seeds. (M,)
-
-    Mean of items: the difference itself. Labels 0/1: the score's move towards its label. Correlations: how much
-    closer the item's rank came to its rank in gold, as a share of all items. Standard deviation: how much farther
-    the item moved from the mean of its arm.
-    """
-    treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
-    if items.aggregate == "sd":
-        away = [np.abs(scores - scores.mean()) for scores in (control, treatment)]
-        return sign * (away[1] - away[0])
-    if items.aggregate in ("spearman", "pearson"):
-        gold = mid_ranks(np.asarray(items.gold))
-        distance = [np.abs(mid_ranks(scores) - gold) for scores in (control, treatment)]
-        return sign * (distance[0] - distance[1]) / len(gold)
-    towards = 1.0 if items.gold is None else 2 * items.gold - 1
-    return sign * towards * (treatment - control)
-
-
-def _item_delta(items: ItemScores, index: int, gain: float) -> ItemDelta:
-    return ItemDelta(
-        item_id=items.item_ids[index],
-        group_id=items.group_ids[index],
-        treatment=float(items.treatment[:, index].mean()),
-        control=float(items.control[:, index].mean()),
-        delta=float(gain),
-    )
 
 
 def _row(evidence: StudyRecords, run: Run) -> RunRow:

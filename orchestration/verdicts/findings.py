@@ -53,12 +53,28 @@ class ItemDelta:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Moves:
+    """What gained and what lost, counted in what a person counts ("concepts"), and the items that moved most."""
+
+    counted: str
+    better: int
+    worse: int
+    equal: int
+    items: tuple[ItemDelta, ...]
+
+    @property
+    def total(self) -> int:
+        return self.better + self.worse + self.equal
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One comparison: the verdict, the runs behind every delta, and the items that moved most.
 
     items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
-    where the metric keeps none. caveats: what the family says of the claim beside its verdict. published:
-    what a paper prints of it, "" until `with_published`.
+    where the metric keeps none. moves: what to tell in their place, where single items would mislead; in no
+    passport. caveats: what the family says of the claim beside its verdict. published: what a paper prints of it,
+    "" until `with_published`.
     """
 
     verdict: Verdict
@@ -70,12 +86,15 @@ class Finding:
     items_better: int = 0
     items_worse: int = 0
     items_equal: int = 0
+    moves: Moves | None = None
     caveats: tuple[str, ...] = ()
     published: str = ""
 
     @property
-    def items_total(self) -> int:
-        return self.items_better + self.items_worse + self.items_equal
+    def told(self) -> Moves:
+        """What a report tells of the items."""
+        counts = {"better": self.items_better, "worse": self.items_worse, "equal": self.items_equal}
+        return self.moves or Moves(counted="items", **counts, items=self.items)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,4 +38,4 @@ def with_item_texts(findings: Findings, study: Study) -> Findings:
 
 
 def _names(finding: Finding) -> list[str]:
-    return [item.item_id for item in finding.items]
+    return [item.item_id for item in finding.told.items]

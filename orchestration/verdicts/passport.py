@@ -124,8 +124,11 @@ def _json(content: Any) -> bytes:
 
 
 def plain(findings: Findings) -> dict[str, Any]:
-    """The findings as JSON types, without nan."""
-    return json.loads(json.dumps(_without_nan(asdict(findings))))
+    """The findings as JSON types, without nan; and without what only tells otherwise what they hold."""
+    told = asdict(findings)
+    for finding in told["findings"]:
+        del finding["moves"]
+    return json.loads(json.dumps(_without_nan(told)))
 
 
 def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:

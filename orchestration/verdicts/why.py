@@ -29,12 +29,12 @@ def _chain(findings: Findings, finding: Finding) -> str:
         lines.append(f"  {at}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
         for runs in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
             lines += [f"    run {run}   {places.get(run, '')}/result.json" for run in (runs or "").split(" - ")]
-    if finding.items:
+    if (told := finding.told).items:
         lines.append(
-            f"items    {finding.items_better} better, {finding.items_worse} worse, {finding.items_equal} equal of "
-            f"{finding.items_total}, averaged over seeds (scores.parquet of each run)"
+            f"items    {told.better} better, {told.worse} worse, {told.equal} equal of {told.total} "
+            f"{told.counted}, averaged over seeds (scores.parquet of each run)"
         )
-        shown = (*finding.items[:ITEMS_EACH_WAY], *finding.items[-ITEMS_EACH_WAY:])
+        shown = (*told.items[:ITEMS_EACH_WAY], *told.items[-ITEMS_EACH_WAY:])
         for item in dict.fromkeys(shown):
             lines.append(f"  {item.delta:+.4f}   {item.control:.4f} to {item.treatment:.4f}   {item.item_id}")
     return "\n".join(lines)

@@ -1,0 +1,132 @@
+"""What a report tells of items: by concepts where items mislead, and beside what a passport compares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluators.metrics.item_metrics import placements, roc_auc
+from evaluators.metrics.scores import Score
+from evaluators.significance.comparisons import ItemScores
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Facts, plan
+from orchestration.reading.read_study import read_study
+from orchestration.report.forms import as_json
+from orchestration.report.html import html
+from orchestration.study.run import Run, Scored, Trained
+from orchestration.verdicts.find import find
+from orchestration.verdicts.moves import item_gains, moves, placed_gains
+from orchestration.verdicts.passport import plain, verify, write_passport
+from orchestration.verdicts.why import chain
+from tests.named_study import RECALL, STRESS, write_study
+
+LABELS = np.array([1.0, 1.0, 0.0, 0.0])
+APART = np.array([0.9, 0.4, 0.5, 0.1])  # of 4 pairs one is the wrong way round: the second 1 under the first 0
+
+
+def items_of(control: np.ndarray, treatment: np.ndarray, gold: np.ndarray, aggregate: str = "auc") -> ItemScores:
+    """Two concepts, a and b, each with an item of either label; one seed."""
+    return ItemScores(
+        aggregate=aggregate,  # type: ignore[arg-type]
+        treatment=treatment[None],
+        control=control[None],
+        gold=gold,
+        item_ids=("a+", "b+", "a-", "b-"),
+        group_ids=("a", "b", "a", "b"),
+    )
+
+
+def test_placements_by_hand() -> None:
+    """0.9 is above both zeros, 0.4 above one; 0.5 is under one of the ones, 0.1 under both. A tie counts half."""
+    assert placements(APART, LABELS).tolist() == [1.0, 0.5, 0.5, 1.0]
+    assert placements(np.full(4, 0.3), LABELS).tolist() == [0.5] * 4
+    assert placements(APART, LABELS)[:2].mean() == roc_auc(APART, LABELS) == 0.75
+
+
+def test_a_shift_of_all_scores_moves_nothing() -> None:
+    """An arm whose cosines are all smaller gains nothing by it, though every zero "moved towards its label"."""
+    items = items_of(APART, APART - 0.3, LABELS)
+    assert (item_gains(items, 1)[2:] > 0).all()
+    told = moves(items, 1, "concepts")
+    assert told is not None
+    assert (told.better, told.worse, told.equal, told.total) == (0, 0, 2, 2)
+
+
+def test_concepts_are_counted_not_their_items() -> None:
+    """b's definition comes above a's negative: both items gain half of the other label, and so do both concepts."""
+    items = items_of(APART, np.array([0.9, 0.6, 0.5, 0.1]), LABELS)
+    assert placed_gains(items, 1).tolist() == [0.0, 0.5, 0.5, 0.0]
+    told = moves(items, 1, "concepts")
+    assert told is not None
+    assert (told.counted, told.better, told.worse) == ("concepts", 2, 0)
+    assert [(item.item_id, item.delta) for item in told.items[:2]] == [("b+", 0.5), ("a-", 0.5)]
+    alone = moves(items, -1, "")
+    assert alone is not None
+    assert (alone.counted, alone.worse, alone.equal) == ("items", 2, 2)
+
+
+def test_what_is_counted_one_by_one() -> None:
+    items = items_of(APART, APART[::-1].copy(), np.arange(4.0), "spearman")
+    assert moves(items, 1, "") is None
+    assert moves(replace(items, aggregate="mean", gold=None), 1, "concepts") is None
+    told = moves(items, 1, "pairs of words")
+    assert told is not None
+    assert told.total == 2
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(
+        tmp_path_factory.mktemp("moves") / "hard.yaml", "Hard?", ["B1", "B2", "B0"], ["H1", "H2", "H3"]
+    )
+
+
+def test_a_report_counts_concepts_and_a_passport_stays_as_it_is(place: Path) -> None:
+    study, ledger = read_study(place), Ledger(place.parent / "ledger")
+    asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=dict.fromkeys(study.evaluate, "7" * 16), precision="fp32"))  # fmt: skip
+    for run in asked.runs:
+        attempt = ledger.lease(run.id)
+        for result in _results(run):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+    findings = find(study, asked.runs, ledger)
+    second = next(one for one in findings.findings if one.verdict.metric == STRESS)
+    assert (second.items_worse, second.told.total, second.told.counted) == (12, 12, "concepts")
+    assert second.told.worse < 12
+    told = next(one for one in as_json(findings) if one["metric"] == STRESS)
+    assert (told["items_counted"], told["items_worse"]) == ("concepts", second.told.worse)
+    assert f"{second.told.worse} worse" in chain(findings)
+    assert "of 12 concepts" in html(findings, {})
+    assert "moves" not in plain(findings)["findings"][0]
+    path = place.with_name("hard.passport")
+    write_passport(path, asked, ledger, findings)
+    assert verify(path).differences == ()
+
+
+def _results(run: Run) -> list[Trained | Scored]:
+    """Of 12 concepts: B1's cosines are all smaller by 0.1, and two of its definitions fall below negatives."""
+    rng = np.random.default_rng(5)
+    right, wrong = np.linspace(0.5, 0.9, 12), np.linspace(0.0, 0.4, 12)
+    if run.settings["hard_negatives"]:
+        right, wrong = right - 0.1, wrong - 0.1
+        right[:2] -= 0.3
+    values = np.concatenate([right, wrong]) + rng.normal(0, 1e-3, 24) * (run.seed or 0)
+    names = [f"wordnet:word{number:02d}.n.01" for number in range(12)]
+    gold = np.repeat([1.0, 0.0], 12)
+    stress = Score(
+        metric=STRESS,
+        value=roc_auc(values, gold),
+        aggregate="auc",
+        item_ids=[f"{name}{sign}" for sign in "+-" for name in names],
+        group_ids=names * 2,
+        values=values,
+        gold=gold,
+    )
+    return [
+        Trained(run=run),
+        Scored(run=run, task="t2d", scores=[Score(metric=RECALL, value=0.5)]),
+        Scored(run=run, task="stress", scores=[stress]),
+    ]
