@@ -23,6 +23,7 @@ Row = Mapping[str, Any]
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
 Part = Literal["test", "dev", "train"]
 PARTS: tuple[Part, ...] = ("test", "dev", "train")  # none holds a text of one before it
+HELD = PARTS[:2]
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,15 @@ class Columns:
 class RecipeCorpus:
     """sets: what arms are trained on, by name. guides: the encoders that a loss may ask, by theirs. fingerprint:
     names all rows, and the guides' weights. left_out: by set, the rows that are not trained on for a text of
-    theirs that is held out."""
+    theirs that is held out. held: by set, the rows of each part that nothing trains on. beyond: by set, the rows
+    that its `sample` leaves."""
 
     sets: Mapping[str, Columns]
     guides: Mapping[str, str]
     fingerprint: str
     left_out: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, Mapping[Part, int]] = field(default_factory=dict)
+    beyond: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
@@ -57,7 +61,9 @@ def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
     for name, columns in sets.items():
         for part in (name, dict(columns.texts), columns.labels):
             digest.update(repr(part).encode())
-    return RecipeCorpus(sets, data.guides, digest.hexdigest(), left_out)
+    held = {name: {part: len(found[part]) for part in HELD} for name, found in parts.items()}
+    beyond = {name: len(found["train"]) - len(sets[name]) for name, found in parts.items()}
+    return RecipeCorpus(sets, data.guides, digest.hexdigest(), left_out, held, beyond)
 
 
 def held_out(data: RecipeData, name: str, part: Part) -> Columns:
@@ -71,13 +77,22 @@ def held_out(data: RecipeData, name: str, part: Part) -> Columns:
     return _columns(one, rows)
 
 
-def _apart(data: RecipeData) -> tuple[dict[str, dict[Part, list[Labelled]]], dict[str, int]]:
+Sets = Mapping[str, Mapping[Part, list[Labelled]]]
+
+
+def _apart(data: RecipeData) -> tuple[Sets, Mapping[str, int]]:
     """The parts of every set, and how many rows of it are not trained on for a text that is held out.
 
     What is measured on shares no text with what is chosen by, and neither with what is trained on, in any set.
     """
-    parts = {name: dict(_dealt(name, one, data.path, _stamp(one))) for name, one in data.datasets.items()}
-    if not any(one.hold for one in data.datasets.values()):
+    return _parted(tuple((name, one, _stamp(one)) for name, one in data.datasets.items()), data.path)
+
+
+@lru_cache(maxsize=2)
+def _parted(sets: Sequence[tuple[str, TrainingSet, object]], path: str | None) -> tuple[Sets, Mapping[str, int]]:
+    """sets: each with its stamp, so that a file that changed is read again, and else none for every run."""
+    parts = {name: _dealt(name, one, path) for name, one, _ in sets}
+    if not any(one.hold for _, one, _ in sets):
         return parts, {}
     before = {name: len(found["train"]) for name, found in parts.items()}
     held: set[str] = set()
@@ -89,13 +104,12 @@ def _apart(data: RecipeData) -> tuple[dict[str, dict[Part, list[Labelled]]], dic
 
 
 def _stamp(one: TrainingSet) -> tuple[int, int] | None:
-    """What changes when a file does: rows that a process has read are not read for every run again."""
+    """What changes when a file does."""
     file = Path(one.source).expanduser()
     return (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None
 
 
-@lru_cache(maxsize=8)
-def _dealt(name: str, one: TrainingSet, path: str | None, stamp: object) -> Mapping[Part, list[Labelled]]:
+def _dealt(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Labelled]]:
     """All rows of a set, by the part that each belongs to. name: what the study calls it, for messages."""
     parts: dict[Part, list[Labelled]] = {part: [] for part in PARTS}
     for number, row in enumerate(_rows(name, one, path), 1):

@@ -22,6 +22,7 @@ from orchestration.commands.terminal import (
     width_of,
 )
 from orchestration.commands.waiting import DRAWING, JUDGING, PREPARING, doing
+from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned, scored_before
 from orchestration.plan.plan import Plan
@@ -54,7 +55,13 @@ def plan(options: Namespace) -> int:
         ]
         print(
             json.dumps(
-                {"study": study.name, "runs": runs, "claims": [asdict(reach) for reach in reaches]}, indent=1
+                {
+                    "study": study.name,
+                    "runs": runs,
+                    "rows": [asdict(one) for one in family(study.family).rows(study.data) or ()],
+                    "claims": [asdict(reach) for reach in reaches],
+                },
+                indent=1,
             )
         )
     else:
@@ -256,7 +263,16 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
     untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
     time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, [one.words for one in gone], time, price)
+    notes = [one.words for one in gone]
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, price, rows_told(plan))
+
+
+def rows_told(plan: Plan) -> list[str]:
+    """What becomes of the rows that runs of the plan are to train on, as far as that is at hand."""
+    if all(run.seed is None for run in plan.left):
+        return []
+    found = family(plan.study.family).rows(plan.study.data)
+    return ["counted by the first run, which builds them"] if found is None else [one.words for one in found]
 
 
 def show(options: Namespace, findings: Findings) -> None:

@@ -11,7 +11,7 @@ from corpora.cale.data import SIZES, CaleData
 from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
-from orchestration.families.contract import Family, Trainer
+from orchestration.families.contract import Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
@@ -69,6 +69,11 @@ def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> 
                 training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
 
 
+def rows_of(corpus: CaleCorpus) -> list[RowsOf]:
+    held = {"to measure on": len(corpus.pairs["test"]), "to choose by": len(corpus.pairs["val"])}
+    return [RowsOf("pairs of occurrences", len(corpus.pairs["train"]), held)]
+
+
 def trainer() -> Trainer:
     from trainers.cale import training
 
@@ -82,6 +87,7 @@ FAMILY: Family = EncoderFamily(
     fingerprint=fingerprint,
     former_fingerprint=former_fingerprint,
     load=load,
+    rows_of=rows_of,
     trainer=trainer,
     own_tasks=tasks,
     reads=reads,

@@ -10,7 +10,7 @@ from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
-from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, Trainer
+from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining
@@ -66,6 +66,14 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
                 views_of(arm, corpus, study.resources.workers_per_run)
 
 
+def rows_of(corpus: ConceptCorpus) -> list[RowsOf]:
+    """Pairs of each kind that train, and terms of each split that is measured on."""
+    held = {f"terms ({name})": len(part.terms) for name, part in corpus.splits.items()}
+    kinds = {"synonyms": corpus.syn, "definitions of two sources": corpus.d2d, "comments and labels": corpus.c2l}
+    others = [RowsOf(name, len(pairs)) for name, pairs in kinds.items() if pairs is not None]
+    return [RowsOf("terms and definitions", len(corpus.t2d), held), *others]
+
+
 def trainer() -> Trainer:
     from trainers.concept import training
 
@@ -79,6 +87,7 @@ FAMILY: Family = EncoderFamily(
     fingerprint=fingerprint,
     former_fingerprint=fingerprint_of_all,
     load=load,
+    rows_of=rows_of,
     trainer=trainer,
     own_tasks=tasks,
     reads=lambda settings: ("texts", LAYERS),

@@ -8,7 +8,7 @@ every family passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -31,6 +31,28 @@ class ArmSeen:
     name: str
     settings: Any
     means: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """What becomes of the rows of a data set: how many train, how many are held out for what, and left out why.
+
+    Arms may draw from those that train, and need not come to all.
+    """
+
+    name: str
+    train: int
+    held: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """`mine: 2,117 train; held out 616 to measure on`; without what there is none of."""
+        parts = [f"{self.name}: {self.train:,} train"]
+        for kind, counts in (("held out", self.held), ("left out", self.left_out)):
+            if found := ", ".join(f"{number:,} {why}" for why, number in counts.items() if number):
+                parts.append(f"{kind} {found}")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -176,6 +198,10 @@ class Family(Protocol):
 
     def fingerprint(self, data: Any) -> str:
         """Names the rows that are trained on, cheaply. CorpusError or BackboneError where they are not at hand."""
+        ...
+
+    def rows(self, data: Any) -> Sequence[RowsOf] | None:
+        """What becomes of the rows of each data set, for the plan; None until a run has built them."""
         ...
 
     def former_fingerprint(self, data: Any) -> str:

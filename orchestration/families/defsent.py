@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks
-from orchestration.families.contract import Family, Trainer
+from orchestration.families.contract import Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
@@ -95,6 +95,11 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus
             )
 
 
+def rows_of(corpus: DefsentCorpus) -> list[RowsOf]:
+    held = {f"of {split}": len(rows) for split, rows in corpus.rows.items() if split != "train"}
+    return [RowsOf("words and definitions", len(corpus.rows["train"]), held)]
+
+
 def trainer() -> Trainer:
     from trainers.defsent import training
 
@@ -107,6 +112,7 @@ FAMILY: Family = EncoderFamily(
     defining=defining,
     fingerprint=fingerprint,
     load=load,
+    rows_of=rows_of,
     trainer=trainer,
     own_tasks=tasks,
     reads=reads,

@@ -15,7 +15,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Family
+from orchestration.families.contract import ArmPlot, ArmSeen, Family, RowsOf
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -85,6 +85,10 @@ class DifficultyFamily:
         from trainers.difficulty.fingerprint import fingerprint
 
         return fingerprint(data)
+
+    def rows(self, data: PairData) -> list[RowsOf]:
+        found = [load_task(name, data) for name in data.tasks]
+        return [RowsOf(one.name, len(one.train), {f"of {one.evaluated_on}": len(one.evaluation)}) for one in found]
 
     def former_fingerprint(self, data: PairData) -> str:
         from trainers.difficulty.fingerprint import former_fingerprint

@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.store.cache import built_alone
 from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Corpus, FamilyEncoder, Opener, Settings, Trainer
+from orchestration.families.contract import (
+    ArmPlot,
+    ArmSeen,
+    Corpus,
+    FamilyEncoder,
+    Opener,
+    RowsOf,
+    Settings,
+    Trainer,
+)
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
@@ -40,10 +50,10 @@ class EncoderFamily:
     trainer: imports the module that reads and fits its encoders, and torch with it; a run alone needs it. fits:
     whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
     told: what the report is to say of an encoder, such as a stand-in for a real part of it; told_of_corpus: what
-    it is to say of the rows that an arm is made from. own_tasks: those on the family's own corpus, beside the
-    field's. sizes: the fields of `data:` that decide how much there is to measure on, for messages. checks: what
-    only a look at corpus and backbones finds; ValueError names field, value and what is accepted. first_checks:
-    what arms and data show together, before any is opened.
+    it is to say of the rows that an arm is made from. rows_of: what a plan is to say of a corpus's rows.
+    own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
+    much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
+    names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
     """
 
     settings: type[Settings]
@@ -57,6 +67,7 @@ class EncoderFamily:
     fits: Callable[[Any], bool] = lambda settings: settings.train
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
     told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
+    rows_of: Callable[[Any], Sequence[RowsOf]] | None = None
     caveats: Callable[[Sequence[ArmSeen], Any, Sequence[str]], tuple[str, ...]] = lambda sides, data, figures: ()
     former_fingerprint: Callable[[Any], str] = lambda data: ""
     opened_by: Callable[[Path], str] = opened_by
@@ -84,6 +95,15 @@ class EncoderFamily:
 
     def learns(self, settings: Any) -> bool:
         return self.fits(settings)
+
+    def rows(self, data: Any) -> Sequence[RowsOf] | None:
+        if self.rows_of is None:
+            return ()
+        try:
+            with built_alone():
+                return self.rows_of(self.load(data))
+        except CorpusError:
+            return None
 
     def check(self, study: Study) -> None:
         for check in self.first_checks:

@@ -12,7 +12,7 @@ from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
 from evaluators.tasks.scores_file import NAME, figures, tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Family
+from orchestration.families.contract import ArmPlot, ArmSeen, Family, RowsOf
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ class ElsewhereFamily:
     def fingerprint(self, data: ElsewhereData) -> str:
         """Of the whole table."""
         return digest_of(Path(data.table))
+
+    def rows(self, data: ElsewhereData) -> Sequence[RowsOf]:
+        return ()
 
     def former_fingerprint(self, data: ElsewhereData) -> str:
         return ""

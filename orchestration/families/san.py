@@ -13,7 +13,7 @@ from corpora.san.set_report import notes_of
 from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
-from orchestration.families.contract import Family, Trainer
+from orchestration.families.contract import Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
@@ -122,6 +122,10 @@ def check_search(study: Study) -> None:
         )
 
 
+def rows_of(corpus: SanCorpus) -> list[RowsOf]:
+    return [RowsOf("sentences", len(corpus))]
+
+
 def trainer() -> Trainer:
     from trainers.san import training
 
@@ -134,6 +138,7 @@ FAMILY: Family = EncoderFamily(
     defining=defining,
     fingerprint=fingerprint,
     load=load,
+    rows_of=rows_of,
     trainer=trainer,
     opened_by=opened_by,
     told_of_corpus=told_of_corpus,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.sentence_transformers.corpus import RecipeCorpus, load
 from corpora.sentence_transformers.data import RecipeData
 from evaluators.tasks import held_out
-from orchestration.families.contract import Family, Trainer
+from orchestration.families.contract import Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
@@ -171,6 +171,18 @@ def told_of_rows(arm: Settings, found: RecipeCorpus) -> Mapping[str, Any]:
     return {"rows not trained on, for a text that is held out": of_arm} if of_arm else {}
 
 
+def rows_of(found: RecipeCorpus) -> list[RowsOf]:
+    return [
+        RowsOf(
+            name,
+            len(columns),
+            {"to measure on": found.held[name]["test"], "to choose by": found.held[name]["dev"]},
+            {"for a text that is held out": found.left_out.get(name, 0), "beyond the sample": found.beyond[name]},
+        )
+        for name, columns in found.sets.items()
+    ]
+
+
 def trainer() -> Trainer:
     from trainers.sentence_transformers import training
 
@@ -183,6 +195,7 @@ FAMILY: Family = EncoderFamily(
     defining=defining,
     fingerprint=lambda data: corpus(data).fingerprint,
     load=corpus,
+    rows_of=rows_of,
     trainer=trainer,
     own_tasks=held_out.tasks,
     told_of_corpus=told_of_rows,

@@ -50,11 +50,12 @@ def describe(
     notes: Sequence[str] = (),
     time: str = "",
     price: float | None = None,
+    rows: Sequence[str] = (),
 ) -> str:
     """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known.
 
     notes: what else a reader must know of its claims. time: how long it takes, where no run of its own tells.
-    price: of an hour, for what the claims cost.
+    price: of an hour, for what the claims cost. rows: what becomes of the rows of each data set.
     """
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
     counts = [f"done {len(plan.done)}"]
@@ -67,6 +68,7 @@ def describe(
     lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
     lines += [f"time    {time}"] if time else []
     lines += [f"runs    {line}" for line in _placement(plan)]
+    lines += [f"rows    {line}" for line in rows]
     lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]

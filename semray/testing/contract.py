@@ -126,6 +126,12 @@ class FamilyContract:
         asked = {name for name in vars(Family) if not name.startswith("_")}
         assert {name for name in asked if not hasattr(small.family, name)} == set()
 
+    def test_a_plan_tells_what_becomes_of_the_rows(self, small: Small) -> None:
+        """They are built by now."""
+        told = small.family.rows(built(small.family.data, small.run("plain").data))
+        assert told is not None
+        assert all(rows.train > 0 for rows in told)
+
     @pytest.mark.parametrize("arm", ["still", "plain"])
     def test_an_arm_s_encoder_has_a_reader_of_every_kind_that_it_is_said_to_read(
         self, small: Small, tmp_path: Path, arm: str

@@ -51,7 +51,13 @@ def test_from_a_file_to_a_verdict(tmp_path: Path) -> None:
         return done.stdout + done.stderr
 
     assert said("pairs.py", "300") == "pairs.tsv: 300 rows\n"
-    assert "5 runs" in said("-m", "orchestration", "plan", "mine.yaml")
+    planned = said("-m", "orchestration", "plan", "mine.yaml")
+    assert "5 runs" in planned
+    rows = re.search(
+        r"^rows    mine: (\d+) train; held out (\d+) to measure on, (\d+) to choose by$", planned, re.M
+    )
+    assert rows is not None, planned
+    assert sum(map(int, rows.groups())) == 300  # meanings and verbs of different rows share no text
     out = said("-m", "orchestration", "run", "mine.yaml")
     assert re.search(r"^gain +plain - base +held/mine/mrr", out, re.MULTILINE)
     assert re.search(r"^directions +both-ways - plain", out, re.MULTILINE)

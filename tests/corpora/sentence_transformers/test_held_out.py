@@ -68,6 +68,8 @@ def test_what_shares_a_text_with_a_held_row_is_not_trained_on_in_any_set(tmp_pat
     for name, columns in corpus.sets.items():
         assert held.isdisjoint(text_key(text) for row in rows_of(columns) for text in row), name
     assert corpus.left_out["again"] == 400 - len(corpus.sets["again"])
+    assert corpus.held["mine"] == {part: len(held_out(data, "mine", part)) for part in PARTS[:2]}
+    assert corpus.beyond == {"mine": 0, "again": 0}
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,6 +14,8 @@ import pytest
 
 from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import judge
+from orchestration.commands.show import rows_told
+from orchestration.families.contract import RowsOf
 from orchestration.ledger.ledger import Failure
 from orchestration.plan.described import describe, estimate
 from orchestration.plan.plan import Facts, extend, plan
@@ -386,6 +388,23 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
         "runs    14 runs in pooled lanes, fp32, ZeRO 0",
         f"next    semray run {planned.study.path}",
     ]
+
+
+def test_words_of_rows() -> None:
+    """What there is none of is not told."""
+    rows = RowsOf("mine", 2117, {"to measure on": 616, "to choose by": 0}, {"beyond the sample": 1000})
+    assert rows.words == "mine: 2,117 train; held out 616 to measure on; left out 1,000 beyond the sample"
+    assert RowsOf("all", 12).words == "all: 12 train"
+
+
+def test_rows_are_told_where_something_is_left_to_train(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    fresh = plan(load(), FACTS)
+    assert rows_told(fresh) == ["counted by the first run, which builds them"]
+    assert rows_told(plan(load(), FACTS, entries(fresh.runs))) == []
+    assert "rows    a line" in describe(fresh, rows=["a line"]).splitlines()
 
 
 def test_words_count_what_is_done_failed_and_left(load: Load) -> None:
