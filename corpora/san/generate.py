@@ -55,7 +55,7 @@ def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0) -> pa.Table:
     sids = np.array([sid_of(text) for text in texts], np.uint64)
     states = np.empty(len(texts), object)  # of each text, ids after each iteration (iterations, T)
     masked = np.zeros((len(texts), recipe.iterations), np.int16)
-    for group in batches(tokens, generator.budget):
+    for group in batches(tokens, texts, generator.budget):
         batch = batched([tokens[row] for row in group], [texts[row] for row in group], sids[group])
         rewritten = mask_predict(batch, generator, recipe, masking)
         masked[group] = rewritten.masked.T

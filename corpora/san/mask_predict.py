@@ -19,7 +19,6 @@ from corpora.san.recipe import SetRecipe
 from corpora.san.uniforms import uniforms_at
 
 UNKNOWN = -1  # in place of an id: padding, or a token that the vocabulary lacks
-BUCKET = 8  # batches are padded to a multiple of so many tokens
 
 
 class TaggedTokens(NamedTuple):
@@ -111,23 +110,32 @@ def _gumbel(recipe: SetRecipe, sids: np.ndarray, iteration: int, positions: np.n
 
 
 def batched(tokens: Sequence[TaggedTokens], texts: Sequence[str], sids: np.ndarray) -> Batch:
-    """Sentences as one batch, padded to a multiple of BUCKET."""
+    """Sentences as one batch, as wide as the longest."""
     lengths = np.array([len(each.ids) for each in tokens])
-    shape = (len(tokens), max(BUCKET, -(-int(lengths.max(initial=0)) // BUCKET) * BUCKET))
+    shape = (len(tokens), int(lengths.max(initial=0)))
     ids, tags = np.full(shape, UNKNOWN, np.int32), np.full(shape, SPECIAL, np.uint8)
     for row, each in enumerate(tokens):
         ids[row, : len(each.ids)], tags[row, : len(each.ids)] = each.ids, each.tags
-    marked = np.array([not text.rstrip()[-1:].isalnum() for text in texts])
+    marked = np.array([ends_marked(text) for text in texts])
     return Batch(ids, tags, sids, lengths, marked)
 
 
-def batches(tokens: Sequence[TaggedTokens], budget: int) -> list[list[int]]:
-    """Rows by length, in batches of one padded width and at most `budget` tokens; each row in one of them."""
-    widths = [max(1, -(-len(each.ids) // BUCKET)) * BUCKET for each in tokens]
+def ends_marked(text: str) -> bool:
+    """Whether a sentence ends with a mark; one that does not is read with a full stop."""
+    return not text.rstrip()[-1:].isalnum()
+
+
+def batches(tokens: Sequence[TaggedTokens], texts: Sequence[str], budget: int) -> list[list[int]]:
+    """Rows in batches of one length, of at most `budget` tokens; each row in one of them.
+
+    The length is the one that is read, full stop included: a model pads nothing.
+    """
+    both = zip(tokens, texts, strict=True)
+    lengths = [len(each.ids) + (not ends_marked(text)) for each, text in both]
     groups: list[list[int]] = []
-    for row in sorted(range(len(tokens)), key=lambda row: (widths[row], row)):
-        full = groups and (len(groups[-1]) + 1) * widths[row] > budget
-        if not groups or full or widths[groups[-1][-1]] != widths[row]:
+    for row in sorted(range(len(tokens)), key=lambda row: (lengths[row], row)):
+        full = groups and (len(groups[-1]) + 1) * lengths[row] > budget
+        if not groups or full or lengths[groups[-1][-1]] != lengths[row]:
             groups.append([])
         groups[-1].append(row)
     return groups

@@ -2,9 +2,9 @@
 
     model = MaskedModel.load("bert-base-uncased", lexicon.resolve, device="cpu")
 
-Departures from the released code, which takes the most likely token at every position of one sentence at a time:
-sentences of one length go together, the head sees the masked positions alone, and a piece is filled by one of its
-kind, so that a word stays a word.
+Departures from the released code, which takes the most likely token at every position of 64 sentences as they
+come: sentences of one length go together, the head sees the masked positions alone, and of the vocabulary what may
+fill them: a piece is filled by one of its kind, so that a word stays a word.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from corpora.san.mask_predict import Batch, TaggedTokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 
 HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
@@ -78,6 +79,8 @@ class MaskedModel:
             raise _unfit(name, folder, "has no tokenizer with places in the text and a mask token")
         model = model.to(device, torch.bfloat16 if precision == "bf16" else torch.float32)
         model = model.eval().requires_grad_(False)
+        tokenizer.backend_tokenizer.no_padding()  # some folders' tokenizers pad and cut of their own accord
+        tokenizer.backend_tokenizer.no_truncation()
         vocabulary = vocabulary_of(tokenizer)
         tags = tags_of(vocabulary.surfaces, resolve, initial=vocabulary.initial)
         tags[list(tokenizer.all_special_ids)] = SPECIAL
@@ -109,41 +112,35 @@ class MaskedModel:
         return found
 
     def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
+        """As Generator.fill. A kind of piece that nothing may fill keeps what was there."""
         if not masked.any():
             return batch.ids
-        read, attended = self._framed(batch, masked)
+        device, filled = torch.device(self.device), batch.ids.copy()
         rows, places = np.nonzero(masked)
         begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
         with torch.inference_mode():
-            hidden = self.model.base_model(
-                input_ids=torch.from_numpy(read).to(self.device),
-                attention_mask=torch.from_numpy(attended).to(self.device),
-            ).last_hidden_state
-            at = hidden[
-                torch.from_numpy(rows).to(self.device), torch.from_numpy(places + 1).to(self.device)
-            ]  # (M, D)
-            drawn = None if noise is None else torch.from_numpy(noise[rows, places]).to(self.device)
-            fillings = [
-                self._chosen(
-                    at[i : i + ROWS], begins[i : i + ROWS], None if drawn is None else drawn[i : i + ROWS]
-                )
-                for i in range(0, len(at), ROWS)
-            ]
-        filled = batch.ids.copy()
-        filled[rows, places] = torch.cat(fillings).cpu().numpy()
+            hidden = self._hidden(batch, masked)
+            for filler in self._fillers:
+                own = np.flatnonzero(begins == filler.initial)
+                for part in np.split(own, range(ROWS, len(own), ROWS)) if len(filler.entries) else ():
+                    row, place = rows[part], places[part]
+                    logits = filler.logits(hidden[moved(row, device), moved(place + 1, device)])
+                    drawn = None if noise is None else moved(noise[row, place], device)
+                    filled[row, place] = filler.entries[_best(logits, drawn)]
         return filled
 
-    def _chosen(self, states: Tensor, begins: np.ndarray, noise: Tensor | None) -> Tensor:
-        """The best filling of each state, (M, D) -> (M,); with noise (M, k) of the k best once it is added."""
-        logits = self._head(states).float()  # (M, V)
-        logits.masked_fill_(~self._allowed[torch.from_numpy(begins.astype(np.int64)).to(self.device)], -torch.inf)
-        if noise is None:
-            return logits.argmax(-1)
-        scores, best = logits.topk(min(noise.shape[1], logits.shape[1]), dim=-1)  # (M, k)
-        return best.gather(1, (scores + noise[:, : scores.shape[1]]).argmax(-1, keepdim=True))[:, 0]
+    def _hidden(self, batch: Batch, masked: np.ndarray) -> Tensor:
+        """Last-layer states of what is read, (B, T, D)."""
+        read, attended = self._framed(batch, masked)
+        device = torch.device(self.device)
+        mask = None if attended.all() else moved(attended, device)
+        states: Tensor = self.model.base_model(
+            input_ids=moved(read, device), attention_mask=mask
+        ).last_hidden_state
+        return states
 
     def _framed(self, batch: Batch, masked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids that the model reads, (B, T + 3), and which of them count.
+        """Ids that the model reads, no wider than the longest, and which of them count. -> two of (B, T + 2 or 3).
 
         Before a sentence stands the first special token, behind it the last; a sentence without a mark at its end
         gets a full stop, which belongs to no place of the batch.
@@ -159,17 +156,16 @@ class MaskedModel:
         stop = np.where(batch.marked, 0, 1)[:, None]
         read[(columns == lengths + 1) & (stop == 1)] = self._full_stop
         read[columns == lengths + 1 + stop] = last
-        return read, (columns <= lengths + 1 + stop).astype(np.int64)
+        attended = (columns <= lengths + 1 + stop).astype(np.int64)
+        used = int(attended.sum(1).max(initial=0))
+        return read[:, :used], attended[:, :used]
 
     @cached_property
-    def _allowed(self) -> Tensor:
-        """(2, V) bool: what may fill a piece inside a word, and one that begins a word."""
+    def _fillers(self) -> tuple[_Filler, _Filler]:
+        """What may fill a piece inside a word, and one that begins a word."""
         initial, fills = self.vocabulary.initial, self.vocabulary.fills
-        return torch.from_numpy(np.stack([fills & ~initial, fills & initial])).to(self.device)
-
-    @cached_property
-    def _head(self) -> Any:
-        return head_of(self.model)
+        inside, beginning = np.flatnonzero(fills & ~initial), np.flatnonzero(fills & initial)
+        return _Filler.of(self.model, inside, initial=False), _Filler.of(self.model, beginning, initial=True)
 
     @cached_property
     def _marks_words(self) -> bool:
@@ -184,6 +180,50 @@ class MaskedModel:
     @cached_property
     def _full_stop(self) -> int:
         return int(self.tokenizer.convert_tokens_to_ids("."))
+
+
+@dataclass(frozen=True, eq=False)
+class _Filler:
+    """The head that fills masks, cut to the vocabulary that may fill one kind of piece.
+
+    initial: that kind. entries (W,): ids of what may fill it, ascending. weights: what is cut of the head, by
+    name.
+    """
+
+    initial: bool
+    entries: np.ndarray
+    head: Any
+    weights: dict[str, Tensor]
+
+    @staticmethod
+    def of(model: Any, entries: np.ndarray, *, initial: bool) -> _Filler:
+        head, last = head_of(model), model.get_output_embeddings()
+        rows = torch.from_numpy(entries).to(last.weight.device)
+        weights = {
+            name: weight.detach()[rows]
+            for name, weight in head.named_parameters()
+            if weight is last.weight or weight is last.bias
+        }
+        return _Filler(initial, entries, head, weights)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """How well each entry fills. (M, D) -> (M, W) float32."""
+        found: Tensor = torch.func.functional_call(self.head, self.weights, (states,))
+        return found.float()
+
+
+def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:
+    """The best of each row, (M, W) -> (M,); with noise (M, k) of the k best once it is added.
+
+    On a CPU numpy finds the largest: of 490 x 30,522 in 8 ms, torch in 36.
+    """
+    if noise is not None:
+        scores, best = logits.topk(min(noise.shape[1], logits.shape[1]), dim=-1)  # (M, k)
+        place = (scores + noise[:, : scores.shape[1]]).argmax(-1, keepdim=True)
+        return best.gather(1, place)[:, 0].cpu().numpy()
+    if logits.device.type == "cpu":
+        return logits.numpy().argmax(1)
+    return logits.argmax(-1).cpu().numpy()
 
 
 def head_of(model: Any) -> Any:

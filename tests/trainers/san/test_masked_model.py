@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 from corpora.san.generate import Rewriter, rows
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import resolver
-from corpora.san.mask_predict import batched
+from corpora.san.mask_predict import batched, batches
 from corpora.san.recipe import SetRecipe
 from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError
@@ -61,22 +63,63 @@ def test_places_in_the_text(model):
     assert [bool(model.vocabulary.initial[i]) for i in tokens.ids] == [True, True, False, True, True]
 
 
-def test_fills_as_the_whole_model_would(model):
+def test_a_tokenizer_that_pads_of_its_own_accord(folder, tmp_path):
+    """As that of all-MiniLM-L6-v2 does, to 128: a sentence has its own tokens, whatever ran before."""
+    from transformers import AutoTokenizer
+
+    shutil.copytree(folder, tmp_path / "padding")
+    padding = AutoTokenizer.from_pretrained(folder)
+    padding.backend_tokenizer.enable_padding(length=16)
+    padding.backend_tokenizer.enable_truncation(6)
+    padding.backend_tokenizer.save(str(tmp_path / "padding" / "tokenizer.json"))
+    model = MaskedModel.load(str(tmp_path / "padding"), resolver(), device="cpu")
+    assert [len(each.ids) for each in model.encode(TEXTS[:2], 128)] == [8, 7]
+
+
+@pytest.mark.parametrize("places", [[1, 3], [0, 1, 2, 4]])
+def test_fills_as_the_whole_model_would(model, places):
     """Against logits of every position of the sentence alone, best entry of the kind."""
-    text = TEXTS[0]
+    text = "zq holds fire or water"
     batch = batch_of(model, [text])
     masked = np.zeros(batch.ids.shape, bool)
-    masked[0, [1, 3]] = True
-    filled = model.fill(batch, masked, None)
-    ids = batch.ids[0, :8].astype(np.int64).copy()
-    ids[[1, 3]] = model.tokenizer.mask_token_id
-    whole = torch.tensor([[model.tokenizer.cls_token_id, *ids, model.tokenizer.sep_token_id]])
-    logits = model.model(whole).logits[0, 1:-1]
-    allowed = torch.from_numpy(model.vocabulary.fills & model.vocabulary.initial)
-    expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).numpy()
-    assert filled[0, [1, 3]].tolist() == expected[[1, 3]].tolist()
-    unmasked = ~masked
-    assert (filled[unmasked] == batch.ids[unmasked]).all()
+    masked[0, places] = True
+    begins = model.vocabulary.initial[batch.ids[0, places]]
+    assert set(begins) == {True, False}
+    ids = batch.ids[0].astype(np.int64)
+    ids[places] = model.tokenizer.mask_token_id
+    read = [model._ends[0], *ids, model._full_stop, model._ends[1]]
+    logits = model.model(torch.tensor([read])).logits[0, 1:-2][places]
+    allowed = torch.from_numpy(model.vocabulary.fills & (model.vocabulary.initial == begins[:, None]))
+    expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).tolist()
+    for noise in (None, np.zeros((*batch.ids.shape, 5))):
+        filled = model.fill(batch, masked, noise)
+        assert filled[0, places].tolist() == expected
+        assert (filled[~masked] == batch.ids[~masked]).all()
+
+
+def test_a_kind_that_nothing_fills_stays(model):
+    """A vocabulary in which no piece may stand inside a word."""
+    vocabulary = replace(model.vocabulary, fills=model.vocabulary.fills & model.vocabulary.initial)
+    batch = batch_of(model, [TEXTS[2]])
+    filled = replace(model, vocabulary=vocabulary).fill(batch, np.ones(batch.ids.shape, bool), None)
+    inside = ~model.vocabulary.initial[batch.ids]
+    assert inside.any()
+    assert (filled[inside] == batch.ids[inside]).all()
+
+
+def test_batches_are_read_without_padding(model):
+    """Sentences that end with a mark and ones that are read with a full stop, of one length as they are read."""
+    texts = [*TEXTS, "", "the dog", "dog."]
+    tokens = model.encode(texts, 128)
+    groups = batches(tokens, texts, 2048)
+    assert sorted(row for group in groups for row in group) == list(range(len(texts)))
+    assert [3, 7] in groups  # "the" with its full stop, and "dog."
+    for group in groups:
+        batch = batched(
+            [tokens[row] for row in group], [texts[row] for row in group], np.zeros(len(group), np.uint64)
+        )
+        assert model._framed(batch, np.zeros(batch.ids.shape, bool))[1].all()
+    assert [len(group) for group in batches(tokens[:1] * 5, TEXTS[:1] * 5, 16)] == [2, 2, 1]
 
 
 def test_a_sentence_without_a_mark_reads_a_full_stop(model):
