@@ -90,12 +90,13 @@ def train(
 ) -> MaskedFit:
     """Train, and write model, tokenizer and what is known of them to `out`, which appears whole or not at all.
 
-    Beside it lies a folder `.NAME.unfinished` with checkpoints, from which a training that was ended goes on.
-    name: the model's `identity`. BackboneError for a backbone that cannot be trained so.
+    Beside it lies a folder `.NAME.unfinished` with checkpoints, from which a training that was ended goes on; what
+    another training left there is thrown away. name: the model's `identity`. BackboneError for a backbone that
+    cannot be trained so.
     """
     from transformers import AutoTokenizer
 
-    folder, draft = resolve_backbone(backbone), out.with_name(f".{out.name}.unfinished")
+    folder = resolve_backbone(backbone)
     loop.reset_process(settings.seed, world)
     with quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -104,7 +105,7 @@ def train(
     kept, held = _parted(tokenise(tokenizer, sentences, settings.max_length), settings)
     model = _with_head(backbone, folder, kept, tokenizer, settings)
     words = MaskedWords(model)
-    (draft / "checkpoints").mkdir(parents=True, exist_ok=True)
+    draft = _draft(out, name)
     loop.fit(
         words,
         loss,
@@ -122,6 +123,17 @@ def train(
     os.replace(draft / "model", out)
     shutil.rmtree(draft)
     return fit
+
+
+def _draft(out: Path, name: str) -> Path:
+    """The folder of a training that goes on, or of one that begins."""
+    draft = out.with_name(f".{out.name}.unfinished")
+    of = draft / "id"
+    if not of.is_file() or of.read_text() != name:
+        shutil.rmtree(draft, ignore_errors=True)
+        (draft / "checkpoints").mkdir(parents=True)
+        of.write_text(name)
+    return draft
 
 
 def loss(encode: loop.Encode, batch: MaskedBatch) -> dict[str, Tensor]:

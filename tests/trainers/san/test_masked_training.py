@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +68,42 @@ def test_the_result_generates_and_training_again_gives_the_same_weights(
     assert weights[0].read_bytes() == weights[1].read_bytes()
     model = MaskedModel.load(str(out), resolver(), device="cpu")
     assert len(model.encode(["the cat runs"], 8)[0].ids) == 3
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.trainers.san.test_masked_training import SENTENCES, SETTINGS
+from trainers.engine.world import World
+from trainers.san import masked_training
+masked_training.CHECKPOINT_EVERY = 15
+def report(progress):
+    if progress.step == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+masked_training.train(SETTINGS, sys.argv[1], SENTENCES, Path(sys.argv[2]), World(report=report), name="an id")
+"""
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(made: tuple[Path, Path, MaskedFit], tmp_path: Path) -> None:
+    """From its last checkpoint; a training of another name, in its place, begins at the beginning."""
+    backbone, out, fit = made
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(backbone), str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    shutil.copytree(tmp_path / ".out.unfinished", tmp_path / ".other.unfinished")
+    for place, name, first in (("out", "an id", 16), ("other", "another id", 1)):
+        steps: list[int] = []
+        world = World(report=lambda progress, steps=steps: steps.append(progress.step))
+        assert train(SETTINGS, str(backbone), SENTENCES, tmp_path / place, world, name=name) == fit
+        assert steps == list(range(first, 41))
+        weights = [folder / "model.safetensors" for folder in (out, tmp_path / place)]
+        assert weights[0].read_bytes() == weights[1].read_bytes()
+        assert not (tmp_path / f".{place}.unfinished").exists()
 
 
 def test_an_id_is_of_all_that_changes_the_weights() -> None:
