@@ -14,6 +14,7 @@ import numpy as np
 from evaluators.metrics.scores import Aggregate
 
 EXACT_ITEMS = 20_000  # up to so many, 16 products of a count below 26 and a sum of counts are exact in float32
+SHORT = 2**16 - 1  # the largest number of 16 bits
 BLOCK = 16  # items summed by one small matrix product; fastest of 8, 16, 32, 64
 
 Metric = Callable[[np.ndarray], np.ndarray]  # counts (M, B) -> one value per row and resample (R, B)
@@ -100,23 +101,39 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
         for row, order in zip(rows, orders, strict=True)
     ]
     running = [_Running(order, len(gold)) for order in orders]
-    kind = np.float32 if len(gold) <= EXACT_ITEMS else np.float64
 
     def under(counts: np.ndarray) -> np.ndarray:
         ones = counts.take(positive, axis=0)
-        pairs = ones.sum(0, dtype=np.float64) * counts.take(negative, axis=0).sum(0, dtype=np.float64)
+        below_all = counts.take(negative, axis=0).sum(0, dtype=np.float64)
+        pairs = ones.sum(0, dtype=np.float64) * below_all
+        kind, together = _narrowest(float(ones.max(initial=0)), float(below_all.max(initial=0)), len(gold))
         padded = _with_zero_row(counts)
+        if kind is np.uint16:
+            padded, ones = padded.astype(kind), ones.astype(kind)
+        sums, smaller = running[0].room(padded), np.empty_like(ones)
         found = np.empty((len(rows), counts.shape[1]))
-        for zeros, (below, not_above), sums in zip(running, places, found, strict=True):
-            before = zeros.before(padded)
-            smaller = before.take(zeros.place(below), axis=0)  # (P, B)
+        for zeros, (below, not_above), value in zip(running, places, found, strict=True):
+            before = zeros.before(padded, sums)
+            np.take(before, zeros.place(below), axis=0, out=smaller, mode="clip")
+            value[:] = _products(smaller, ones, kind, together)
             if (below != not_above).any():
-                smaller = (smaller + before.take(zeros.place(not_above), axis=0)) / 2
-            sums[:] = _products(smaller, ones, kind)
+                np.take(before, zeros.place(not_above), axis=0, out=smaller, mode="clip")
+                value += _products(smaller, ones, kind, together)
+                value /= 2
         with np.errstate(invalid="ignore"):
             return found / pairs
 
     return under
+
+
+def _narrowest(most: float, total: float, items: int) -> tuple[type[np.number], int]:
+    """In which numbers products of a count up to `most` and a sum of counts up to `total` are exact, and how many
+    of them can be added up. The narrower the quicker: what they take is the way to the caches (2,000 items: 16
+    bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of an EPYC)."""
+    fitting = int(SHORT // max(1.0, most * total)) if total <= SHORT else 0
+    if fitting > 1:
+        return np.uint16, min(fitting, BLOCK)
+    return (np.float32 if items <= EXACT_ITEMS else np.float64), BLOCK
 
 
 class _Running:
@@ -133,21 +150,25 @@ class _Running:
         """Where `before` holds the sum of so many rows."""
         return count % BLOCK * self.blocks + count // BLOCK
 
-    def before(self, u: np.ndarray) -> np.ndarray:
+    def room(self, u: np.ndarray) -> np.ndarray:
+        """What `before` writes into; orders of as many rows share it."""
+        return np.empty((BLOCK + 1, self.blocks, u.shape[1]), u.dtype)
+
+    def before(self, u: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Sums of the first rows, of 0 to all N of them, at their `place`. (M, B) -> (16 * blocks, B), exact."""
-        sums = np.empty((BLOCK + 1, self.blocks, u.shape[1]), u.dtype)
         sums[0] = 0
         np.take(u, self._across, axis=0, out=sums[1:].reshape(-1, u.shape[1]), mode="clip")  # else it is buffered
         for step in range(1, BLOCK):
             sums[step + 1] += sums[step]
-        sums[:BLOCK] += _before(sums[BLOCK])
+        sums[:BLOCK] += np.cumsum(sums[BLOCK], axis=0, dtype=u.dtype) - sums[BLOCK]
         return sums[:BLOCK].reshape(-1, u.shape[1])
 
 
-def _products(u: np.ndarray, v: np.ndarray, kind: type[np.floating]) -> np.ndarray:
-    """Σ u_k v_k. (K, B) twice -> (B,) float64, exact: blocks of 16 rows add up to less than 2^23 in float32."""
-    whole = len(u) - len(u) % BLOCK
-    inside = np.einsum("klb,klb->kb", _blocks(u[:whole]), _blocks(v[:whole]), dtype=kind)
+def _products(u: np.ndarray, v: np.ndarray, kind: type[np.number], together: int) -> np.ndarray:
+    """Σ u_k v_k. (K, B) twice -> (B,) float64, exact where so many products together are exact in this kind."""
+    whole = len(u) - len(u) % together
+    blocks = [rows[:whole].reshape(-1, together, rows.shape[1]) for rows in (u, v)]
+    inside = np.einsum("klb,klb->kb", *blocks, dtype=kind)
     return inside.sum(0, dtype=np.float64) + np.einsum("kb,kb->b", u[whole:], v[whole:], dtype=np.float64)
 
 

@@ -49,15 +49,25 @@ def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool =
 
 
 def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
-    plans = [make_plan(study, facts) for facts in _readings(versions)]
-    held = ledger.held(run for one in plans for run in _could_ask(one))
-    plan = max((replace(one, finished=held) for one in plans), key=lambda one: len(one.done))
+    readings = _readings(versions)
+    at_first = len(readings) if ledger.remote else 1  # where each request takes its time, all are made together
+    plans = _with_held(study, readings[:at_first], ledger)
+    if all(one.left for one in plans):  # else no other reading could hold more
+        plans += _with_held(study, readings[at_first:], ledger)
+    plan = max(plans, key=lambda one: len(one.done))
     timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
     records = ledger.records(timed)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
     costs = {run_id: record.cost for run_id, record in records.items() if record.cost}
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
     return replace(plan, facts=replace(plan.facts, seconds=seconds, costs=costs), gone=gone)
+
+
+def _with_held(study: Study, readings: Sequence[Facts], ledger: Ledger) -> list[Plan]:
+    """The plan by each reading, with what the ledger holds of them all."""
+    plans = [make_plan(study, facts) for facts in readings]
+    held = ledger.held(run for one in plans for run in _could_ask(one))
+    return [replace(one, finished=held) for one in plans]
 
 
 def _could_ask(plan: Plan) -> Sequence[Run]:

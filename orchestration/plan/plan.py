@@ -216,21 +216,22 @@ def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequenc
     """Seed by seed, of these arms; what their seeds share is resolved once."""
     if not seeds:
         return ()
-    first = [planned_run(study, facts, arm, name, seeds[0]) for name in study.backbones for arm in arms]
-    if facts.former:  # the id of before is of a seed
-        others = [planned_run(study, facts, run.arm, run.backbone, seed) for seed in seeds[1:] for run in first]
-    else:
-        others = [replace(run, seed=seed) for seed in seeds[1:] for run in first]
-    return (*first, *others)
+    first = [_resolved(study, facts, arm, name, seeds[0]) for name in study.backbones for arm in arms]
+    runs = [*first, *(replace(run, seed=seed) for seed in seeds[1:] for run in first)]
+    return tuple(_with_former(runs, study, facts))
 
 
 def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
     """The run of an arm on a backbone with a seed; None for an arm without training."""
+    return _with_former([_resolved(study, facts, arm, backbone, seed)], study, facts)[0]
+
+
+def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
     settings, resources, of = study.arms[arm], study.resources, family(study.family)
     declared = facts.precision if resources.precision == "auto" else resources.precision
     defining = registry.defining(study.family, settings)
     apart = of.dev_apart and all(map(is_dev, study.evaluate))
-    run = Run(
+    return Run(
         family=study.family,
         arm=arm,
         backbone=backbone,
@@ -245,13 +246,18 @@ def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int |
         precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
         zero_stage=resources.deepspeed.zero_stage,
     )
-    return replace(run, former=_former(run, study, defining, facts.former)) if facts.former else run
 
 
-def _former(run: Run, study: Study, defining: Mapping[str, Any], rows: str) -> str:
-    """The id that a run had when its tasks were part of it."""
+def _with_former(runs: Sequence[Run], study: Study, facts: Facts) -> Sequence[Run]:
+    """The runs with the ids that they had when their tasks were part of them; as they are where none had one."""
+    if not facts.former:
+        return runs
     groups = family(study.family).groups(study.data)
     asked = {task: group for group, tasks in groups.items() for task in tasks}
-    evaluate = dict.fromkeys(asked.get(name, name) for name in study.evaluate)
-    fields = {**run.to_dict(), "defining": dict(defining), "corpus_fingerprint": rows, "evaluate": list(evaluate)}
-    return former_id(fields)
+    evaluate = list(dict.fromkeys(asked.get(name, name) for name in study.evaluate))
+    return [replace(run, former=_former(run, facts.former, evaluate)) for run in runs]
+
+
+def _former(run: Run, rows: str, evaluate: Sequence[str]) -> str:
+    defining = {name: value for name, value in run.defining.items() if name != WITHOUT_DEV}
+    return former_id({**vars(run), "defining": defining, "corpus_fingerprint": rows, "evaluate": evaluate})

@@ -29,6 +29,7 @@ from orchestration.study.study import Study
 if TYPE_CHECKING:
     from orchestration.families.contract import Family
 
+Known = tuple[Tasks, Mapping[str, tuple[str, ...]]]  # as `known_tasks` gives them
 Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
 RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
@@ -64,9 +65,10 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["resources"] = check.built(Resources, ("resources",))
     parts["data"] = check.built(family.data, ("data",)) if family else WRONG
     parts["arms"] = _arms(check, family)
-    parts["evaluate"] = _evaluate(check, parts, family)
+    known = known_tasks(parts["data"], family)
+    parts["evaluate"] = _evaluate(check, parts, family, known)
     parts["figures"] = {}
-    parts["compare"] = _compare(check, parts, family)
+    parts["compare"] = _compare(check, parts, family, known)
     if "search" in content:
         parts["search"] = check_search(check, parts, family)
     if family:
@@ -185,9 +187,9 @@ def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str,
             )
 
 
-def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
+def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, known: Known) -> Any:
     """The tasks, those of a group by their own names, or WRONG."""
-    table, groups = known_tasks(parts["data"], family)
+    table, groups = known
     accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(accepted)}"], "evaluate")
     if names is WRONG or family is None:
@@ -206,7 +208,7 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None) -
     return tasks
 
 
-def known_tasks(data: Any, family: Family | None) -> tuple[Tasks, Mapping[str, tuple[str, ...]]]:
+def known_tasks(data: Any, family: Family | None) -> Known:
     """What a study may be measured on, and the names that stand for several. data: WRONG for that of no study."""
     if family is None:
         return {}, {}
@@ -237,7 +239,7 @@ def _check_readable(check: Checker, arms: Any, family: Family, tasks: Sequence[T
             )
 
 
-def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
+def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None, known: Known) -> Any:
     place = ("compare",)
     entries = check.document.content.get("compare")
     if entries is None:
@@ -250,7 +252,7 @@ def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None) ->
     for index, (entry, claim) in enumerate(zip(entries, claims, strict=True)):
         places += [(*place, index), *(where for where, _ in _written_parts((*place, index), entry))]
         for where, part in _written_parts((*place, index), entry):
-            _check_claim(check, where, part, parts, family)
+            _check_claim(check, where, part, parts, known if family else None)
             _check_at_least(check, where, claim, parts["figures"])
     _check_different(check, places)
     return tuple(claims)
@@ -299,7 +301,7 @@ def _check_different(check: Checker, places: Sequence[Place]) -> None:
 
 
 def _check_claim(
-    check: Checker, place: Place, entry: Mapping[str, Any], parts: Mapping[str, Any], family: Family | None
+    check: Checker, place: Place, entry: Mapping[str, Any], parts: Mapping[str, Any], known: Known | None
 ) -> None:
     """Do the names of a claim exist? Entries that have other mistakes are looked at too."""
     written = [pair for role in ("treatment", "control", "matched_control") for pair in _written_arms(entry, role)]
@@ -314,8 +316,8 @@ def _check_claim(
         inner = entry if len(path) == 1 else entry.get(path[0])
         if isinstance(inner, dict) and isinstance(inner.get("backbone"), str) and parts["backbones"] is not WRONG:
             check.name((*place, *path), parts["backbones"])
-    if isinstance(entry.get("metric"), str) and family and parts["data"] is not WRONG:
-        figures = _figures(check, (*place, "metric"), entry["metric"], parts, family)
+    if isinstance(entry.get("metric"), str) and known and parts["data"] is not WRONG:
+        figures = _figures(check, (*place, "metric"), entry["metric"], parts, known)
         if figures is not None:
             if figures != (entry["metric"],):
                 parts["figures"][entry["metric"]] = figures
@@ -360,9 +362,9 @@ def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figur
 
 
 def _figures(
-    check: Checker, place: Place, metric: str, parts: Mapping[str, Any], family: Family
+    check: Checker, place: Place, metric: str, parts: Mapping[str, Any], known: Known
 ) -> tuple[str, ...] | None:
-    table, groups = known_tasks(parts["data"], family)
+    table, groups = known
     if parts["evaluate"] is WRONG and isinstance(table, Table) and any(map(table.looks_up, names_of(metric))):
         return None  # of a task that is not listed: what is wrong with `evaluate` says more
     measured = table.values() if parts["evaluate"] is WRONG else named(table, parts["evaluate"])

@@ -82,6 +82,8 @@ def loss(encode: Encode, batch: CaleBatch, settings: Settings, world: World) -> 
     A step without pairs of one kind has no figure for it. Gradients and figures are averaged over workers, and
     each divides by the count over all of them.
     """
+    import numpy as np
+
     from trainers import losses
     from trainers.engine.transfers import moved
 
@@ -92,8 +94,10 @@ def loss(encode: Encode, batch: CaleBatch, settings: Settings, world: World) -> 
     distances = 1 - cosines.detach()
     others = batch.pairs_of_all - batch.same_of_all
     if batch.same_of_all:
-        terms["pos_dist"] = world.size * distances[same].sum() / batch.same_of_all
+        near = distances[moved(np.flatnonzero(batch.same), distances.device)]  # by a mask it would wait for a GPU
+        terms["pos_dist"] = world.size * near.sum() / batch.same_of_all
     if others:
-        terms["neg_dist"] = world.size * distances[~same].sum() / others
-        terms["active_neg_share"] = world.size * (distances[~same] < settings.margin).sum() / others
+        apart = distances[moved(np.flatnonzero(~batch.same), distances.device)]
+        terms["neg_dist"] = world.size * apart.sum() / others
+        terms["active_neg_share"] = world.size * (apart < settings.margin).sum() / others
     return terms

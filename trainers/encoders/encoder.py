@@ -279,7 +279,7 @@ class Encoder(nn.Module):
             end = begin + sum(group.tokens for group in part)
             out = self.backbone(
                 inputs_embeds=words[None, begin:end],
-                position_ids=torch.from_numpy(packing.positions(part, first))[None].to(self.device),
+                position_ids=moved(packing.positions(part, first), self.device)[None],
                 output_hidden_states=every,
                 layout=areas,
             )

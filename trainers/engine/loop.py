@@ -29,8 +29,9 @@ from torch import Tensor, nn
 
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
-from trainers.engine.optimisation import schedule
+from trainers.engine.optimisation import clip, schedule
 from trainers.engine.streams import number
+from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
 
@@ -93,7 +94,8 @@ def fit(
     continues from the newest one. look() gives figures of the model after each of the steps world.look_at; rank 0
     alone calls it. micro: how many texts the model reads at a time, if it can be told; with "auto" a step that
     finds too little memory makes it smaller, and the curve has the figure "micro_batch".
-    Raises OutOfMemory, Diverged at the first loss that is not finite, Stopped when world.stopping() says so.
+    Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
+    so.
     """
     from trainers.engine import checkpoints
 
@@ -103,7 +105,7 @@ def fit(
         engine.train()
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
-            done = _step(engine, loss, batches, step, recipe.steps, seed, world, micro)
+            done = _step(engine, loss, batches, step, recipe, seed, world, micro)
             world.spent(flops(), time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
                 done = replace(done, figures={**done.figures, **look()})
@@ -124,25 +126,32 @@ def _step(
     loss: Callable[[Encode, B], Mapping[str, Tensor]],
     batches: Callable[[int], B],
     step: int,
-    steps: int,
+    recipe: Recipe,
     seed: int,
     world: World,
     micro: MicroBatch | None,
 ) -> Progress:
+    """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
     began = time.perf_counter()
     batch = batches(step)
     rate = max(group["lr"] for group in engine.optimizer.param_groups)
 
-    def gradients() -> tuple[dict[str, float], dict[str, float]]:
+    def gradients() -> _Figures:
         torch.manual_seed(number(seed, "dropout", step, world.rank))
-        return _gradients(engine, loss, batch, step, world)
+        return _gradients(engine, loss, batch, world)
 
-    terms, values = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
+    figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
+    if recipe.clip_norm and not world.zero_stage:
+        clip(engine.module.parameters(), recipe.clip_norm, workers=world.size)
     engine.step()
+    values = figures.read()
+    terms = {name: values[name] for name in figures.learnt}
+    if not math.isfinite(values["loss"]):
+        raise Diverged(step + 1, terms)
     size = {"micro_batch": float(micro.size or len(batch))} if micro and micro.auto else {}
     return Progress(
         step=step + 1,
-        steps=steps,
+        steps=recipe.steps,
         loss=values["loss"],
         terms=terms,
         figures={name: value for name, value in values.items() if name not in terms and name != "loss"} | size,
@@ -151,27 +160,36 @@ def _step(
     )
 
 
+@dataclass(frozen=True)
+class _Figures:
+    """A step's terms and their sum, averaged over the workers, on their way here. learnt: those with gradient."""
+
+    names: Sequence[str]
+    learnt: Sequence[str]
+    numbers: Arriving
+
+    @staticmethod
+    def of(terms: Mapping[str, Tensor], learnt: Sequence[str], total: Tensor, world: World) -> _Figures:
+        numbers = torch.stack([*(term.detach() for term in terms.values()), total.detach()])
+        if world.size > 1:
+            dist.all_reduce(numbers)
+            numbers /= world.size
+        return _Figures([*terms, "loss"], learnt, Arriving(numbers))
+
+    def read(self) -> dict[str, float]:
+        return dict(zip(self.names, self.numbers.read(), strict=True))
+
+
 def _gradients(
-    engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, step: int, world: World
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Of a step's batch, left at the parameters. -> the terms that are learnt from, and all figures."""
+    engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, world: World
+) -> _Figures:
+    """Of a step's batch, left at the parameters."""
     terms = loss(engine, batch)
-    learnt = {name: term for name, term in terms.items() if term.requires_grad}
-    total = torch.stack(list(learnt.values())).sum()
-    values = _values(terms, total, world)
-    if not math.isfinite(values["loss"]):
-        raise Diverged(step + 1, {name: values[name] for name in learnt})
+    learnt = [name for name, term in terms.items() if term.requires_grad]
+    total = torch.stack([terms[name] for name in learnt]).sum()
+    figures = _Figures.of(terms, learnt, total, world)  # on their way before the pass back begins
     engine.backward(total)
-    return {name: values[name] for name in learnt}, values
-
-
-def _values(terms: Mapping[str, Tensor], total: Tensor, world: World) -> dict[str, float]:
-    """Terms and their sum as numbers, averaged over the workers."""
-    numbers = torch.stack([*(term.detach() for term in terms.values()), total.detach()])
-    if world.size > 1:
-        dist.all_reduce(numbers)
-        numbers /= world.size
-    return dict(zip([*terms, "loss"], numbers.tolist(), strict=True))
+    return figures
 
 
 class _Gather(torch.autograd.Function):
@@ -260,7 +278,10 @@ def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
     """
     return {
         "train_micro_batch_size_per_gpu": 1,  # bookkeeping only: batches come from us
-        "gradient_clipping": recipe.clip_norm,
+        "gradient_clipping": recipe.clip_norm
+        if world.zero_stage
+        else 0.0,  # else `clip`: this one waits for a GPU
+        "timers": {"throughput": {"enabled": False}},  # on a GPU they wait for all work, twice a step
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
         "zero_optimization": {"stage": world.zero_stage},

@@ -1,7 +1,7 @@
 """What a run costs: time, share of GPUs, energy where the machine tells it, and how near it comes to the limit.
 
-Counted are the products of linear layers, forward and back, as they are asked for: what attention multiplies
-besides is left out, some per cent with sentences. No result changes for it, and no id or verdict rests on it.
+Counted are the products of linear layers and of attention, forward and back, as they are asked for. No result
+changes for it, and no id or verdict rests on it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 POWER_CAP = Path("/sys/class/powercap")  # where Linux shows RAPL, the energy counters of processors
 SIDES = {"cpu": 1024, "cuda": 8192}  # of the matrices that measure a device's limit
 TRIES = 3
+PROJECTIONS = (
+    ("query", "key", "value"),
+    ("q", "k", "v"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("q_proj", "k_proj", "v_proj"),
+)
 ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "flops")  # over the entries of a run
 
 
@@ -75,10 +81,12 @@ def together(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, 
 
 @contextmanager
 def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
-    """Within, a function that gives the floating-point operations of the linear layers since its last call.
+    """Within, a function that gives the floating-point operations of linear layers and attention since its last
+    call.
 
-    A product costs 2·n·i·o forward, and as much again for the gradient of its input and for that of its weight,
-    where those are asked for. What is read again for its gradient is not counted twice: it is no progress.
+    A product of (n, i) and (i, o) costs 2·n·i·o forward, and as much again for the gradient of either side, where
+    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Attention is
+    what has projections by one of the names `PROJECTIONS`; padding is multiplied too, where there is some.
     """
     import torch
     from torch import nn
@@ -95,17 +103,48 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
         features = layer.in_features * layer.out_features  # ZeRO 3 shares the weight itself out
         counted += 2.0 * rows.numel() / layer.in_features * features * (1 + backward)
 
+    def attend(module: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> None:
+        nonlocal counted
+        if torch._C._current_graph_task_id() != -1:
+            return
+        rows = given[0] if given else named["hidden_states"]
+        asked, layers = torch.is_grad_enabled(), _projections(module)
+        learnt = [asked and (rows.requires_grad or one.weight.requires_grad) for one in layers]
+        query, key, value = [any(learnt)] * 3 if "layout" in named else learnt  # packed, the three are one tensor
+        scores = 1 + query + key  # Q Kᵀ, then the gradients of Q and of K
+        mixed = 1 + (query or key) + value  # P V, then those of P and of V
+        counted += 2.0 * _cells(rows, named) * layers[0].out_features * (scores + mixed)
+
     def take() -> float:
         nonlocal counted
         found, counted = counted, 0.0
         return found
 
     hooks = [layer.register_forward_hook(hear) for layer in model.modules() if isinstance(layer, nn.Linear)]
+    attentions = [module for module in model.modules() if _projections(module)]
+    hooks += [module.register_forward_hook(attend, with_kwargs=True) for module in attentions]
     try:
         yield take
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _projections(module: nn.Module) -> tuple[Any, ...]:
+    """Those of queries, keys and values, where the module is self-attention; () where it is none."""
+    from torch import nn
+
+    for names in PROJECTIONS:
+        found = tuple(getattr(module, name, None) for name in names)
+        if all(isinstance(one, nn.Linear) for one in found):
+            return found
+    return ()
+
+
+def _cells(rows: Any, named: Mapping[str, Any]) -> int:
+    """How many scores a head computes: of n texts of T tokens n · T², of texts without padding by their layout."""
+    shapes = [area.mask.shape for area in named["layout"]] if "layout" in named else [rows.shape[:2]]
+    return sum(texts * length**2 for texts, length in shapes)
 
 
 @cache

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainers.engine.limits import MicroBatchSize, micro_batch_refusal
+from trainers.engine.transfers import moved
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, size: 
         for places, stream in zip(parts, streams, strict=True)
     ]
     whole = torch.cat(rows, dim=-2)
-    return whole.index_select(-2, torch.from_numpy(np.argsort(order)).to(whole.device))
+    return whole.index_select(-2, moved(np.argsort(order), whole.device))
 
 
 def within_memory(

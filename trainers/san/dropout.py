@@ -22,6 +22,7 @@ from torch.nn.functional import dropout
 from trainers.encoders import packing
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
+from trainers.engine.transfers import moved
 
 
 def set_rate(body: nn.Module, rate: float) -> None:
@@ -126,7 +127,7 @@ class ByText:
         row, areas = named["inputs_embeds"], []
         for area in named["layout"]:
             own, texts = texts[: len(area.mask)], texts[len(area.mask) :]
-            areas.append(replace(area, dropout=own.to(row.device)))
-        self.of_tokens = tokens[: row.shape[1]].to(row.device)
+            areas.append(replace(area, dropout=moved(own.numpy(), row.device)))
+        self.of_tokens = moved(tokens[: row.shape[1]].numpy(), row.device)
         self._waiting = tokens[row.shape[1] :], texts
         return given, {**named, "layout": areas}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evaluators.metrics import counted_metrics
 from evaluators.metrics.counted_metrics import METRICS
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.comparisons import ItemScores
@@ -68,6 +69,18 @@ def test_ranks_stay_exact_for_many_items(kind: str):
     expected = aggregate(items.aggregate, items.treatment[0][taken], items.gold[taken])
     expected -= aggregate(items.aggregate, items.control[0][taken], items.gold[taken])
     assert deltas_of(items)(counts)[0, 1] == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_an_auc_is_the_same_in_narrow_numbers_and_in_wide_ones(ties: bool, monkeypatch: pytest.MonkeyPatch):
+    """Digit for digit, whatever the counts are: 16 bits hold some of these, and few of their products together."""
+    items = scored("auc", m=321, ties=ties)
+    counts = [
+        drawn_counts(strata_of(items), items.group_index, 70, np.random.default_rng(0)) * k for k in (1, 30, 400)
+    ]
+    narrow = [deltas_of(items)(of) for of in counts]
+    monkeypatch.setattr(counted_metrics, "SHORT", 0)
+    assert all(np.array_equal(one, deltas_of(items)(of)) for one, of in zip(narrow, counts, strict=True))
 
 
 def test_draws_are_groups_with_replacement_within_classes():

@@ -8,9 +8,11 @@ import pytest
 
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
+from orchestration.plan import held
 from orchestration.plan.held import as_scored, planned
-from orchestration.plan.plan import gather_facts, plan
+from orchestration.plan.plan import Facts, Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
+from orchestration.study.run import former_id
 from orchestration.study.study import Study
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.finished_study import fill
@@ -80,4 +82,24 @@ def test_ledgers_of_before_are_of_the_first_version(study: Study) -> None:
     assert facts.before is not None
     assert (facts.former, bool(facts.before.former)) == ("", True)
     assert all(run.former == "" for run in plan(study, facts).runs)
-    assert all(run.former for run in plan(study, facts.before).runs)
+    for run in plan(study, facts.before).runs:
+        whole = {**run.to_dict(), "corpus_fingerprint": facts.before.former, "evaluate": list(study.evaluate)}
+        assert run.former == former_id(whole)
+
+
+def test_a_finished_study_is_resolved_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the likeliest reading all of it is there; only else is it held against the other three."""
+    resolved: list[Facts] = []
+
+    def counted(study: Study, facts: Facts) -> Plan:
+        resolved.append(facts)
+        return plan(study, facts)
+
+    monkeypatch.setattr(held, "make_plan", counted)
+    ledger = Ledger(study.path.parent / "ledger")
+    as_scored(study, ledger)
+    assert len(resolved) == 4
+    fill(ledger, planned(study, ledger).runs)
+    resolved.clear()
+    assert as_scored(study, ledger)[0].left == ()
+    assert len(resolved) == 1

@@ -22,10 +22,11 @@ import psutil
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from trainers.engine import loop
 from trainers.engine.loop import Diverged, Recipe, fit
-from trainers.engine.optimisation import parameter_groups, schedule
+from trainers.engine.optimisation import clip, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
 
@@ -178,6 +179,69 @@ def test_schedule_rises_to_one_and_falls_towards_zero():
     shares = [schedule(step, steps=10, warmup=4) for step in range(11)]
     assert shares == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0])
     assert schedule(0, steps=5, warmup=0) == 1
+
+
+WAITS = {"item", "tolist", "cpu", "numpy", "nonzero", "masked_select", "is_nonzero", "tensor"}
+WAITS |= {"__bool__", "__float__", "__int__", "__index__"}
+
+
+class Heard(TorchFunctionMode):
+    """What makes this machine wait for a GPU: values that are read, a mask that is counted, a constant from here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        masks = [one for one in args[1:2] if isinstance(one, Tensor) and one.dtype == torch.bool]
+        if name in WAITS or (name == "__getitem__" and masks):
+            self.waits.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_waits_for_nothing_before_all_of_it_was_asked_for(monkeypatch: pytest.MonkeyPatch):
+    """Its figures are read last, in one go; a GPU works on until the next step's."""
+    plain, before = trained()
+    heard, said = Heard(), []
+    step = loop._step
+
+    def listening(engine: Any, *given: Any) -> Progress:
+        asked = engine.step
+
+        def told() -> None:
+            asked()
+            said.append(len(heard.waits))
+
+        engine.step = told
+        try:
+            with heard:
+                return step(engine, *given)
+        finally:
+            engine.step = asked
+
+    monkeypatch.setattr(loop, "_step", listening)
+    model, curve = trained()
+    assert heard.waits == ["tolist"] * 12
+    assert said == list(range(12))  # all that was read before a step was asked for is of those before it
+    assert [p.loss for p in curve] == [p.loss for p in before]
+    assert same(weights(model), weights(plain))
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.7, 1e9])
+def test_gradients_are_clipped_as_deepspeed_clips_them(limit: float):
+    from deepspeed.runtime.utils import clip_grad_norm_
+
+    trained(steps=1)  # its own version asks for a process group
+    ours, theirs = net(dropout=0.0), net(dropout=0.0)
+    for model in (ours, theirs):
+        square(model, rows(0))["square"].backward()
+    clip(ours.parameters(), limit)
+    clip_grad_norm_(theirs.parameters(), limit)
+    pairs = list(zip(ours.parameters(), theirs.parameters(), strict=True))
+    assert all(torch.equal(one.grad, other.grad) for one, other in pairs if one.grad is not None)
+    norm = torch.stack([one.grad.norm() for one, _ in pairs if one.grad is not None]).norm().item()
+    assert norm <= limit * (1 + 1e-5)
 
 
 def test_divergence_names_step_and_terms():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 from trainers.engine import meter as meters
 from trainers.engine.meter import Meter, counting, peak, together
@@ -47,6 +49,42 @@ def test_what_is_read_again_is_counted_once() -> None:
     with counting(model) as flops:
         checkpoint(model, rows, use_reentrant=False).sum().backward()
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
+
+
+def bert(frozen: bool, attention: str) -> Any:
+    """Two layers of width 8 with two heads; frozen: all but the second layer's keys and what lies behind them."""
+    from transformers import BertConfig, BertModel
+
+    from trainers.encoders import packing
+
+    packing.register()
+    sizes = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=11, max_position_embeddings=9, attn_implementation=attention, **sizes)
+    model = BertModel(config, add_pooling_layer=False)
+    if frozen:
+        model.requires_grad_(False)
+        model.encoder.layer[1].attention.self.key.requires_grad_(True)
+    return model
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("attention", ["eager", "semray_packed"])
+def test_a_transformer_is_counted_as_torch_counts_it(attention: str, frozen: bool) -> None:
+    """torch's own counter hears every product of matrices. Two texts of 5 and 3 tokens, in one rectangle."""
+    from trainers.encoders.packing import Rectangle
+
+    model, mask = bert(frozen, attention), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    named: dict[str, Any] = {"input_ids": torch.arange(10).view(2, 5), "attention_mask": mask}
+    if attention == "semray_packed":
+        places = torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 0, 0])
+        area = Rectangle(places, mask.flatten().nonzero().flatten(), mask.bool())
+        named = {"input_ids": torch.arange(8)[None], "layout": [area]}
+    with counting(model) as flops, FlopCounterMode(display=False) as theirs:
+        model(**named).last_hidden_state.sum().backward()
+        assert flops() == theirs.get_total_flops()
+    with counting(model) as flops, FlopCounterMode(display=False) as theirs, torch.no_grad():
+        model(**named)
+        assert flops() == theirs.get_total_flops()
 
 
 def test_a_take_is_what_was_spent_since_the_last() -> None:

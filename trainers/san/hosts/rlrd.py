@@ -32,7 +32,7 @@ def terms(
     the policies see the batch of all workers, where the code has one worker.
     """
     (first, aside1), (second, aside2) = (teachers.cosines(which, batch) for which in (0, 1))
-    share = torch.tensor(0.5, device=first.device)
+    share = torch.full((), 0.5, device=first.device)
     if mixture is not None:
         share = _share(rows, first, second, batch, settings, mixture, world)
     found = sncse.terms(rows, batch, settings)
