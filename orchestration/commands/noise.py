@@ -78,7 +78,7 @@ def _chosen(study: Study, ledger: Ledger, arm: str, backbone: str | None) -> tup
 def _metric(study: Study, arm: str, asked: str | None) -> str:
     """The metric that is asked for, if the study's tasks give it; else that of the first claim on the arm."""
     if asked is None:
-        claimed = [part.metric for part in study.parts if arm in (part.treatment, part.control)]
+        claimed = [part.metric for part in study.parts if arm in part.arms]
         if not claimed:
             raise StudyError(f"{study.path}: no claim on {arm}\n  accepted: --metric METRIC")
         return claimed[0]

@@ -125,6 +125,17 @@ def test_one_live_stream_needs_no_design(
     assert AtOnce.trained == 5
 
 
+def test_the_claim_of_a_side_with_a_backbone_gives_the_metric(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(dropout=1.0))
+    sided = STUDY.replace("treatment: quicker", "treatment: {arm: quicker, backbone: PLACE/tiny}")
+    sided = sided.replace("control: quick,", "control: {arm: quick, backbone: PLACE/tiny},")
+    (place / "toys.yaml").write_text(sided.replace("PLACE", str(place)))
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    assert "length/mean: all of the noise is from dropout" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
