@@ -24,7 +24,7 @@ def test_the_documented_example_is_what_it_writes(tmp_path: Path) -> None:
 
 def test_another_name_is_put_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "family", "my_own", "--path", str(tmp_path / "x")]) == 0
-    assert "pip install -e ." in capsys.readouterr().out
+    assert "pip install -e '.[test]'" in capsys.readouterr().out
     texts = [path.read_text() for path in (tmp_path / "x").rglob("*") if path.is_file()]
     assert not any("$name" in text or "$slug" in text or "semray_partners" in text for text in texts)
     for path in (tmp_path / "x").rglob("*.py"):

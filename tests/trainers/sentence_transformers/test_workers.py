@@ -81,8 +81,9 @@ def every_loss(rank: int, size: int, folder: Path) -> None:
 
 
 def gathering(name: str, **gathered: bool) -> dict[str, Any]:
-    guide = {"guide": "tiny"} if "guide" in LOSSES[name].arguments else {}
-    return {"name": name, **guide, **(gathered or GATHERED)}
+    """The loss as its workers learn what one does: with a guide, anchors are never gathered, so without theirs."""
+    guided = {"guide": "tiny", "contrast_anchors": False} if "guide" in LOSSES[name].arguments else {}
+    return {"name": name, **guided, **(gathered or GATHERED)}
 
 
 def after_a_stop(rank: int, size: int, folder: Path) -> dict[str, list[float]]:
