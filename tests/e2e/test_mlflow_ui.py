@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -40,20 +41,35 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Findings, str]:
-    """A finished study, synced straight into SQLite."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with MLflow's tables, still empty."""
+    from mlflow import MlflowClient
+
     folder = tmp_path_factory.mktemp("ui")
-    ledger = Ledger(folder / "ledger")
-    findings, uri = findings_of(ledger), f"sqlite:///{folder / 'mlflow.db'}"
+    MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}").search_experiments()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def started(place: Path) -> Iterator[Future[str]]:
+    """A server started as `semray ui` starts it, on a free port: it starts while the study is synced."""
+    with ExitStack() as until_the_end, ThreadPoolExecutor(1) as aside:
+        yield aside.submit(until_the_end.enter_context, serving(f"sqlite:///{place / 'mlflow.db'}", free_port()))
+
+
+@pytest.fixture(scope="module")
+def tracked(place: Path, started: Future[str]) -> tuple[Findings, str]:
+    """A finished study, synced straight into SQLite."""
+    ledger = Ledger(place / "ledger")
+    findings, uri = findings_of(ledger), f"sqlite:///{place / 'mlflow.db'}"
     assert sync(findings, ledger, uri).problem == ""
     return findings, uri
 
 
 @pytest.fixture(scope="module")
-def server(tracked: tuple[Findings, str]) -> Iterator[str]:
-    """The address of a server started as `semray ui` starts it, on a free port."""
-    with serving(tracked[1], free_port()) as address:
-        yield address
+def server(tracked: tuple[Findings, str], started: Future[str]) -> str:
+    """Its address, once it answers and shows the study."""
+    return started.result()
 
 
 @pytest.fixture(scope="module")

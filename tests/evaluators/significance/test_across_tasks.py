@@ -1,7 +1,11 @@
 """Golden numbers come from an independent numpy script; IQM and unpaired PoI agree with rliable 1.2.0."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluators.significance.across_tasks import (
     aso_bound,
@@ -22,6 +26,18 @@ Y = np.array([[0.79, 0.62], [0.8, 0.6], [0.78, 0.63], [0.81, 0.59]])
 def test_golden():
     assert unpaired_improvement(X, Y) == pytest.approx(0.703125)
     assert (iqm(X), iqm(Y)) == pytest.approx((0.72, 0.705))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (5, 2), (7, 3), (20, 4, 3)])
+def test_the_interquartile_mean_is_scipys_trimmed_mean(shape):
+    scores = np.random.default_rng(2).normal(size=shape)
+    assert (iqm(scores) == stats.trim_mean(scores.reshape(*shape[:-2], -1), 0.25, axis=-1)).all()
+
+
+def test_a_report_waits_for_no_module_that_it_does_not_need():
+    """scipy.stats takes most of a second to load."""
+    code = "import sys, orchestration.report.forms, evaluators.significance.judge; print('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
 def test_paired_improvement_by_hand():
