@@ -9,7 +9,8 @@ fill them: a piece is filled by one of its kind, so that a word stays a word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from corpora.san.mask_predict import Batch, TaggedTokens
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.encoders.packing import PACKED
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 
@@ -115,29 +117,37 @@ class MaskedModel:
         """As Generator.fill. A kind of piece that nothing may fill keeps what was there."""
         if not masked.any():
             return batch.ids
-        device, filled = torch.device(self.device), batch.ids.copy()
+        filled = batch.ids.copy()
         rows, places = np.nonzero(masked)
         begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
         with torch.inference_mode():
-            hidden = self._hidden(batch, masked)
+            states = self._states(batch, masked)
             for filler in self._fillers:
                 own = np.flatnonzero(begins == filler.initial)
                 for part in np.split(own, range(ROWS, len(own), ROWS)) if len(filler.entries) else ():
                     row, place = rows[part], places[part]
-                    logits = filler.logits(hidden[moved(row, device), moved(place + 1, device)])
-                    drawn = None if noise is None else moved(noise[row, place], device)
-                    filled[row, place] = filler.entries[_best(logits, drawn)]
+                    drawn = None if noise is None else moved(noise[row, place], states.device)
+                    best = _best(filler.logits(states[moved(part, states.device)]), drawn)
+                    filled[row, place] = filler.entries[best]
         return filled
 
-    def _hidden(self, batch: Batch, masked: np.ndarray) -> Tensor:
-        """Last-layer states of what is read, (B, T, D)."""
+    def _states(self, batch: Batch, masked: np.ndarray) -> Tensor:
+        """Last-layer states of the masked tokens, row by row, (M, D).
+
+        Behind a layer's attention no token sees another: where the modules are BERT's, the last layer goes on with
+        the masked ones alone.
+        """
         read, attended = self._framed(batch, masked)
-        device = torch.device(self.device)
+        device, body = torch.device(self.device), self.model.base_model
         mask = None if attended.all() else moved(attended, device)
-        states: Tensor = self.model.base_model(
-            input_ids=moved(read, device), attention_mask=mask
-        ).last_hidden_state
-        return states
+        rows, places = np.nonzero(masked)
+        at = moved(rows, device), moved(places + 1, device)
+        cut: AbstractContextManager[None] = nullcontext()
+        if known := self.model.config.model_type in PACKED:
+            cut = _taking(at, body.encoder.layer[-1].attention.output)
+        with cut:
+            states: Tensor = body(input_ids=moved(read, device), attention_mask=mask).last_hidden_state
+        return states if known else states[at]
 
     def _framed(self, batch: Batch, masked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids that the model reads, no wider than the longest, and which of them count. -> two of (B, T + 2 or 3).
@@ -210,6 +220,16 @@ class _Filler:
         """How well each entry fills. (M, D) -> (M, W) float32."""
         found: Tensor = torch.func.functional_call(self.head, self.weights, (states,))
         return found.float()
+
+
+@contextmanager
+def _taking(at: tuple[Tensor, Tensor], module: Any) -> Iterator[None]:
+    """A module that is given these tokens (M,) alone for a while. (B, T, D) arguments -> (M, D)."""
+    hook = module.register_forward_pre_hook(lambda _, given: tuple(one[at] for one in given))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:

@@ -76,9 +76,34 @@ def test_a_tokenizer_that_pads_of_its_own_accord(folder, tmp_path):
     assert [len(each.ids) for each in model.encode(TEXTS[:2], 128)] == [8, 7]
 
 
+@pytest.fixture(scope="module")
+def of_roberta(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
+    """The same in RoBERTa's modules, and an embedding that has more rows than the tokenizer has entries."""
+    from transformers import BertConfig, RobertaConfig, RobertaForMaskedLM
+
+    place = tmp_path_factory.mktemp("roberta")
+    shutil.copytree(folder, place, dirs_exist_ok=True)
+    shape = BertConfig.from_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        RobertaForMaskedLM(
+            RobertaConfig(
+                vocab_size=shape.vocab_size + 8,
+                hidden_size=shape.hidden_size,
+                num_hidden_layers=2,
+                num_attention_heads=shape.num_attention_heads,
+                intermediate_size=shape.intermediate_size,
+                pad_token_id=shape.pad_token_id,
+            )
+        ).save_pretrained(place)
+    return MaskedModel.load(str(place), resolver(), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["model", "of_roberta"])
 @pytest.mark.parametrize("places", [[1, 3], [0, 1, 2, 4]])
-def test_fills_as_the_whole_model_would(model, places):
+def test_fills_as_the_whole_model_would(request, kind, places):
     """Against logits of every position of the sentence alone, best entry of the kind."""
+    model = request.getfixturevalue(kind)
     text = "zq holds fire or water"
     batch = batch_of(model, [text])
     masked = np.zeros(batch.ids.shape, bool)
@@ -88,7 +113,7 @@ def test_fills_as_the_whole_model_would(model, places):
     ids = batch.ids[0].astype(np.int64)
     ids[places] = model.tokenizer.mask_token_id
     read = [model._ends[0], *ids, model._full_stop, model._ends[1]]
-    logits = model.model(torch.tensor([read])).logits[0, 1:-2][places]
+    logits = model.model(torch.tensor([read])).logits[0, 1:-2][places][:, : len(model.surfaces)]
     allowed = torch.from_numpy(model.vocabulary.fills & (model.vocabulary.initial == begins[:, None]))
     expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).tolist()
     for noise in (None, np.zeros((*batch.ids.shape, 5))):
