@@ -1,14 +1,18 @@
-"""`make docs`: the pages build as a site, with every link between them, and a reader's browser fetches nothing."""
+"""`make docs`: the pages build as a site, with every link between them, and a reader's browser fetches nothing. What
+they tell a reader to type is what the program takes."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from orchestration.commands.cli import parser
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,3 +37,34 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
         assert fetched == []
         for target in re.findall(r'href="([^":#?]+\.html)(?:#[^"]*)?"', page.read_text()):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
+
+
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+
+
+def command_lines(page: Path) -> list[str]:
+    """What a page tells a reader to type, but for names of words alone: lines of its blocks, and code in its text."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    blocks = [block for language, block in fenced if not language]
+    blocks += ["\n".join(re.findall(r"^ {4}(?=semray )(.*)$", text, re.MULTILINE))]
+    typed = [line for block in blocks for line in block.splitlines() if re.match(r"(\$ )?semray ", line)]
+    typed += [found.group(0) for found in re.finditer(r"(?<=-- )python -m orchestration .*$", text, re.MULTILINE)]
+    typed += re.findall(r"`(semray [a-z-]+ [^`\n]+)`", text)
+    return [re.sub(r"^(\$ )?(semray|python -m orchestration) ", "", line) for line in typed]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_are_as_the_program_takes_them(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every word and flag is known; what a word is without its arguments, as in `semray init family`, is a name."""
+    for line in command_lines(page):
+        words = shlex.split(line, comments=True)
+        try:
+            parser().parse_args(words)
+        except SystemExit:
+            refused = capsys.readouterr().err
+            assert "the following arguments are required" in refused, f"{page.name}: semray {line}: {refused}"
+
+
+def test_commands_are_found() -> None:
+    assert sum(len(command_lines(page)) for page in PAGES) > 60

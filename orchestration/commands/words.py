@@ -61,9 +61,9 @@ class WordGroup:
 def _add_begin(words: WordGroup) -> None:
     kinds = words.bare(
         "init",
-        "write a first study from a few answers, or a family of one's own: init study FILE, init family NAME",
+        "write a first study from a few answers, or a family of your own: init study FILE, init family NAME",
     ).add_subparsers(dest="what", required=True, metavar="KIND")
-    made = "write a folder with a family of one's own that works as it is"
+    made = "write a folder with a family of your own that works as it is"
     own_family = kinds.add_parser("family", help=made, description=made)
     own_family.add_argument("name", metavar="NAME", help="what studies call it: small letters, digits and _")
     own_family.add_argument("--path", metavar="FOLDER", default=None, help="to write (default: semray-NAME)")
