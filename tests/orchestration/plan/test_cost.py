@@ -45,6 +45,7 @@ def test_a_plan_resolves_each_arm_and_hashes_each_run_once(
     whole = frozenset(entry for run in plan(study, FACTS).runs for entry in run.entries)
     counts.clear()
     ledger: Any = SimpleNamespace(
+        remote=False,
         held=lambda runs: whole & {entry for run in runs for entry in run.entries},
         records=lambda runs: dict.fromkeys(runs),
         without_model=frozenset,
@@ -52,7 +53,7 @@ def test_a_plan_resolves_each_arm_and_hashes_each_run_once(
     made = held.planned(study, ledger)
     assert not made.left
     assert len(made.done) == ARMS * SEEDS
-    readings = 2  # in either precision
+    readings = 1  # the likeliest of two precisions: by that all of it is done
     assert counts == {"defining": readings * ARMS, "_digest": readings * ARMS * SEEDS * 3}  # a training, two tasks
     assert [run.seed for run in made.runs[::ARMS]] == list(range(SEEDS))
     assert len({run.id for run in made.runs}) == ARMS * SEEDS
