@@ -41,6 +41,7 @@ def _words(name: str, split: str, data: DefsentData) -> WordTask:
         ),
         texts=_asked,
         score=lambda asked, places: word_scores(name, asked, places),
+        item_texts=_told,
         source="DefSent, section 3.2 and table 2",
         reads=DEFINITIONS,
     )
@@ -49,6 +50,13 @@ def _words(name: str, split: str, data: DefsentData) -> WordTask:
 def metric_names(task: str) -> tuple[str, ...]:
     """What `word_scores` yields for a task of this name, in its order."""
     return (f"{task}/mrr_at_{CUT}", f"{task}/mrr", *(f"{task}/top{k}" for k in TOPS), f"{task}/mrr_any")
+
+
+def _told(asked: Questions, metric: str) -> dict[str, str]:
+    """A word with its definition."""
+    rows = asked.rows
+    told = zip(rows.ids, rows.words, rows.definitions, strict=True)
+    return {name: f"{word}: {definition}" for name, word, definition in told}
 
 
 def _asked(asked: Questions) -> list[Definition]:

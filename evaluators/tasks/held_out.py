@@ -19,7 +19,7 @@ from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.retrieval import TIED, cosine_ranks, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
-from evaluators.tasks.named_items import pair_items, text_items
+from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
 from evaluators.tasks.task import Benchmark, Task, Tasks
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
@@ -46,6 +46,7 @@ def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Colu
         benchmark=Benchmark(fingerprint=lambda: _fingerprint(rows()), load=rows),
         texts=lambda columns: (text for texts in columns.texts.values() for text in texts),
         score=partial(_graded if one.labelled else _found, name),
+        item_texts=_graded_texts if one.labelled else _found_texts,
         source="the study's own rows",
     )
 
@@ -62,11 +63,38 @@ def _fingerprint(columns: Columns) -> str:
     return hashlib.sha256(repr((dict(columns.texts), columns.labels)).encode()).hexdigest()
 
 
+def _graded_texts(columns: Columns, metric: str) -> dict[str, str]:
+    """Both texts of a pair."""
+    return pair_item_texts(_pairs(columns))
+
+
+def _found_texts(columns: Columns, metric: str) -> dict[str, str]:
+    """A text with the first that stands beside it; of a triplet, and with the one that should be farther away."""
+    a, b, *rest = columns.texts.values()
+    if metric.endswith("/triplets"):
+        names = _triplet_ids(_pairs(columns), rest[0])
+        return {name: f"{x} | {y} | not: {z}" for name, x, y, z in zip(names, a, b, rest[0], strict=True)}
+    beside = dict(zip(reversed(a), reversed(b), strict=True))
+    queries = list(dict.fromkeys(a))
+    return {name: f"{text} | {beside[text]}" for name, text in zip(text_items(queries).ids, queries, strict=True)}
+
+
+def _pairs(columns: Columns) -> Pairs:
+    """The first two columns, with the labels where there are some."""
+    a, b, *_ = columns.texts.values()
+    gold = np.zeros(len(a)) if columns.labels is None else np.array(columns.labels, np.float64)
+    return Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), gold)
+
+
+def _triplet_ids(pairs: Pairs, negatives: Sequence[str]) -> list[str]:
+    return [f"{row}-{text_key(text)}" for row, text in zip(pair_items(pairs).ids, negatives, strict=True)]
+
+
 def _graded(name: str, columns: Columns, encode: Encode) -> list[Score]:
     """Spearman of cosine and label; where the labels are two, the area under the ROC curve too."""
     a, b = columns.texts.values()
-    gold = np.array(columns.labels, np.float64)
-    items = pair_items(Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), gold))
+    pairs = _pairs(columns)
+    gold, items = pairs.gold, pair_items(pairs)
     cosines = aligned_cosines(encode(a), encode(b))
     scores = [score_of_items(f"{name}/spearman", "spearman", items.ids, items.groups, cosines, gold)]
     if len(set(gold.tolist())) == 2:
@@ -79,18 +107,18 @@ def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
     """Rank of the best right one among all distinct second texts, for every distinct first; right are those that
     stand beside it in a row. Texts that rows tie together are resampled together."""
     a, b, *rest = columns.texts.values()
-    rows = pair_items(Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), np.zeros(len(a))))
+    pairs = _pairs(columns)
     place = {text: number for number, text in enumerate(dict.fromkeys(b))}
     right: dict[str, set[int]] = {}
     tied: dict[str, str] = {}
-    for query, text, group in zip(a, b, rows.groups, strict=True):
+    for query, text, group in zip(a, b, pair_items(pairs).groups, strict=True):
         right.setdefault(query, set()).add(place[text])
         tied.setdefault(query, group)
     ranks = cosine_ranks(encode(list(right)), encode(list(place)), [sorted(places) for places in right.values()])
     scores = ranking_scores(name, ranks, text_items(list(right)).ids, list(tied.values()))
     for negatives in rest:
         near, far = (aligned_cosines(encode(a), encode(texts)) for texts in (b, negatives))
-        ids = [f"{row}-{text_key(text)}" for row, text in zip(rows.ids, negatives, strict=True)]
         nearer = (near > far + TIED).astype(np.float64)
-        scores.append(score_of_items(f"{name}/triplets", "mean", ids, rows.groups, nearer))
+        ids, groups = _triplet_ids(pairs, negatives), pair_items(pairs).groups
+        scores.append(score_of_items(f"{name}/triplets", "mean", ids, groups, nearer))
     return scores

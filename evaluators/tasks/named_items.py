@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from corpora.benchmarks.pairs import Pairs, text_key
+from corpora.benchmarks.pairs import Pairs, joined, text_key
 from evaluators.metrics.scores import Items
 
 
@@ -22,6 +22,12 @@ def pair_item_texts(pairs: Pairs) -> dict[str, str]:
     """What a person reads of each of `pair_items`: both texts."""
     ids = pair_items(pairs).ids
     return {name: f"{a} | {b}" for name, a, b in zip(ids, pairs.a, pairs.b, strict=True)}
+
+
+def subset_item_texts(subsets: Mapping[str, Pairs], metric: str) -> dict[str, str]:
+    """The same of all pairs of a task, whichever of them it scores: names are of their content."""
+    told = pair_item_texts(joined(subsets.values()))
+    return told | {name: text for pairs in subsets.values() for name, text in pair_item_texts(pairs).items()}
 
 
 def text_items(texts: Sequence[str]) -> Items:

@@ -21,7 +21,7 @@ from evaluators.metrics.pair_decisions import decision_scores, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import suppression
-from evaluators.tasks.named_items import pair_items
+from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Benchmark, Task
 
@@ -58,6 +58,7 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
         headline=f"{name}/auc",
         benchmark=_splits(paws.read, splits, path),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="Zhang et al., NAACL 2019; PAWS-Wiki, labelled (final)",
     )
@@ -77,6 +78,7 @@ def _paws_accuracy(path: str | None) -> PairTask:
         headline="paws/accuracy",
         benchmark=_splits(paws.read, ("dev", "test"), path),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="Zhang et al., NAACL 2019; the threshold is the best on dev",
     )
@@ -146,6 +148,7 @@ def _negation(path: str | None) -> PairTask:
         headline="negation/cosine",
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="CANNOT, Anschuetz et al. 2023",
     )
@@ -180,6 +183,7 @@ def _wic(path: str | None) -> PairTask:
         headline="wic/sentence/accuracy",
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="Pilehvar and Camacho-Collados 2019; the threshold is the best on train",
     )
@@ -214,6 +218,7 @@ def _geometry(path: str | None) -> PairTask:
         headline=f"{name}/uniformity",
         benchmark=subsets_at_hand(partial(sts.read, "STS-B", path=path)),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="Wang and Isola 2020, on STS-B as in SimCSE; Concept, appendix H",
     )

@@ -72,6 +72,7 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
         benchmark=benchmark,
         texts=lambda splits: [text for rows in splits.values() for side in rows.sides for text in side],
         score=score,
+        item_texts=lambda splits, metric: item_texts_of(splits["all" if "all" in splits else "test"]),
         source="Conneau and Kiela 2018" + ("; classifier: sklearn" if probe == "logistic" else ""),
         unscaled=True,
         version=2,  # 1 named items by their lines, and brought every vector to length 1
@@ -112,3 +113,8 @@ def items_of(rows: Labelled) -> Items:
         return text_items(rows.sides[0])
     a, b = rows.sides
     return pair_items(Pairs((), a, b, rows.labels.astype(np.float64)))
+
+
+def item_texts_of(rows: Labelled) -> dict[str, str]:
+    """What a person reads of each of `items_of`: its text, or both."""
+    return dict(zip(items_of(rows).ids, map(" | ".join, zip(*rows.sides, strict=True)), strict=True))

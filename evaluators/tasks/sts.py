@@ -18,7 +18,7 @@ from corpora.benchmarks.sts import IN_STSB, SUBSETS, Subsets
 from evaluators.metrics.scores import Score
 from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.vectors import aligned_cosines
-from evaluators.tasks.named_items import pair_item_texts, pair_items
+from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.task import Benchmark, Task
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
@@ -73,6 +73,6 @@ def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
         score=score,
-        item_texts=lambda subsets, metric: pair_item_texts(joined(subsets.values())),
+        item_texts=subset_item_texts,
         source="Agirre et al., SemEval 2012-2016; Cer et al. 2017; Marelli et al. 2014; protocol: SentEval",
     )

@@ -16,7 +16,7 @@ from corpora.store.errors import CorpusError
 from evaluators.metrics import geometry, suppression
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.named_items import pair_items
+from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Task
 
@@ -64,6 +64,7 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
         headline=f"{name}/partial",
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="SAN, figure 4; slices and partial correlation as documented",
         version=2,  # 1 had no slices by Dice, and no items of the standard deviations
@@ -86,6 +87,7 @@ def _table_11(path: str | None) -> PairTask:
         headline=f"{name}/mean",
         benchmark=subsets_at_hand(lambda: {pair: _pair(pair, path) for pair in TABLE_11}),
         texts=pair_texts,
+        item_texts=subset_item_texts,
         score=score,
         source="SAN, table 11",
     )

@@ -80,6 +80,30 @@ def test_what_a_task_promises_is_what_it_gives(columns: tuple[str, ...], labels:
     assert table(**given)["held/mine"].headline in table(**given)["held/mine"].metrics
 
 
+@pytest.mark.parametrize(
+    ("columns", "labels", "first"),
+    [
+        (("one", "other"), None, "q1 | a"),
+        (("one", "other", "third"), None, "q1 | a"),
+        (("one", "other"), [0.0, 1.0, 0.0], "q1 | a"),
+    ],
+)
+def test_every_item_has_a_text_that_a_person_reads(columns: tuple[str, ...], labels: Any, first: str) -> None:
+    """Its name is a digest, which says nothing."""
+    given = {"columns": columns, "label": "gold" if labels else None}
+    rows = Columns(
+        dict(zip(columns, (["q1", "q1", "q2"], ["a", "c", "b"], ["b", "b", "a"]), strict=False)), labels
+    )
+    task = table(**given)["held/mine"]
+    for score in task.score(rows, encode):
+        texts = task.item_texts(rows, score.metric)
+        assert texts[score.item_ids[0]].startswith(first), score.metric
+        assert set(score.item_ids) <= set(texts)
+    if len(columns) == 3:
+        triplets = task.score(rows, encode)[-1]
+        assert task.item_texts(rows, triplets.metric)[triplets.item_ids[2]] == "q2 | b | not: a"
+
+
 def test_rows_of_a_file_are_measured(tmp_path: Path) -> None:
     file = tmp_path / "mine.tsv"
     file.write_text("one\tother\n" + "".join(f"first {row}\tsecond {row}\n" for row in range(300)))

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, joined
+from corpora.benchmarks.senteval import Labelled
 from corpora.concept.records import EvalSplit, StressRow
+from corpora.defsent.data import DefsentData
+from corpora.sentence_transformers.data import HeldOut, RecipeData, TrainingSet
+from evaluators.tasks import defsent, held_out, suite
 from evaluators.tasks.concept import tasks_on
-from evaluators.tasks.named_items import pair_item_texts, pair_items
+from evaluators.tasks.named_items import pair_item_texts, pair_items, subset_item_texts
+from evaluators.tasks.senteval import item_texts_of, items_of
 from evaluators.tasks.task import Benchmark
 
 ROWS = tuple(
@@ -55,3 +60,34 @@ def test_both_texts_of_a_pair() -> None:
     pairs = Pairs(("0", "1"), ("a dog", "a cat"), ("a hound", "a car"), np.array([5.0, 0.0]))
     assert list(pair_item_texts(pairs).values()) == ["a dog | a hound", "a cat | a car"]
     assert list(pair_item_texts(pairs)) == list(pair_items(pairs).ids)
+
+
+def test_pairs_of_any_subset() -> None:
+    """A task scores some of its pairs, or all together: whichever, each has a text."""
+    one = Pairs(("0", "1"), ("a dog", "a cat"), ("a hound", "a car"), np.zeros(2))
+    two = Pairs(("0", "1"), ("a dog", "a cup"), ("a hound", "a pot"), np.zeros(2))
+    texts = subset_item_texts({"one": one, "two": two}, "negation/cosine")
+    for pairs in (one, two, joined([one, two])):
+        for name, a, b in zip(pair_items(pairs).ids, pairs.a, pairs.b, strict=True):
+            assert texts[name] == f"{a} | {b}"
+
+
+@pytest.mark.parametrize("sides", [(("good", "bad"),), (("a dog", "a cat"), ("a hound", "a car"))])
+def test_rows_of_senteval(sides: tuple[tuple[str, ...], ...]) -> None:
+    rows = Labelled(sides, np.array([1, 0]))
+    assert list(item_texts_of(rows)) == list(items_of(rows).ids)
+    assert list(item_texts_of(rows).values()) == [" | ".join(row) for row in zip(*sides, strict=True)]
+
+
+def test_tasks_whose_items_are_called_by_digests_tell_what_they_say() -> None:
+    recipe = RecipeData(
+        datasets={"mine": TrainingSet(source="mine.tsv", columns=("one", "other"), hold=HeldOut(dev=0.1))}
+    )
+    fields = [
+        task
+        for name, task in suite.tasks(None, {}).items()
+        if name.startswith(("sts/", "dev/sts/", "senteval", "paws", "dev/paws", "negation", "wic/", "suppression"))
+    ]
+    assert len(fields) > 40
+    for task in (*fields, *defsent.tasks(DefsentData()).values(), *held_out.tasks(recipe).values()):
+        assert task.item_texts is not None or task.name.startswith("sts/avg"), task.name  # which keep no items
