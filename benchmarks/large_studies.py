@@ -1,11 +1,13 @@
 """What a large finished study costs to look at: plan, status, why and report, each a process of its own.
 
-    python benchmarks/large_studies.py [--sizes 100/10 1000/100 …] [--ledgers FOLDER] [--against CHECKOUT]
+    python benchmarks/large_studies.py [--sizes 100/10 1000/100 …] [--commands plan …] [--merge] [--limit SECONDS]
+                                       [--ledgers FOLDER] [--against CHECKOUT]
 
 A study of the concept family is made up, of so many runs and claims: every other claim about the mean of 2,000
 items (with four more metrics of 2,000 items in the same file), the others about an AUC of 2,000 items. It is
 declared as `semray run` does, so that no claim is exploratory. Three sizes have 500 arms and 500 claims and differ
-in their seeds: by those one reads whether a command is linear in the runs. --commands measures some alone.
+in their seeds: by those one reads whether a command is linear in the runs. --commands measures some alone, and
+--merge keeps the rows of all others that were measured before, each with its own day and code.
 --ledgers keeps what was made for a later run, which goes on where one that was ended left off. --against runs the
 same commands with the code of another checkout too, on the same ledgers, and shows it beside.
 """
@@ -21,11 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tables import save
+from tables import RESULTS, save
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -44,6 +47,7 @@ ITEMS, STEPS = 2_000, 60
 RECALL, AUC = "t2d/recall@10", "stress/negate/auc"
 RETRIEVAL = ("t2d/recall@1", "t2d/recall@5", RECALL, "t2d/recall@50", "t2d/mrr")
 LIMIT_SECONDS = 600
+NAME = "large_studies"
 COMMANDS = ("plan", "status", "why", "report")
 
 
@@ -83,14 +87,37 @@ def main() -> None:
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--ledgers", type=Path, default=None, help="where made-up ledgers are kept")
     parser.add_argument("--against", type=Path, default=None, help="a checkout of other code, to compare with")
+    parser.add_argument("--merge", action="store_true", help="keep the rows of other sizes and commands")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_SECONDS, help="wall seconds after which a command ends"
+    )
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         place = (options.ledgers or Path(folder)).absolute()
         for size in options.sizes:
-            for row in measured(SIZES[size], options.commands, place, options.against):
+            for row in measured(SIZES[size], options.commands, place, options.against, options.limit):
                 rows.append(row)
-                keep(rows, options.against)  # at once: a large size takes long, and may be ended
+                # at once: a large size takes long, and may be ended
+                keep(together(rows, _kept() if options.merge else ()), options.against)
+
+
+def together(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """These rows, and those of before of other sizes and commands, by size and command; what a row lacks is –."""
+
+    def of(row: dict[str, Any]) -> tuple[int, int, int]:
+        return row["runs"], row["claims"], COMMANDS.index(row["command"])
+
+    found = {of(row): row for row in (*before, *rows)}
+    columns = dict.fromkeys(column for row in (*rows, *before) for column in row)
+    return [{column: found[place].get(column, "–") for column in columns} for place in sorted(found)]
+
+
+def _kept() -> list[dict[str, Any]]:
+    """The rows that were kept last; nothing before the first time."""
+    place = RESULTS / f"{NAME}.json"
+    found: list[dict[str, Any]] = json.loads(place.read_text())["rows"] if place.exists() else []
+    return found
 
 
 def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
@@ -104,18 +131,20 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
         *(f"Asked of {size} runs/claims: at most {asked}." for size, asked in ASKED.items() if size in sizes),
-        f"Load average of the machine {os.getloadavg()[0]:.1f} at the end: wall times are of a machine that "
-        "others use too, CPU times less so.",
+        "Load: the average number of processes that wanted one of the cores. Where it is more than their number, "
+        "wall times say nothing, and CPU times are longer than on a machine that is free.",
     ]
     if against:
         notes.append(
             f"Before: the code of {_revision(against)}, on the same ledgers. Every field of every verdict in "
             "report.json is the same by both, or the script ends."
         )
-    save("large_studies", "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
+    save(NAME, "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
 
 
-def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | None) -> Iterator[dict[str, Any]]:
+def measured(
+    size: Size, chosen: Sequence[str], place: Path, against: Path | None, limit: float
+) -> Iterator[dict[str, Any]]:
     """One row a command."""
     study, ledger = made(size, place)
     out = place / "report"
@@ -130,25 +159,26 @@ def measured(size: Size, chosen: Sequence[str], place: Path, against: Path | Non
         row: dict[str, Any] = {
             "runs": size.runs,
             "claims": size.claims,
-            "seeds an arm": size.seeds,
+            "seeds": size.seeds,
             "command": name,
         }
-        costs = {"": cost(command, ROOT)}
+        costs = {"": cost(command, ROOT, limit)}
         page = _page(out) if name == "report" else ("–", "–")
         if against is not None:
             verdicts = _verdicts(out)
-            costs[", before"] = cost(command, against)
+            costs[", before"] = cost(command, against, limit)
             if name == "report" and costs[", before"]:
                 require_equal(verdicts, _verdicts(out))
         for when, found in costs.items():
             row |= {
-                f"wall, s{when}": f"> {LIMIT_SECONDS}" if found is None else round(found.wall, 2),
+                f"wall, s{when}": f"> {limit:g}" if found is None else round(found.wall, 2),
                 f"CPU, s{when}": "–" if found is None else round(found.cpu, 2),
                 f"peak, MB{when}": "–" if found is None else round(found.peak),
             }
         row |= {"page, MB": page[0], "opened, s": page[1]}
         if against is not None:
             row["page, MB, before"] = _page(out)[0] if name == "report" and costs[", before"] else "–"
+        row |= {"load": round(os.getloadavg()[0], 1), "code": _revision(ROOT), "day": date.today().isoformat()}
         yield row
     shutil.rmtree(out, ignore_errors=True)
 
@@ -231,8 +261,8 @@ def results(run: Run) -> Iterator[Result]:
     yield Scored(run=run, task="stress", scores=[auc, accuracy], seconds={"evaluate": 0.5})
 
 
-def cost(words: list[str], checkout: Path) -> Cost | None:
-    """What a command takes with the code of a checkout; None when it was still at it after LIMIT_SECONDS."""
+def cost(words: list[str], checkout: Path, limit: float) -> Cost | None:
+    """What a command takes with the code of a checkout; None when it was still at it after so many seconds."""
     began = time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "orchestration", *words]
@@ -242,7 +272,7 @@ def cost(words: list[str], checkout: Path) -> Cost | None:
             done, status, usage = os.wait4(child.pid, os.WNOHANG)
             if done:
                 break
-            if time.perf_counter() - began > LIMIT_SECONDS:
+            if time.perf_counter() - began > limit:
                 child.kill()
                 os.wait4(child.pid, 0)
                 return None

@@ -21,3 +21,24 @@ def test_it_is_read_without_being_run(script: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, spec.name, module)  # data classes look themselves up there
     spec.loader.exec_module(module)
     assert module.__doc__
+
+
+def test_rows_of_other_sizes_and_commands_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    large = importlib.import_module("large_studies")
+    monkeypatch.delitem(sys.modules, "large_studies")
+    before = [
+        {"runs": 1000, "claims": 100, "command": "why", "CPU, s": 8.0, "CPU, s, before": 27.0},
+        {"runs": 1000, "claims": 100, "command": "plan", "CPU, s": 6.8, "CPU, s, before": 18.0},
+    ]
+    rows = [
+        {"runs": 10000, "claims": 500, "command": "plan", "CPU, s": 30.0, "load": 2.0},
+        {"runs": 1000, "claims": 100, "command": "why", "CPU, s": 5.0, "load": 1.0},
+    ]
+    found = large.together(rows, before)
+    assert [(row["runs"], row["command"], row["CPU, s"]) for row in found] == [
+        (1000, "plan", 6.8), (1000, "why", 5.0), (10000, "plan", 30.0)
+    ]  # fmt: skip
+    assert [row["load"] for row in found] == ["–", 1.0, 2.0]
+    assert [row["CPU, s, before"] for row in found] == [18.0, "–", "–"]
+    assert len({tuple(row) for row in found}) == 1  # one order of columns

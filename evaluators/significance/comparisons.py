@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,15 @@ BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
 
 class ItemsError(ValueError):
     """Items that do not belong together, or do not add up to the score that they are said to make."""
+
+
+@lru_cache(maxsize=32)
+def _numbered(names: tuple[str, ...]) -> np.ndarray:
+    """Numbers for names, from 0 in order of first appearance; the claims of a study are about the same items."""
+    numbers: dict[str, int] = {}
+    found = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,8 +75,7 @@ class ItemScores:
     @cached_property
     def group_index(self) -> np.ndarray:
         """Number of each item's group, (M,) from 0, in order of first appearance."""
-        numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(group, len(numbers)) for group in self.group_ids])
+        return _numbered(self.group_ids)
 
     @property
     def terms(self) -> tuple[tuple[float, ItemScores], ...]:

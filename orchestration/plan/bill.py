@@ -55,16 +55,20 @@ def total(recorded: Sequence[Recorded]) -> Bill:
 def of_claims(plan: Plan) -> dict[str, Bill]:
     """What each claim will have cost, by its name, from the finished runs of its arms; without those, nothing."""
     known = [run for run in plan.done if run.id in plan.facts.costs]
+    if not known:
+        return {}
     alike = {place: _mean([plan.facts.costs[run.id] for run in runs]) for place, runs in by_arm(known).items()}
     trained = _mean([plan.facts.costs[run.id] for run in known if run.seed is not None])
     expected = {
         run.id: plan.facts.costs.get(run.id) or alike.get((run.arm, run.backbone), trained) for run in plan.runs
     }
+    place_of = {run.id: place for place, run in enumerate(plan.runs)}
     found = {}
     for claim in plan.study.compare:
         asked = [one.resolved(plan.study.figures) for one in claim.each(plan.study.backbones)]
         rests_on = {side for one in asked for side in sides_of(one.parts)}
-        costs = [expected[run.id] for run in plan.runs if (run.arm, run.backbone) in rests_on]
+        asked_for = sorted(place_of[run.id] for place in rests_on for run in plan.runs_of.get(place, ()))
+        costs = [expected[plan.runs[place].id] for place in asked_for]  # in the order of the plan
         told = [cost for cost in costs if cost]
         if told and len(told) == len(costs):
             found[claim.claim] = total(told)

@@ -11,6 +11,7 @@ from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import (
     Undefined,
     deltas_of,
+    distinct_rows,
     drawn_counts,
     jackknife_item_variance,
     resampled_deltas,
@@ -81,6 +82,18 @@ def test_an_auc_is_the_same_in_narrow_numbers_and_in_wide_ones(ties: bool, monke
     narrow = [deltas_of(items)(of) for of in counts]
     monkeypatch.setattr(counted_metrics, "SHORT", 0)
     assert all(np.array_equal(one, deltas_of(items)(of)) for one, of in zip(narrow, counts, strict=True))
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_distinct_rows_are_those_of_numpy(digits: int):
+    rows = np.random.default_rng(digits).normal(size=(9, 3)).round(digits)
+    rows = rows[[*range(9), 3, 3, 0]] * np.array([1, -1, 1])
+    rows[1] = -0.0
+    rows[2] = 0.0
+    found, place = distinct_rows(rows)
+    expected, of = np.unique(rows, axis=0, return_inverse=True)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(place, of.ravel())
 
 
 def test_draws_are_groups_with_replacement_within_classes():
