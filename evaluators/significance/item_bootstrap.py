@@ -221,6 +221,6 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = rows + 0.0  # -0 is 0
     first: dict[bytes, int] = {}
     of = [first.setdefault(row.tobytes(), k) for k, row in enumerate(rows)]
-    order = sorted(first.values(), key=lambda k: rows[k].tolist())  # type: ignore[no-any-return]
+    order = sorted(first.values(), key=lambda k: rows[k].tolist())
     number = {k: place for place, k in enumerate(order)}
     return rows[order], np.array([number[k] for k in of])
