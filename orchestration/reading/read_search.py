@@ -38,7 +38,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     if search is WRONG:
         return WRONG
     listed = search
-    if family:
+    if family and not check.problems:  # else no run is made of it, and claims or arms may be wrong
         search = _with_controls(search, parts, family.space)
     _check_seeds(check, parts, search)
     if search.backbone is not None and parts["backbones"] is not WRONG:
@@ -60,7 +60,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
 def _with_controls(search: Search, parts: Mapping[str, Any], space: Space) -> Search:
     """The search with the trained controls of its arms, treatments first, if these are to be matched."""
     matched = any(one.tied for one in space) if search.match_control is None else search.match_control
-    if not matched or any(parts[name] is WRONG for name in ("arms", "backbones", "compare")):
+    if not matched:
         return replace(search, match_control=matched)
     claims = [
         part
@@ -71,8 +71,7 @@ def _with_controls(search: Search, parts: Mapping[str, Any], space: Space) -> Se
     arms, controls = list(search.arms), set()
     for arm in arms:  # which grows: a control may be the treatment of another claim
         against = [one for claim in claims if arm in claim.sides["treatment"].arms for one in claim.arms]
-        made = {one: parts["arms"].get(one, WRONG) for one in dict.fromkeys(against) if one != arm}
-        trained = [one for one, settings in made.items() if settings is not WRONG and settings.train]
+        trained = [one for one in dict.fromkeys(against) if one != arm and parts["arms"][one].train]
         controls.update(trained)
         arms += [one for one in trained if one not in arms]
     return replace(search, arms=tuple(sorted(arms, key=controls.__contains__)), match_control=matched)

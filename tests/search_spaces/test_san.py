@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from orchestration.families.registry import family
 from orchestration.reading.read_search import space_of
 from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
 from search_spaces.san import SCALES, SPACE
 from search_spaces.space import narrowed
 
@@ -31,3 +34,20 @@ def test_the_shipped_search_is_over_it_and_matches_the_control() -> None:
     assert {name: moved[name] for name in ("tau2", "p2", "negatives")} == {
         name: values for name, values in PAPER.items() if name != "san_mle"
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("claim: tuned", "claim: [tuned]"),
+        ("claim: tuned, treatment: simcse+san", "claim: tuned, treatment: simcse+sam"),
+        ("metric: mean(sts-dedup), expect", "metric: mean(sts-dedupe), expect"),
+        ("expect: better", "expected: better"),
+    ],
+)
+def test_a_mistake_in_a_claim_is_said_where_controls_are_matched(tmp_path: Path, old: str, new: str) -> None:
+    text = STUDY.read_text()
+    assert old in text
+    (tmp_path / "wrong.yaml").write_text(text.replace(old, new))
+    with pytest.raises(StudyError, match=r"compare\["):
+        read_study(tmp_path / "wrong.yaml")
