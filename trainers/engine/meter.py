@@ -107,7 +107,10 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
         nonlocal counted
         if torch._C._current_graph_task_id() != -1:
             return
-        rows = given[0] if given else named["hidden_states"]
+        told = (one for one in (*given, *named.values()) if isinstance(one, torch.Tensor) and one.ndim == 3)
+        rows = next(told, None)  # (n, T, D), whatever a package calls it
+        if rows is None:
+            return
         asked, layers = torch.is_grad_enabled(), _projections(module)
         learnt = [asked and (rows.requires_grad or one.weight.requires_grad) for one in layers]
         query, key, value = [any(learnt)] * 3 if "layout" in named else learnt  # packed, the three are one tensor

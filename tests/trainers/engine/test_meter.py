@@ -87,6 +87,26 @@ def test_a_transformer_is_counted_as_torch_counts_it(attention: str, frozen: boo
         assert flops() == theirs.get_total_flops()
 
 
+class Own(nn.Module):
+    """Projections by the names of attention, over rows by a name of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, *, tokens: torch.Tensor) -> torch.Tensor:
+        return (self.q(tokens) @ self.k(tokens).transpose(-1, -2)) @ self.v(tokens)
+
+
+def test_attention_of_other_packages_is_counted_where_its_rows_are_told() -> None:
+    model = Own()
+    with counting(model) as flops, torch.no_grad():
+        model(tokens=torch.ones(2, 3, 4))
+        assert flops() == 2 * (3 * 2 * 3 * 4 * 4 + 2 * 2 * 3 * 3 * 4)
+        model(tokens=torch.ones(3, 4))
+        assert flops() == 2 * 3 * 3 * 4 * 4  # what these rows are, nobody tells: linear layers alone
+
+
 def test_a_take_is_what_was_spent_since_the_last() -> None:
     meter = Meter("cpu", "fp32", gpus=0.5, workers=4)
     meter.add(3e9, 0.5)
