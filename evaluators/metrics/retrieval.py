@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,13 @@ def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0) 
     Ties count against the query, so an encoder that gives one score to everything ranks last, not first.
     ValueError for a query without a correct candidate, and for a score that is not finite.
     """
+    return ranks_and_rivals(scores, gold, tied)[0]
+
+
+def ranks_and_rivals(
+    scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `ranks`, and of each query the highest of the wrong candidates, -1 where the rank is 1. (Q,), (Q,)"""
     check_finite("scores", scores)
     correct = np.zeros(scores.shape, bool)  # (Q, C)
     for row, columns in enumerate(gold):
@@ -35,7 +43,8 @@ def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0) 
     if not correct.any(axis=1).all():
         raise ValueError(f"query {int(np.argmin(correct.any(axis=1)))} has no correct candidate")
     best = np.where(correct, scores, -np.inf).max(axis=1, keepdims=True)
-    return 1 + ((scores >= best - scores.dtype.type(tied)) & ~correct).sum(axis=1)
+    places = 1 + ((scores >= best - scores.dtype.type(tied)) & ~correct).sum(axis=1)
+    return places, np.where(places > 1, np.where(correct, -np.inf, scores).argmax(axis=1), -1)
 
 
 def cosine_ranks(queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
@@ -43,24 +52,42 @@ def cosine_ranks(queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Seq
 
     Equal directions tie, however the product rounds them.
     """
+    return cosine_ranks_and_rivals(queries, candidates, gold)[0]
+
+
+def cosine_ranks_and_rivals(
+    queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`ranks_and_rivals` in the same way. (Q, D), (C, D) -> (Q,) int64, (Q,) int64."""
     queries, candidates = unit(queries.astype(np.float32)), unit(candidates.astype(np.float32))
     block = max(1, _CELLS // len(candidates))
     parts = [
-        ranks(queries[start : start + block] @ candidates.T, gold[start : start + block], TIED)
+        ranks_and_rivals(queries[start : start + block] @ candidates.T, gold[start : start + block], TIED)
         for start in range(0, len(queries), block)
     ]
-    return np.concatenate(parts)
+    places, rivals = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return places, rivals
 
 
 def ranking_scores(
-    task: str, places: np.ndarray, item_ids: Sequence[str], group_ids: Sequence[str]
+    task: str,
+    places: np.ndarray,
+    item_ids: Sequence[str],
+    group_ids: Sequence[str],
+    taken_for: Sequence[str] = (),
 ) -> list[Score]:
     """Recall at each cut-off and the mean reciprocal rank, with the hit or reciprocal rank of every query.
 
-    places (Q,) ranks from 1.
+    places (Q,) ranks from 1. taken_for: (Q,) as in `Score`, which the last one bears for all.
     """
     columns = [hits(places, k) for k in CUTOFFS] + [reciprocal(places)]
-    return [
+    *scores, last = [
         score_of_items(metric, "mean", item_ids, group_ids, values)
         for metric, values in zip(metric_names(task), columns, strict=True)
     ]
+    return [*scores, replace(last, taken_for=taken_for)]
+
+
+def named(rivals: np.ndarray, names: Sequence[str]) -> list[str]:
+    """What each query was taken for, "" for none. rivals (Q,) places among the candidates; names of those."""
+    return ["" if rival < 0 else names[rival] for rival in rivals.tolist()]

@@ -32,6 +32,8 @@ class Score:
     "sd" is the standard deviation of `values`, over N - 1.
     None: the metric has no items (geometry of a whole space).
     group_ids is the unit of resampling: items that share a sentence, a concept or a document share a group.
+    taken_for: of retrieval, the first of all wrong answers, by a name that the task's `item_texts` tells; "" where
+    the right answer stood before it. It describes: no figure is made of it.
     """
 
     metric: str
@@ -42,3 +44,4 @@ class Score:
     group_ids: Sequence[str] = ()
     values: np.ndarray | None = None
     gold: np.ndarray | None = None
+    taken_for: Sequence[str] = ()

@@ -75,9 +75,10 @@ def _t2d(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which definition belongs to this term? Queries are the split's terms, the pool all its definitions."""
 
     def score(part: EvalSplit, encode: Encode) -> list[Score]:
-        places = retrieval.cosine_ranks(encode(part.terms), encode(part.definitions), part.gold)
+        places, rivals = retrieval.cosine_ranks_and_rivals(encode(part.terms), encode(part.definitions), part.gold)
         owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
-        return retrieval.ranking_scores(name, places, part.terms, owners)
+        concepts = [concepts[0] for concepts in part.concept_of_definition]
+        return retrieval.ranking_scores(name, places, part.terms, owners, retrieval.named(rivals, concepts))
 
     return _ranking_task(name, benchmark, score)
 
@@ -86,9 +87,12 @@ def _d2t(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which term does this definition define? Queries are the split's definitions, the pool all its terms."""
 
     def score(part: EvalSplit, encode: Encode) -> list[Score]:
-        places = retrieval.cosine_ranks(encode(part.definitions), encode(part.terms), reverse_gold(part))
+        places, rivals = retrieval.cosine_ranks_and_rivals(
+            encode(part.definitions), encode(part.terms), reverse_gold(part)
+        )
         concepts = [concepts[0] for concepts in part.concept_of_definition]
-        return retrieval.ranking_scores(name, places, concepts, concepts)
+        taken = retrieval.named(rivals, part.terms)
+        return retrieval.ranking_scores(name, places, concepts, concepts, taken)
 
     return _ranking_task(name, benchmark, score)
 
@@ -228,6 +232,8 @@ def _ranked_items(part: EvalSplit, metric: str) -> dict[str, str]:
     for term, (first, *_) in zip(part.terms, part.gold, strict=True):
         told[term] = f"{term}: {part.definitions[first]}"
         told.setdefault(part.concept_of_definition[first][0], told[term])
+    for (concept, *_), definition in zip(part.concept_of_definition, part.definitions, strict=True):
+        told.setdefault(concept, definition)  # which a term may be taken for, though it is no term's first
     return told
 
 

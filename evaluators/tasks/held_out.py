@@ -16,7 +16,7 @@ from corpora.sentence_transformers.corpus import Columns, held_out
 from corpora.sentence_transformers.data import RecipeData, TrainingSet
 from evaluators.metrics import retrieval
 from evaluators.metrics.item_metrics import score_of_items
-from evaluators.metrics.retrieval import TIED, cosine_ranks, ranking_scores
+from evaluators.metrics.retrieval import TIED, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
@@ -75,8 +75,10 @@ def _found_texts(columns: Columns, metric: str) -> dict[str, str]:
         names = _triplet_ids(_pairs(columns), rest[0])
         return {name: f"{x} | {y} | not: {z}" for name, x, y, z in zip(names, a, b, rest[0], strict=True)}
     beside = dict(zip(reversed(a), reversed(b), strict=True))
-    queries = list(dict.fromkeys(a))
-    return {name: f"{text} | {beside[text]}" for name, text in zip(text_items(queries).ids, queries, strict=True)}
+    queries, answers = list(dict.fromkeys(a)), list(dict.fromkeys(b))
+    told = dict(zip(text_items(answers).ids, answers, strict=True))
+    asked = zip(text_items(queries).ids, queries, strict=True)
+    return told | {name: f"{text} | {beside[text]}" for name, text in asked}
 
 
 def _pairs(columns: Columns) -> Pairs:
@@ -114,8 +116,10 @@ def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
     for query, text, group in zip(a, b, pair_items(pairs).groups, strict=True):
         right.setdefault(query, set()).add(place[text])
         tied.setdefault(query, group)
-    ranks = cosine_ranks(encode(list(right)), encode(list(place)), [sorted(places) for places in right.values()])
-    scores = ranking_scores(name, ranks, text_items(list(right)).ids, list(tied.values()))
+    gold = [sorted(places) for places in right.values()]
+    ranks, rivals = retrieval.cosine_ranks_and_rivals(encode(list(right)), encode(list(place)), gold)
+    taken = retrieval.named(rivals, text_items(list(place)).ids)
+    scores = ranking_scores(name, ranks, text_items(list(right)).ids, list(tied.values()), taken)
     for negatives in rest:
         near, far = (aligned_cosines(encode(a), encode(texts)) for texts in (b, negatives))
         nearer = (near > far + TIED).astype(np.float64)

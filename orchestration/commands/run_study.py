@@ -37,7 +37,9 @@ def run(options: Namespace) -> int:
     findings, whole = run_study(study, ledger)
     findings = with_published(findings, study)
     show(options, findings)
-    publish(with_item_texts(findings, study), ledger, report_folder(options, study, ledger), options.mlflow)
+    publish(
+        with_item_texts(findings, study, ledger), ledger, report_folder(options, study, ledger), options.mlflow
+    )
     say(*next_steps(options.study, findings, whole))
     return DONE if whole else SOME_FAILED
 

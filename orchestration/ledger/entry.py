@@ -1,7 +1,7 @@
 """One entry of the ledger: the files that a training, or scoring on one task, leaves. Read with suspicion.
 
     <run id>/                  spec.json result.json env.json curve.parquet model/ seal.json
-    <run id>.<scores id>/      spec.json result.json env.json scores.parquet seal.json
+    <run id>.<scores id>/      spec.json result.json env.json scores.parquet seal.json [taken_for.parquet]
 
 Ledgers of before hold both in one, `<run id>/` with scores.parquet beside curve.parquet and no seal; those entries
 stay readable, and count as unsealed.
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress
 
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
-ENTRY_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")  # beside seal and model
+ENTRY_FILES = (
+    "spec.json",
+    "result.json",
+    "env.json",
+    "curve.parquet",
+    "scores.parquet",
+)  # beside seal and model; a passport has these
+TAKEN_FOR = "taken_for.parquet"  # what items were confused with, where it is known; no figure rests on it
 ITEMS = pa.schema(
     {
         "metric": pa.dictionary(pa.int32(), pa.string()),
@@ -46,6 +53,7 @@ ITEMS = pa.schema(
         "gold": pa.float64(),
     }
 )
+CONFUSED = pa.schema({"metric": pa.string(), "item_id": pa.string(), "taken_for": pa.string()})
 CURVE = pa.schema({"step": pa.int64(), "name": pa.string(), "value": pa.float64()})
 
 Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotFoundError
@@ -201,6 +209,8 @@ def _write_training(folder: Path, result: Trained) -> tuple[dict[str, Any], dict
 def _write_scores(folder: Path, result: Scored) -> tuple[dict[str, Any], dict[str, Any]]:
     run, scores = result.run, result.scores
     pq.write_table(_items(scores), folder / "scores.parquet", write_page_checksum=True)
+    if (confused := _confused(scores)) is not None:
+        pq.write_table(confused, folder / TAKEN_FOR, write_page_checksum=True)
     metrics = {score.metric: _metric(score) for score in scores}
     if len(metrics) != len(scores):
         raise ValueError(f"{run.label}: two scores of one metric in {[score.metric for score in scores]}")
@@ -253,6 +263,11 @@ def _run(fields: Mapping[str, Any]) -> Run:
 def read_items(files: Files) -> pa.Table:
     """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
     return files.table("scores.parquet", ITEMS)
+
+
+def read_taken_for(files: Files) -> pa.Table | None:
+    """What items were confused with: metric, item_id, taken_for; None where the entry does not tell."""
+    return files.table(TAKEN_FOR, CONFUSED) if files.seal and TAKEN_FOR in files.seal else None
 
 
 def of_metric(items: pa.Table, metric: str) -> pa.Table:
@@ -368,6 +383,18 @@ def _items(scores: Sequence[Score]) -> pa.Table:
         arrays = [pa.array(column, from_pandas=False) for column in columns]
         tables.append(pa.Table.from_arrays(arrays, names=ITEMS.names).cast(ITEMS))
     return pa.concat_tables(tables).unify_dictionaries()
+
+
+def _confused(scores: Sequence[Score]) -> pa.Table | None:
+    """Only items that were confused with something have a row."""
+    rows = [
+        (score.metric, item, other)
+        for score in scores
+        if score.taken_for
+        for item, other in zip(score.item_ids, score.taken_for, strict=True)
+        if other
+    ]
+    return pa.table(list(zip(*rows, strict=True)), schema=CONFUSED) if rows else None
 
 
 def _curve(curve: Sequence[Progress]) -> pa.Table:

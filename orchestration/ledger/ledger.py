@@ -43,6 +43,7 @@ from orchestration.ledger.entry import (
     read_checked_items,
     read_curve,
     read_scores,
+    read_taken_for,
     read_training,
     write_entry,
 )
@@ -176,6 +177,10 @@ class Ledger:
         if held is None:
             held = read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files)
         return read_checked_items(files, held)
+
+    def taken_for(self, entry: str) -> pa.Table | None:
+        """What items of retrieval were confused with: metric, item_id, taken_for; None where it is not known."""
+        return read_taken_for(self._files(entry))
 
     def curve(self, run: Run) -> pa.Table:
         """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""

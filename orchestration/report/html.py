@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +34,7 @@ from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.report.drawing import Picture
-    from orchestration.verdicts.findings import Finding, Findings, ItemDelta
+    from orchestration.verdicts.findings import Finding, Findings, ItemDelta, TakenFor
 
 GLYPHS = {
     "better": "▲",
@@ -183,6 +183,7 @@ def _claim(
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
         "told": finding.told,
+        "taken": {item: _taken(findings, finding, told) for item, told in finding.taken_for.items()},
         "texts": findings.item_texts.get(verdict.metric, {}),
     }
 
@@ -233,6 +234,16 @@ def _item_words(findings: Findings, finding: Finding, item: ItemDelta) -> str:
     """An item as a person reads it: its text, as much as a list has room for, else its name."""
     text = findings.item_texts.get(finding.verdict.metric, {}).get(item.item_id, item.item_id)
     return text if len(text) <= ITEM_LETTERS else f"{text[:ITEM_LETTERS].rsplit(' ', 1)[0]} …"
+
+
+def _taken(findings: Findings, finding: Finding, told: Sequence[TakenFor]) -> list[str]:
+    """What each arm took an item for, a line for each: `B0 took it for "a short poem" in 5 of 8 runs`."""
+    texts = findings.item_texts.get(finding.verdict.metric, {})
+    often = [f" in {one.times} of {one.runs} runs" if one.runs > 1 else "" for one in told]
+    return [
+        f"{one.arm} took it for “{texts.get(one.other, one.other)}”{times}"
+        for one, times in zip(told, often, strict=True)
+    ]
 
 
 def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from evaluators.significance.claims import ClaimSide, Declared, Joint, sides_of
+from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
 from evaluators.significance.judge import Sequential, Verdict, group_of, is_asked, judge
 from evaluators.significance.verdict import RULE
@@ -146,11 +146,23 @@ def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None,
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
+        scored=_scored(evidence, claim, verdict) if items else {},
         moves=moves(items, pairs.sign, _counted(evidence, claim.metric)) if items else None,
         caveats=family(evidence.study.family).caveats(
             _arms_seen(evidence, places), evidence.study.data, evidence.study.figures_of(claim.metric)
         ),
     )
+
+
+def _scored(evidence: StudyRecords, claim: Claim, verdict: Verdict) -> dict[str, tuple[str, ...]]:
+    """By side, as the verdict calls it, the entries that hold its items."""
+    found = {}
+    for name, role in ((verdict.control, "control"), (verdict.treatment, "treatment")):
+        side = claim.sides[role]
+        runs = dict.fromkeys(evidence.finished(side.arm, str(side.backbone)).values())
+        measured = [evidence.record(run).metrics.get(claim.metric) for run in runs]
+        found[name] = tuple(one.entry for one in measured if one is not None)
+    return found
 
 
 def _counted(evidence: StudyRecords, metric: str) -> str:

@@ -53,6 +53,16 @@ class ItemDelta:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TakenFor:
+    """What an item of retrieval was most often confused with, by an arm: in how many of the runs that tell."""
+
+    arm: str
+    other: str
+    times: int
+    runs: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Moves:
     """What gained and what lost, counted in what a person counts ("concepts"), and the items that moved most."""
 
@@ -87,6 +97,8 @@ class Finding:
     items_worse: int = 0
     items_equal: int = 0
     moves: Moves | None = None
+    scored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # arm -> entries that hold its items
+    taken_for: Mapping[str, tuple[TakenFor, ...]] = field(default_factory=dict)  # by item, until `with_item_texts`
     caveats: tuple[str, ...] = ()
     published: str = ""
 

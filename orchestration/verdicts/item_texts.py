@@ -5,7 +5,8 @@ Texts are of the benchmarks, not of the ledger: they are shown where this machin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,19 @@ from corpora.store.cache import built_alone
 from corpora.store.errors import CorpusError
 from evaluators.tasks.task import named
 from orchestration.families.registry import family
+from orchestration.verdicts.findings import TakenFor
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Finding, Findings
 
 
-def with_item_texts(findings: Findings, study: Study) -> Findings:
-    """For each metric whose task can tell, the texts of the items that are shown."""
+def with_item_texts(findings: Findings, study: Study, ledger: Ledger) -> Findings:
+    """What the items that are shown were taken for; and of each metric whose task can tell, the texts of both."""
+    findings = replace(findings, findings=tuple(_with_confusions(one, ledger) for one in findings.findings))
     tasks = named(family(study.family).tasks(study.data), study.evaluate)
     found: dict[str, Mapping[str, str]] = {}
     for metric in dict.fromkeys(one.verdict.metric for one in findings.findings if one.items):
@@ -38,4 +44,33 @@ def with_item_texts(findings: Findings, study: Study) -> Findings:
 
 
 def _names(finding: Finding) -> list[str]:
-    return [item.item_id for item in finding.told.items]
+    others = [one.other for told in finding.taken_for.values() for one in told]
+    return [*(item.item_id for item in finding.told.items), *others]
+
+
+def _with_confusions(finding: Finding, ledger: Ledger) -> Finding:
+    """What each item that is shown was taken for, where entries tell: those of before hold ranks alone."""
+    shown = {item.item_id for item in finding.told.items}
+    found: dict[str, list[TakenFor]] = {}
+    for arm, entries in finding.scored.items() if shown else ():
+        tables = [table for entry in entries if (table := ledger.taken_for(entry)) is not None]
+        for item, others in _confused(tables, _pool(finding.verdict.metric), shown).items():
+            other, times = others.most_common(1)[0]
+            found.setdefault(item, []).append(TakenFor(arm=arm, other=other, times=times, runs=len(tables)))
+    return replace(finding, taken_for={item: tuple(told) for item, told in found.items()})
+
+
+def _confused(tables: Sequence[pa.Table], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
+    """Of these items how often each was taken for what, in one pool of candidates."""
+    found: dict[str, Counter[str]] = {}
+    for table in tables:
+        columns = (table[name].to_pylist() for name in ("metric", "item_id", "taken_for"))
+        for metric, item, other in zip(*columns, strict=True):
+            if item in shown and _pool(metric) == pool:
+                found.setdefault(item, Counter())[other] += 1
+    return found
+
+
+def _pool(metric: str) -> str:
+    """t2d of t2d/recall@10: figures of one ranking differ in their last part."""
+    return metric.rpartition("/")[0]

@@ -38,6 +38,7 @@ FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 # of findings, and of their runs: not what was found, so it may differ
 WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
 OF_A_RUN = ("location", "problem", "cost")
+OF_A_FINDING = ("moves", "scored", "taken_for")  # which tell otherwise what is there, or what no figure rests on
 UNTOLD = ("seconds", "costs", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
@@ -124,10 +125,11 @@ def _json(content: Any) -> bytes:
 
 
 def plain(findings: Findings) -> dict[str, Any]:
-    """The findings as JSON types, without nan; and without what only tells otherwise what they hold."""
+    """The findings as JSON types, without nan, and without what no passport holds."""
     told = asdict(findings)
     for finding in told["findings"]:
-        del finding["moves"]
+        for name in OF_A_FINDING:
+            del finding[name]
     return json.loads(json.dumps(_without_nan(told)))
 
 

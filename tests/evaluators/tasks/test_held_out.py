@@ -48,6 +48,9 @@ def test_every_distinct_first_text_looks_for_any_of_its_second_texts() -> None:
     found = scores_on(rows)
     assert found["held/mine/recall@1"].values.tolist() == [1, 0, 1]
     assert found["held/mine/mrr"].value == pytest.approx((1 + 1 / 2 + 1) / 3)
+    task = table()["held/mine"]
+    texts = task.item_texts(rows, "held/mine/mrr")
+    assert [texts.get(other, "") for other in found["held/mine/mrr"].taken_for] == ["", "c", ""]
     groups = found["held/mine/mrr"].group_ids
     assert groups[1] == groups[2] != groups[0]  # both are answered by b
 

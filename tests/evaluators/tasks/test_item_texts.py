@@ -48,6 +48,22 @@ def test_every_item_of_a_concept_task_is_told(name: str) -> None:
         assert all("term" in texts[item] for item in score.item_ids or ())
 
 
+@pytest.mark.parametrize("name", ["t2d", "d2t"])
+def test_what_a_query_was_taken_for_is_told(name: str) -> None:
+    """Terms and definitions whose vectors are each other's: every query finds the other answer first."""
+    turned = {"term a": 0, "definition of b": 0, "term b": 1, "definition of a": 1}
+    task = tasks_on(ranked=HERE, stressed=HERE)[name]
+    *others, mrr = task.score(SPLIT, lambda texts: np.eye(2, dtype=np.float32)[[turned[text] for text in texts]])
+    assert not any(score.taken_for for score in others)
+    assert task.item_texts is not None
+    texts = task.item_texts(SPLIT, mrr.metric)
+    assert [texts[other] for other in mrr.taken_for] == ["term b: definition of b", "term a: definition of a"]
+    *_, right = task.score(
+        SPLIT, lambda texts: np.eye(2, dtype=np.float32)[[int(text[-1] == "b") for text in texts]]
+    )
+    assert list(right.taken_for) == ["", ""]
+
+
 def test_what_is_wrong_for_a_term_is_named() -> None:
     task = tasks_on(ranked=HERE, stressed=HERE)["stress"]
     assert task.item_texts is not None

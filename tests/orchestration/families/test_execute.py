@@ -84,15 +84,16 @@ def test_a_report_reads_items_where_their_texts_are_built(
 ) -> None:
     """It builds nothing for that: elsewhere the names stand alone."""
     study = read_study(place / "small.yaml")
-    findings = findings_of(Ledger(tmp_path / "ledger"), 2, CLAIMS[:1])
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger, 2, CLAIMS[:1])
     term = family("concept").tasks(study.data)["t2d"].benchmark.load().terms[0]
     item = ItemDelta(item_id=term, group_id="", treatment=1.0, control=0.0, delta=1.0)
     named = replace(findings, findings=(replace(findings.findings[0], items=(item,)),))
-    told = with_item_texts(named, study).item_texts["t2d/recall@10"]
+    told = with_item_texts(named, study, ledger).item_texts["t2d/recall@10"]
     assert told[term].startswith(f"{term}: ")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEMRAY_CACHE", str(tmp_path / "empty"))
-        assert with_item_texts(named, study).item_texts == {}
+        assert with_item_texts(named, study, ledger).item_texts == {}
     assert not list((tmp_path / "empty").rglob("manifest.json"))
 
 
