@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -223,3 +227,46 @@ def test_a_search_over_the_papers_grid_needs_its_four_sets(place: Path) -> None:
     scaled = scaled.replace("{san: {iter", "{scale-20: {iter")
     with pytest.raises(StudyError, match=r"negatives: scale-10, .*\n  accepted: a list of some of scale-20, un"):
         gather_facts(study_in(place, scaled))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_matched_control_is_searched_and_confirmed_from_the_command_line(place: Path) -> None:
+    """Each arm at its own best temperature, both at the dropout that was best beside negatives, on fresh seeds."""
+    write_graded_pairs(place / "STS" / "STSBenchmark")
+    text = (STUDY + SEARCH).replace("DIMENSIONS", "{tau1: all, p1: all}\n  match_control: true")
+    text = text.replace("trials: 2", "trials: 4").replace("steps: 2,", "steps: 12, learning_rate: 1.0e-3,")
+    (place / "matched.yaml").write_text(text.replace("PLACE", str(place)))
+    searches = answered(place, "search")
+    assert [one["arm"] for one in searches] == ["simcse+san", "simcse"]
+    assert [[*one["points"][1]["point"]] for one in searches] == [["p1", "tau1"], ["tau1"]]
+    assert [len(one["points"]) for one in searches] == [4, 4]
+    confirmed = answered(place, "confirm")
+    tuned, control = (f"{one['arm']}@{one['best']}" for one in searches)
+    claims = {one["claim"]: (one["treatment"], one["control"]) for one in confirmed["verdicts"]}
+    assert claims["C1 tuned"] == (tuned, control)
+    assert {one["arm"] for one in confirmed["optimism"]} == {"simcse+san", "simcse"}
+    assert {one["fresh_seeds"] for one in confirmed["optimism"]} == {1}
+
+
+def write_graded_pairs(folder: Path) -> None:
+    """STS-B's files: sixty pairs of sentences of which both words are alike, one or none."""
+    draw, lines = random.Random(0), []
+    for number in range(60):
+        one, other, third, fourth = draw.sample(NOUNS, 4)
+        grade, pair = draw.choice([(5, (one, other)), (2.5, (one, third)), (0, (third, fourth))])
+        texts = [f"the {first} runs to the old {second} ." for first, second in ((one, other), pair)]
+        lines.append("\t".join(["main", "x", "2012", f"{number:04}", f"{grade:.3f}", *texts]))
+    folder.mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        (folder / f"sts-{part}.csv").write_text("\n".join(lines) + "\n")
+
+
+def answered(place: Path, word: str) -> Any:
+    """What a command prints of the matched search."""
+    command = [sys.executable, "-m", "orchestration", word, "matched.yaml", "--json", "--ledger", "ledger"]
+    root = Path(__file__).resolve().parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
