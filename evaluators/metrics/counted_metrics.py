@@ -129,7 +129,7 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
 def _narrowest(most: float, total: float, items: int) -> tuple[type[np.number], int]:
     """In which numbers products of a count up to `most` and a sum of counts up to `total` are exact, and how many
     of them can be added up. The narrower the quicker: what they take is the way to the caches (2,000 items: 16
-    bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of an EPYC)."""
+    bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of a Xeon)."""
     fitting = int(SHORT // max(1.0, most * total)) if total <= SHORT else 0
     if fitting > 1:
         return np.uint16, min(fitting, BLOCK)
