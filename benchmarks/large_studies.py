@@ -68,8 +68,8 @@ SIZES = {
     for size in (Size(5, 20, 10), Size(50, 20, 100), Size(500, 2, 500), Size(500, 6, 500), Size(500, 20, 500))
 }
 NOTES = (  # of rows that are kept from before rows told it themselves
-    "Rows without a load are of 2026-11-22, on an AMD EPYC with 2 cores and a load of 25 to 30; before is the code of "
-    "ac5a572 in those, and of 73ca87c in that of why.",
+    "Rows without a load are of 2026-11-22, on an AMD EPYC with 2 cores and a load of 25 to 30; before is the "
+    "code of ac5a572 in those, and of 73ca87c in that of why.",
     "A report of 10,000 runs and 500 claims was ended after 1,500 s at a load of 3 to 18, and is not measured.",
 )
 ASKED = {
