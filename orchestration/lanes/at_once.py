@@ -1,14 +1,15 @@
-"""Runs one after another in this process: what lanes and their driver do, where none is worth starting."""
+"""Runs one after another in this process: what lanes and their driver do, where none is worth starting.
+
+What they cost is not counted: of scores that were made elsewhere it would be the time of reading them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from orchestration.lanes.lane import execute, metered, with_models
+from orchestration.lanes.lane import execute, with_models
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Job, Run, Trained
-from trainers.engine.meter import Meter
 from trainers.engine.world import World
 
 
@@ -18,10 +19,7 @@ def carry_out(runs: Iterable[Run], ledger: Ledger) -> int:
     trained = 0
     for run in runs:
         attempt = ledger.lease(run.id)
-        world = World()
-        meter = Meter(world.device, world.precision)
-        work = execute(with_models(Job(runs=(run,)), ledger), replace(world, spent=meter.add))
-        for result in metered(work, meter):
+        for result in execute(with_models(Job(runs=(run,)), ledger), World()):
             trained += isinstance(result, Trained) and run.seed is not None
             if not ledger.has(result.entry):
                 ledger.stage(result, attempt)

@@ -121,6 +121,7 @@ def test_it_gives_the_ledgers_own_verdicts(
     assert Path("judged/scores/report.html").is_file()
     page = Path("judged/scores/report.md").read_text()
     assert ("shown as declared before; when it was published is for the reader to check" in page) is declared
+    assert "GPU-hours" not in page  # what it took to read scores is no cost of theirs
 
 
 def test_one_claim_on_the_command_line(
