@@ -61,7 +61,7 @@ TESTS := $(BIN)/python -m pytest -q -m "not long"
 test: $(READY)
 	@$(call apt,wordnet-base)
 	@$(call apt,chromium chromium-driver)
-	$(TESTS) -n 3 --dist loadfile --no-loadscope-reorder || { echo "once more, alone:"; $(TESTS) --last-failed --last-failed-no-failures none; }
+	$(TESTS) -n 4 --dist loadfile --no-loadscope-reorder || { echo "once more, alone:"; $(TESTS) --last-failed --last-failed-no-failures none; }
 
 # The cluster day of tests/cluster_day.py logs in by SSH and copies by rsync. What could not be run is said at the end.
 test-long: $(READY)
