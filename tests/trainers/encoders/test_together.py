@@ -149,7 +149,7 @@ def test_a_group_gives_what_one_worker_gives(backbone: Path, tmp_path: Path) -> 
     assert np.allclose(found, encoder.encode([*TEXTS, *TEXTS[:1], "a cat"]), atol=1e-6)
     tokens = encoder.tokenise(TEXTS)
     second = np.concatenate([np.arange(length) == 1 for length in tokens.lengths])
-    assert np.allclose(np.load(tmp_path / "marked.npy"), encoder.embed(replace(tokens, read=second)), atol=1e-6)
+    assert np.allclose(np.load(tmp_path / "marked.npy"), encoder.embed(replace(tokens, read=second)), atol=1e-5)
     shares = [int((tmp_path / f"read.{rank}").read_text()) for rank in range(size)]
     assert sum(shares) == 2 * len(TEXTS) + 1  # "a cat" is new, the first text is known
     assert max(shares) - min(shares) <= 3
