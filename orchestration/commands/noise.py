@@ -173,6 +173,8 @@ def _table(told: Told) -> list[str]:
 def _advice(told: Told, study: Study, arm: str) -> list[str]:
     """What to share between arms, and how many seeds to take."""
     found = told.found
+    if found is None and not told.live:
+        return ["advice    no seed moves this score: more of them tell no more, a harder task may"]
     if found is None:
         return ["advice    every seed of a study varies it; nothing else needs to be shared or drawn anew"]
     rest = found.rest
@@ -194,7 +196,7 @@ def _advice(told: Told, study: Study, arm: str) -> list[str]:
     if n > 1:
         shown = " to ".join(f"{smallest_effect(n, noise=one):.4f}" for one in (paired, apart))
         lines.append(f"seeds     {n} show a difference of {shown}: what streams do alone cancels, or nothing does")
-    of_arm = [part for part in study.parts if arm in (part.treatment, part.control)]
+    of_arm = [part for part in study.parts if arm in part.arms]
     for aim in sorted({aim for part in of_arm if (aim := part.min_effect or part.margin)}):
         asked = [seeds_required(one, effect=aim) for one in (paired, apart)]
         words = " to ".join("more than 10,000" if one is None else str(one) for one in asked)

@@ -136,6 +136,16 @@ def test_the_claim_of_a_side_with_a_backbone_gives_the_metric(
     assert "length/mean: all of the noise is from dropout" in capsys.readouterr().out
 
 
+def test_an_arm_that_no_seed_moves_is_said(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with())
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert "one seed gives the scores of another" in said
+    assert "no seed moves this score" in said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
