@@ -6,8 +6,9 @@ Texts are of the benchmarks, not of the ledger: they are shown where this machin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from corpora.store.cache import built_alone
@@ -17,16 +18,19 @@ from orchestration.families.registry import family
 from orchestration.verdicts.findings import TakenFor
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Finding, Findings
 
 
+Confused = tuple[str, str, str]  # a pool of candidates, an item, and what of the pool it was taken for
+
+
 def with_item_texts(findings: Findings, study: Study, ledger: Ledger) -> Findings:
     """What the items that are shown were taken for; and of each metric whose task can tell, the texts of both."""
-    findings = replace(findings, findings=tuple(_with_confusions(one, ledger) for one in findings.findings))
+    shown = {item.item_id for one in findings.findings for item in one.told.items}
+    read = cache(partial(_taken_for, ledger, shown))  # many claims rest on one entry
+    findings = replace(findings, findings=tuple(_with_confusions(one, read) for one in findings.findings))
     tasks = named(family(study.family).tasks(study.data), study.evaluate)
     found: dict[str, Mapping[str, str]] = {}
     for metric in dict.fromkeys(one.verdict.metric for one in findings.findings if one.items):
@@ -48,25 +52,33 @@ def _names(finding: Finding) -> list[str]:
     return [*(item.item_id for item in finding.told.items), *others]
 
 
-def _with_confusions(finding: Finding, ledger: Ledger) -> Finding:
+def _taken_for(ledger: Ledger, shown: Collection[str], entry: str) -> list[Confused] | None:
+    """What these items were taken for in one entry; None where it does not tell."""
+    table = ledger.taken_for(entry)
+    if table is None:
+        return None
+    columns = (table[name].to_pylist() for name in ("metric", "item_id", "taken_for"))
+    return [(_pool(metric), item, other) for metric, item, other in zip(*columns, strict=True) if item in shown]
+
+
+def _with_confusions(finding: Finding, read: Callable[[str], list[Confused] | None]) -> Finding:
     """What each item that is shown was taken for, where entries tell: those of before hold ranks alone."""
     shown = {item.item_id for item in finding.told.items}
     found: dict[str, list[TakenFor]] = {}
     for arm, entries in finding.scored.items() if shown else ():
-        tables = [table for entry in entries if (table := ledger.taken_for(entry)) is not None]
-        for item, others in _confused(tables, _pool(finding.verdict.metric), shown).items():
+        told = [rows for entry in entries if (rows := read(entry)) is not None]
+        for item, others in _confused(told, _pool(finding.verdict.metric), shown).items():
             other, times = others.most_common(1)[0]
-            found.setdefault(item, []).append(TakenFor(arm=arm, other=other, times=times, runs=len(tables)))
-    return replace(finding, taken_for={item: tuple(told) for item, told in found.items()})
+            found.setdefault(item, []).append(TakenFor(arm=arm, other=other, times=times, runs=len(told)))
+    return replace(finding, taken_for={item: tuple(of_arms) for item, of_arms in found.items()})
 
 
-def _confused(tables: Sequence[pa.Table], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
+def _confused(told: Sequence[Sequence[Confused]], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
     """Of these items how often each was taken for what, in one pool of candidates."""
     found: dict[str, Counter[str]] = {}
-    for table in tables:
-        columns = (table[name].to_pylist() for name in ("metric", "item_id", "taken_for"))
-        for metric, item, other in zip(*columns, strict=True):
-            if item in shown and _pool(metric) == pool:
+    for rows in told:
+        for of, item, other in rows:
+            if item in shown and of == pool:
                 found.setdefault(item, Counter())[other] += 1
     return found
 
