@@ -76,19 +76,18 @@ def power(
     v_item = (noise.item / scale) ** 2 + v_cell
     if not noise.groups:
         v_item = v_cell = 0.0
-    se = math.sqrt(max(v_seed + v_item - v_cell, v_seed, v_item))
-    effect, margin = effect / scale, margin / scale
+    variance = max(v_seed + v_item - v_cell, v_seed, v_item)
+    effect, margin, se = effect / scale, margin / scale, math.sqrt(variance)
     tail = alpha / 2 if aim == "difference" else alpha
-    half, weights = _half_widths(n, noise.groups, v_seed, v_item, v_cell, tail)
+    half, weights = _half_widths(n, noise.groups, v_seed, v_item, variance, tail)
     return float(np.sum(weights * _shown(aim, half, effect / se, margin / se)))
 
 
 @lru_cache(maxsize=8)  # a search for an effect asks for the same ones again and again
 def _half_widths(
-    n: float, groups: int, v_seed: float, v_item: float, v_cell: float, tail: float
+    n: float, groups: int, v_seed: float, v_item: float, variance: float, tail: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of the interval's half-width, in standard errors: nodes and weights, seeds across, items down."""
-    variance = max(v_seed + v_item - v_cell, v_seed, v_item)
     half, weights = np.zeros((1, 1)), np.ones((1, 1))
     for variance_of, df, nodes, axis in ((v_seed, n - 1, SEED_NODES, 1), (v_item, groups - 1, ITEM_NODES, 0)):
         if variance_of:

@@ -72,7 +72,7 @@ def _found_texts(columns: Columns, metric: str) -> dict[str, str]:
     """A text with the first that stands beside it; of a triplet, and with the one that should be farther away."""
     a, b, *rest = columns.texts.values()
     if metric.endswith("/triplets"):
-        names = _triplet_ids(_pairs(columns), rest[0])
+        names = _triplet_ids(pair_items(_pairs(columns)).ids, rest[0])
         return {name: f"{x} | {y} | not: {z}" for name, x, y, z in zip(names, a, b, rest[0], strict=True)}
     beside = dict(zip(reversed(a), reversed(b), strict=True))
     queries, answers = list(dict.fromkeys(a)), list(dict.fromkeys(b))
@@ -88,8 +88,8 @@ def _pairs(columns: Columns) -> Pairs:
     return Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), gold)
 
 
-def _triplet_ids(pairs: Pairs, negatives: Sequence[str]) -> list[str]:
-    return [f"{row}-{text_key(text)}" for row, text in zip(pair_items(pairs).ids, negatives, strict=True)]
+def _triplet_ids(rows: Sequence[str], negatives: Sequence[str]) -> list[str]:
+    return [f"{row}-{text_key(text)}" for row, text in zip(rows, negatives, strict=True)]
 
 
 def _graded(name: str, columns: Columns, encode: Encode) -> list[Score]:
@@ -109,11 +109,11 @@ def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
     """Rank of the best right one among all distinct second texts, for every distinct first; right are those that
     stand beside it in a row. Texts that rows tie together are resampled together."""
     a, b, *rest = columns.texts.values()
-    pairs = _pairs(columns)
+    rows = pair_items(_pairs(columns))
     place = {text: number for number, text in enumerate(dict.fromkeys(b))}
     right: dict[str, set[int]] = {}
     tied: dict[str, str] = {}
-    for query, text, group in zip(a, b, pair_items(pairs).groups, strict=True):
+    for query, text, group in zip(a, b, rows.groups, strict=True):
         right.setdefault(query, set()).add(place[text])
         tied.setdefault(query, group)
     gold = [sorted(places) for places in right.values()]
@@ -123,6 +123,6 @@ def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
     for negatives in rest:
         near, far = (aligned_cosines(encode(a), encode(texts)) for texts in (b, negatives))
         nearer = (near > far + TIED).astype(np.float64)
-        ids, groups = _triplet_ids(pairs, negatives), pair_items(pairs).groups
-        scores.append(score_of_items(f"{name}/triplets", "mean", ids, groups, nearer))
+        ids = _triplet_ids(rows.ids, negatives)
+        scores.append(score_of_items(f"{name}/triplets", "mean", ids, rows.groups, nearer))
     return scores

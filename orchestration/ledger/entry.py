@@ -36,13 +36,8 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress
 
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
-ENTRY_FILES = (
-    "spec.json",
-    "result.json",
-    "env.json",
-    "curve.parquet",
-    "scores.parquet",
-)  # beside seal and model; a passport has these
+# Beside seal and model; a passport has these
+ENTRY_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")
 TAKEN_FOR = "taken_for.parquet"  # what items were confused with, where it is known; no figure rests on it
 ITEMS = pa.schema(
     {
