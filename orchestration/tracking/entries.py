@@ -96,7 +96,12 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         Planned(
             key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in twice else ""),
             kind="comparison",
-            digest=digest_of(verdict.to_dict(), finding.treatment_runs, finding.control_runs),
+            digest=digest_of(
+                verdict.to_dict(),
+                finding.treatment_runs,
+                finding.control_runs,
+                *([] if finding.moves is None else [finding.moves.counted]),  # before: each item's own move
+            ),
             build=partial(_comparison_entry, findings, finding, f"1 {number:04d}"),
         )
         for number, finding in enumerate(findings.findings)
@@ -232,7 +237,7 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
     if verdict.per_seed:
         pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
     seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
-    items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.items]
+    items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.told.items]
     arms = (verdict.control, verdict.treatment)
     return Entry(
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",

@@ -17,6 +17,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.report.forms import as_json
 from orchestration.report.html import html
 from orchestration.study.run import Run, Scored, Trained
+from orchestration.tracking.entries import planned
 from orchestration.verdicts.find import find
 from orchestration.verdicts.moves import item_gains, moves, placed_gains
 from orchestration.verdicts.passport import plain, verify, write_passport
@@ -100,6 +101,12 @@ def test_a_report_counts_concepts_and_a_passport_stays_as_it_is(place: Path) -> 
     assert (told["items_counted"], told["items_worse"]) == ("concepts", second.told.worse)
     assert f"{second.told.worse} worse" in chain(findings)
     assert "of 12 concepts" in html(findings, {})
+    entry = next(
+        one for one in planned(findings, ledger) if one.kind == "comparison" and "/B1-B2/" in one.key
+    ).build()
+    assert entry.tags["metric"] == STRESS
+    _, rows = entry.tables["items.json"]
+    assert [row[-1] for row in rows] == [item["delta"] for item in told["items"]]
     assert "moves" not in plain(findings)["findings"][0]
     path = place.with_name("hard.passport")
     write_passport(path, asked, ledger, findings)
