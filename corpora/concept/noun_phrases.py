@@ -8,9 +8,10 @@ head. Source: Concept, section 4.5, appendices C and I.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from corpora.sources.english import FUNCTION_WORDS
 from corpora.sources.texts import keyed, words
 from corpora.sources.wordnet import Wordnet, read
 from corpora.sources.wordnet_files import locate
-from corpora.store.cache import key_of
+from corpora.store.cache import entry, key_of
 
 VERSION = 1  # raised when the same files would give other pairs
+ROWS = "pairs.json"
 TEMPLATES = Path(__file__).with_name("noun_phrases.yaml")
 REGIMES = ("strict", "near")
 # Family -> pairs of both regimes together (section 4.5), and the type of its heads.
@@ -65,8 +67,14 @@ class PhrasePair:
 
 @lru_cache(maxsize=2)
 def load(wordnet: str | None = None, seed: int = 0) -> tuple[PhrasePair, ...]:
-    """The pairs made of the WordNet at this place; 4 s once. CorpusError when it is not there."""
-    return tuple(phrase_pairs(read(locate(wordnet)), seed))
+    """The pairs made of the WordNet at this place, from the cache; 4 s once. CorpusError when it is not there."""
+
+    def build(folder: Path) -> None:
+        made = phrase_pairs(read(locate(wordnet)), seed)
+        (folder / ROWS).write_text(json.dumps([astuple(pair) for pair in made]))
+
+    folder, _ = entry("noun-phrases", fingerprint(wordnet, seed), build)
+    return tuple(PhrasePair(*row) for row in json.loads((folder / ROWS).read_text()))
 
 
 def fingerprint(wordnet: str | None = None, seed: int = 0) -> str:

@@ -51,6 +51,11 @@ def built_alone() -> Iterator[None]:
         _BUILDS.reset(before)
 
 
+def builds() -> bool:
+    """Whether what is not at hand may be built or fetched here."""
+    return _BUILDS.get()
+
+
 def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dict[str, str]]:
     """The folder of this key and the sha256 of each of its files, built by `build(folder)` when absent.
 
@@ -61,7 +66,7 @@ def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dic
     shelf.mkdir(parents=True, exist_ok=True)
     place = shelf / key
     digests = _verified(place)
-    if digests is None and not _BUILDS.get():
+    if digests is None and not builds():
         raise CorpusError(f"{name}: not built on this machine\n  accepted: after a run that reads it")
     if digests is None:
         with _locked(shelf / f"{key}.lock"):
