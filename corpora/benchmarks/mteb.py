@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.cache import builds
 from corpora.store.errors import CorpusError
 from corpora.store.hub import SECONDS, content_of, own_cache
 from corpora.store.places import looked_at, not_found
@@ -119,6 +120,10 @@ def _check_hub(task: AbsTask, remarks: list[str]) -> None:
     cached = Path(config.HF_DATASETS_CACHE) / name.replace("/", "___")
     if any(cached.glob(f"*/*/{revision}*")):
         return
+    if not builds():
+        raise CorpusError(
+            f"{task.metadata.name} of mteb: not on this machine\n  accepted: after a run that reads it"
+        )
     try:
         HfApi().dataset_info(name, revision=revision, timeout=SECONDS)
     except Exception as error:

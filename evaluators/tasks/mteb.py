@@ -19,7 +19,7 @@ import numpy as np
 
 from corpora.benchmarks import mteb
 from evaluators.metrics.scores import Score
-from evaluators.tasks.mteb_items import CLASSES_OF_PAIRS, scores_of_items
+from evaluators.tasks.mteb_items import CLASSES_OF_PAIRS, scores_of_items, texts_of_items
 from evaluators.tasks.task import Benchmark, Task
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def task(name: str, path: str | None) -> Task[AbsTask, str]:
         ),
         texts=lambda of: (),  # mteb asks for them as it goes
         score=partial(_scores, name),
+        item_texts=partial(_told, name),
         unscaled=True,
         version=2,  # 1 named items by their places, and brought every vector to length 1
         source=f"mteb; {about.metadata.reference}",
@@ -84,6 +85,14 @@ def _scores(name: str, of: AbsTask, encode: Encode) -> list[Score]:
             scores.append(Score(metric=metric, value=figure))
         scores += items
     return scores
+
+
+def _told(name: str, of: AbsTask, metric: str) -> dict[str, str]:
+    """What a person reads of the items of one split and subset."""
+    for place, (split, subset) in _places(of).items():
+        if metric in (f"{name}/{place}{of.metadata.main_score}", f"{name}/{place}auc"):
+            return texts_of_items(of, split, subset)
+    return {}
 
 
 def _run(of: AbsTask, encode: Encode) -> tuple[dict[tuple[str, str], float], Mapping[str, Any]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, text_key
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.named_items import pair_items, text_items
+from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -34,10 +36,7 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
         graded = _pairs(rows, of.column_names, "score")
         return [score_of_items(metric, "spearman", *pair_items(graded), told["cosine_scores"], graded.gold)]
     if isinstance(of, kinds.AbsTaskPairClassification):
-        columns = of.input1_column_name, of.input2_column_name
-        if len(rows) == 1:  # all pairs in one row, as sets of mteb's first version are stored
-            rows = rows[0]
-        pairs = _pairs(rows, columns, of.label_column_name)
+        pairs = _pairs_of_classes(of, rows)
         return [score_of_items(f"{prefix}auc", "auc", *pair_items(pairs), told["cosine_scores"], pairs.gold)]
     if isinstance(of, kinds.AbsTaskBitextMining) and main == "f1" and not of.parallel_subsets:
         return _of_translations(metric, rows, told)
@@ -46,6 +45,52 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
     if isinstance(of, kinds.AbsTaskClassification) and main == "accuracy" and not of.is_cross_validation:
         return _of_rows(metric, rows[of.input_column_name], np.array(rows[of.label_column_name]), told)
     return []
+
+
+def texts_of_items(of: AbsTask, split: str, subset: str) -> dict[str, str]:
+    """What a person reads of the items of a split, and of what they may be taken for, by their names.
+
+    Pairs: both texts. Classified rows: the text with its class. Retrieval: the query with a right document.
+    """
+    from mteb import abstasks as kinds
+
+    rows = _rows(of, split, subset)
+    if isinstance(of, kinds.AbsTaskSTS):
+        return pair_item_texts(_pairs(rows, of.column_names, "score"))
+    if isinstance(of, kinds.AbsTaskPairClassification):
+        return pair_item_texts(_pairs_of_classes(of, rows))
+    if isinstance(of, kinds.AbsTaskBitextMining) and not of.parallel_subsets:
+        pairs = _pairs(rows, ("sentence1", "sentence2"), None)
+        return dict(zip(map(text_key, pairs.b), pairs.b, strict=True)) | pair_item_texts(pairs)
+    if isinstance(of, kinds.AbsTaskRetrieval):
+        return _texts_of_queries(rows)
+    if isinstance(of, kinds.AbsTaskClassification):
+        texts, classes = rows[of.input_column_name], [str(label) for label in rows[of.label_column_name]]
+        said = dict(zip(classes, rows["label_text"], strict=True)) if "label_text" in rows.column_names else {}
+        named = zip(text_items(texts).ids, texts, classes, strict=True)
+        return said | {name: f"{text} | {said.get(label, label)}" for name, text, label in named}
+    return {}
+
+
+def _texts_of_queries(rows: Mapping[str, Any]) -> dict[str, str]:
+    """Queries by names of their texts, documents by mteb's own."""
+    corpus, asked, relevant = rows["corpus"], rows["queries"], rows["relevant_docs"]
+    titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
+    told = {
+        name: f"{title} {text}".strip()
+        for name, title, text in zip(corpus["id"], titles, corpus["text"], strict=True)
+    }
+    queries, texts = list(asked["id"]), list(map(str, asked["text"]))
+    kept = [row for row, query in enumerate(queries) if query in relevant]
+    for name, row in zip(text_items([texts[row] for row in kept]).ids, kept, strict=True):
+        answers = [told[document] for document in _answers(relevant[queries[row]]) if document in told]
+        told[name] = " | ".join([texts[row], *answers[:1]])
+    return told
+
+
+def _answers(relevant: Mapping[str, float]) -> list[str]:
+    """Documents that answer a query."""
+    return [document for document, worth in relevant.items() if worth > 0]
 
 
 def _rows(of: AbsTask, split: str, subset: str) -> Any:
@@ -59,12 +104,25 @@ def _pairs(rows: Any, columns: Sequence[Any], gold: str | None) -> Pairs:
     return Pairs(tuple(map(str, range(len(a)))), a, b, values)
 
 
+def _pairs_of_classes(of: Any, rows: Any) -> Pairs:
+    if len(rows) == 1:  # all pairs in one row, as sets of mteb's first version are stored
+        rows = rows[0]
+    return _pairs(rows, (of.input1_column_name, of.input2_column_name), of.label_column_name)
+
+
 def _of_rows(metric: str, texts: Sequence[str], labels: np.ndarray, told: Sequence[Sequence[Any]]) -> list[Score]:
     """told: the class of each row by each classifier. None where a row has several classes."""
     if labels.ndim != 1:
         return []
     right = np.mean([np.array(said) == labels for said in told], axis=0)
-    return [score_of_items(metric, "mean", *text_items(texts), right)]
+    score = score_of_items(metric, "mean", *text_items(texts), right)
+    return [replace(score, taken_for=_most_said(labels, told))]
+
+
+def _most_said(labels: np.ndarray, told: Sequence[Sequence[Any]]) -> list[str]:
+    """The class that most classifiers give each row, the first of equals; "" where it is the right one."""
+    said = [Counter(classes).most_common(1)[0][0] for classes in zip(*told, strict=True)]
+    return ["" if taken == label else str(taken) for taken, label in zip(said, labels.tolist(), strict=True)]
 
 
 def _of_translations(metric: str, rows: Any, told: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Score]:
@@ -78,8 +136,10 @@ def _of_translations(metric: str, rows: Any, told: Mapping[str, Sequence[Mapping
     (nearest,) = told.values()
     taken = np.array([int(one["corpus_id"]) for one in nearest])
     times = np.bincount(taken, minlength=len(pairs))
-    found = (taken == np.arange(len(pairs))) * 2 / (1 + times)
-    return [score_of_items(metric, "mean", *pair_items(pairs), found)]
+    right = taken == np.arange(len(pairs))
+    score = score_of_items(metric, "mean", *pair_items(pairs), right * 2 / (1 + times))
+    wrong = ["" if found else text_key(pairs.b[other]) for found, other in zip(right, taken, strict=True)]
+    return [replace(score, taken_for=wrong)]
 
 
 def _of_queries(
@@ -102,4 +162,14 @@ def _of_queries(
     values = np.array([by_query[query][f"{MEASURES[measure]}_{cut}"] for query in queries])
     text_of = dict(zip(asked["id"], map(str, asked["text"]), strict=True))
     items = text_items([text_of[query] for query in queries])
-    return [score_of_items(metric, "mean", *items, values)] if queries else []
+    if not queries:
+        return []
+    taken = [_first_wrong(ranked[query], relevant[query]) for query in queries]
+    return [replace(score_of_items(metric, "mean", *items, values), taken_for=taken)]
+
+
+def _first_wrong(scores: Mapping[str, float], relevant: Mapping[str, float]) -> str:
+    """The document that stands first, where it answers nothing; among equals one that does not."""
+    answers = set(_answers(relevant))
+    first = max(scores, key=lambda document: (scores[document], document not in answers), default="")
+    return "" if first in answers else first

@@ -51,6 +51,7 @@ def paraphrases(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
         benchmark=benchmark,
         texts=lambda pairs: [text for pair in pairs for text in (pair.query, pair.paraphrase)],
         score=lambda pairs, encode: [*_by_regime(pairs, encode), *_joint(pairs, encode)],
+        item_texts=_phrases,
         source="Concept, section 5.5 and table 5; the pairs are ours",
         version=2,  # 1 had no extensional_gap
     )
@@ -65,7 +66,10 @@ def _by_regime(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
         for pair in asked:
             saying.setdefault(pair.meaning, set()).add(place[pair.paraphrase])
         gold = [sorted(saying[pair.meaning]) for pair in asked]
-        ranks = retrieval.cosine_ranks(encode([pair.query for pair in asked]), encode(pool), gold)
+        ranks, rivals = retrieval.cosine_ranks_and_rivals(
+            encode([pair.query for pair in asked]), encode(pool), gold
+        )
+        taken = retrieval.named(rivals, pool)  # told once for all families of a regime
         families = np.array([pair.family for pair in asked])
         for name in (f"np/{regime}", *(f"np/{regime}/{family}" for family in FAMILIES)):
             family = name.split("/")[2:]
@@ -73,7 +77,7 @@ def _by_regime(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
             if len(chosen):
                 listed = [asked[row] for row in chosen]
                 queries, heads = [pair.query for pair in listed], [pair.head for pair in listed]
-                yield from retrieval.ranking_scores(name, ranks[chosen], queries, heads)
+                yield from retrieval.ranking_scores(name, ranks[chosen], queries, heads, () if family else taken)
         if regime == "strict" and set(families) == set(FAMILIES):
             yield _extensional_gap(asked, families, hits(ranks, 1))
 
@@ -96,9 +100,21 @@ def _joint(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
     pool = list(dict.fromkeys(pair.paraphrase for pair in pairs))
     place = {text: number for number, text in enumerate(pool)}
     gold = [[place[pair.paraphrase]] for pair in pairs]
-    ranks = retrieval.cosine_ranks(encode([pair.query for pair in pairs]), encode(pool), gold)
-    names = [f"{pair.query} ({pair.regime})" for pair in pairs]
-    yield from retrieval.ranking_scores(JOINT, ranks, names, [pair.head for pair in pairs])
+    ranks, rivals = retrieval.cosine_ranks_and_rivals(encode([pair.query for pair in pairs]), encode(pool), gold)
+    heads = [pair.head for pair in pairs]
+    yield from retrieval.ranking_scores(JOINT, ranks, _joint_names(pairs), heads, retrieval.named(rivals, pool))
+
+
+def _joint_names(pairs: Sequence[PhrasePair]) -> list[str]:
+    return [f"{pair.query} ({pair.regime})" for pair in pairs]
+
+
+def _phrases(pairs: Sequence[PhrasePair], metric: str) -> dict[str, str]:
+    """A phrase with the paraphrase that is listed for it."""
+    regime = metric.split("/")[1]
+    asked = [pair for pair in pairs if pair.regime == regime or metric.startswith(JOINT)]
+    names = _joint_names(asked) if metric.startswith(JOINT) else [pair.query for pair in asked]
+    return {name: f"{pair.query}: {pair.paraphrase}" for name, pair in zip(names, asked, strict=True)}
 
 
 def distortions(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:

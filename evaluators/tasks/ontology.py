@@ -37,6 +37,8 @@ def _score(rows: OntologyRows, encode: Encode) -> list[Score]:
     pool = _pool(rows)
     place = {label: number for number, label in enumerate(pool)}
     gold = [(place[row.label],) for row in rows.test]
-    ranks = retrieval.cosine_ranks(encode([row.comment for row in rows.test]), encode(pool), gold)
+    ranks, rivals = retrieval.cosine_ranks_and_rivals(
+        encode([row.comment for row in rows.test]), encode(pool), gold
+    )
     names, labels = [f"{row.name}: {row.comment}" for row in rows.test], [row.label for row in rows.test]
-    return retrieval.ranking_scores(NAME, ranks, names, labels)
+    return retrieval.ranking_scores(NAME, ranks, names, labels, retrieval.named(rivals, pool))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from corpora.benchmarks import reranking
+from corpora.benchmarks.pairs import text_key
 from corpora.benchmarks.reranking import Reranked
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
@@ -36,6 +38,7 @@ def _task(name: str, path: str | None) -> Task[Queries, str]:
         benchmark=small(partial(reranking.read, name, path=path)),
         texts=_texts,
         score=partial(_score, task),
+        item_texts=_told,
         source="Lei et al. 2016; Cohan et al. 2020; Liu et al. 2018; figures: SAN, figure 2",
     )
 
@@ -50,24 +53,44 @@ def _score(task: str, queries: Queries, encode: Encode) -> list[Score]:
 
     At a cut of 1 the reciprocal rank is precision. A tie counts against the right candidate.
     """
-    right = [_ranked(row, encode) for row in queries]
+    orders = [_order(row, encode) for row in queries]
+    right = [order < len(row.positive) for row, order in zip(queries, orders, strict=True)]
     first = np.array([found[0] for found in right], np.float64)
     figures = {
         "map_at_1": first / [found.sum() for found in right],
         "mrr_at_1": first,
         "map": np.array([_average_precision(found) for found in right]),
     }
-    ids = [json.dumps([number, row.query]) for number, row in enumerate(queries)]
-    groups = [row.query for row in queries]
-    return [score_of_items(f"{task}/{name}", "mean", ids, groups, values) for name, values in figures.items()]
+    ids, groups = _ids(queries), [row.query for row in queries]
+    *scores, last = [
+        score_of_items(f"{task}/{name}", "mean", ids, groups, values) for name, values in figures.items()
+    ]
+    firsts = [
+        row.negative[order[0] - len(row.positive)] if order[0] >= len(row.positive) else ""
+        for row, order in zip(queries, orders, strict=True)
+    ]
+    return [*scores, replace(last, taken_for=[text and text_key(text) for text in firsts])]
 
 
-def _ranked(row: Reranked, encode: Encode) -> np.ndarray:
-    """Whether each candidate is right, by falling cosine, wrong ones first among equals. -> (K,) bool."""
+def _ids(queries: Queries) -> list[str]:
+    return [json.dumps([number, row.query]) for number, row in enumerate(queries)]
+
+
+def _told(queries: Queries, metric: str) -> dict[str, str]:
+    """A query with the first of its right candidates; and each wrong one, which a query may be taken for."""
+    told = {text_key(text): text for row in queries for text in row.negative}
+    return told | {
+        name: f"{row.query} | {row.positive[0]}" for name, row in zip(_ids(queries), queries, strict=True)
+    }
+
+
+def _order(row: Reranked, encode: Encode) -> np.ndarray:
+    """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals.
+    -> (K,) integers."""
     vectors = encode([row.query, *row.positive, *row.negative]).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     right = np.arange(len(vectors) - 1) < len(row.positive)
-    return right[np.lexsort((right, -(vectors[1:] @ vectors[0])))]
+    return np.lexsort((right, -(vectors[1:] @ vectors[0])))
 
 
 def _average_precision(right: np.ndarray) -> float:

@@ -46,7 +46,7 @@ GLYPHS = {
     "undecided": "○",
 }
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
-ITEM_LETTERS = 90  # of an item's text where several stand in a line
+ITEM_LETTERS, TEXT_LETTERS = 90, 400  # of an item's text where several stand in a line, and in a line of its own
 
 
 class Trouble(NamedTuple):
@@ -184,7 +184,9 @@ def _claim(
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
         "told": finding.told,
         "taken": {item: _taken(findings, finding, told) for item, told in finding.taken_for.items()},
-        "texts": findings.item_texts.get(verdict.metric, {}),
+        "texts": {
+            name: _cut(text, TEXT_LETTERS) for name, text in findings.item_texts.get(verdict.metric, {}).items()
+        },
     }
 
 
@@ -231,9 +233,18 @@ def _trouble(findings: Findings) -> list[Trouble]:
 
 
 def _item_words(findings: Findings, finding: Finding, item: ItemDelta) -> str:
-    """An item as a person reads it: its text, as much as a list has room for, else its name."""
-    text = findings.item_texts.get(finding.verdict.metric, {}).get(item.item_id, item.item_id)
-    return text if len(text) <= ITEM_LETTERS else f"{text[:ITEM_LETTERS].rsplit(' ', 1)[0]} …"
+    """An item as a person reads it: its text, else its name, and what the treatment took it for, each cut."""
+    texts = findings.item_texts.get(finding.verdict.metric, {})
+    told = finding.taken_for.get(item.item_id, ())
+    taken = [texts.get(one.other, one.other) for one in told if one.arm == finding.verdict.treatment]
+    return ", taken for ".join(
+        _cut(text, ITEM_LETTERS) for text in (texts.get(item.item_id, item.item_id), *taken)
+    )
+
+
+def _cut(text: str, letters: int) -> str:
+    """As many of its first words as there is room for."""
+    return text if len(text) <= letters else f"{text[:letters].rsplit(' ', 1)[0]} …"
 
 
 def _taken(findings: Findings, finding: Finding, told: Sequence[TakenFor]) -> list[str]:
@@ -241,7 +252,7 @@ def _taken(findings: Findings, finding: Finding, told: Sequence[TakenFor]) -> li
     texts = findings.item_texts.get(finding.verdict.metric, {})
     often = [f" in {one.times} of {one.runs} runs" if one.runs > 1 else "" for one in told]
     return [
-        f"{one.arm} took it for “{texts.get(one.other, one.other)}”{times}"
+        f"{one.arm} took it for “{_cut(texts.get(one.other, one.other), TEXT_LETTERS)}”{times}"
         for one, times in zip(told, often, strict=True)
     ]
 

@@ -74,11 +74,14 @@ def _with_confusions(finding: Finding, read: Callable[[str], list[Confused] | No
 
 
 def _confused(told: Sequence[Sequence[Confused]], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
-    """Of these items how often each was taken for what, in one pool of candidates."""
+    """Of these items how often each was taken for what, in one pool of candidates.
+
+    What is told of a whole ranking (np/strict) holds for its parts (np/strict/modal).
+    """
     found: dict[str, Counter[str]] = {}
     for rows in told:
         for of, item, other in rows:
-            if item in shown and of == pool:
+            if item in shown and f"{pool}/".startswith(f"{of}/"):
                 found.setdefault(item, Counter())[other] += 1
     return found
 

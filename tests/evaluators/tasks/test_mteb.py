@@ -103,6 +103,27 @@ def test_items_make_up_their_figure(found):
         assert len(score.item_ids) == len(set(score.item_ids)) == len(score.values) == len(score.group_ids)
 
 
+def test_every_item_and_what_it_was_taken_for_is_told(found, data):
+    told = {}
+    for task in named(suite.tasks(str(data)), KINDS):
+        for score in (found[metric] for metric in task.metrics if found[metric].aggregate):
+            texts = task.item_texts(task.benchmark.load(), score.metric)
+            told[task.name] = [texts[item] for item in score.item_ids]
+            if "Banking77" not in task.name:  # whose rows here name their classes by numbers alone
+                assert set(score.taken_for) - {""} <= texts.keys()
+    assert told["mteb/NanoArguAnaRetrieval"][0] == "cat | a small cat"
+    assert told["mteb/Banking77Classification.v2"][0] == "a hot cup | 1"
+
+
+def test_what_is_read_wrongly_was_taken_for_something(found):
+    """A row whose classifiers are all right was taken for nothing; a translation that is found, neither."""
+    for metric in ("mteb/Banking77Classification.v2/accuracy", "mteb/NorwegianCourtsBitextMining/f1"):
+        score = found[metric]
+        assert any(score.taken_for)
+        for value, other in zip(score.values, score.taken_for, strict=True):
+            assert bool(other) == (value < 0.5)
+
+
 def test_retrieval_keeps_the_figure_of_each_query_that_has_an_answer(found, encoder):
     """nDCG@10 from its definition: gains 2^0 .. by rank, discounted by log2(rank + 1), over the best order's."""
     from corpora.benchmarks.pairs import text_key

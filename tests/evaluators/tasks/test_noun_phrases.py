@@ -58,6 +58,15 @@ def test_the_joint_pool_counts_the_listed_paraphrase_alone(figures):
     assert len(set(figures["np/joint/mrr"].item_ids)) == 4
 
 
+def test_a_phrase_is_told_with_its_paraphrase_and_what_it_was_taken_for(figures):
+    texts = paraphrases(given(PAIRS)).item_texts(PAIRS, "np/strict/privative/recall@1")
+    assert texts["red cup"] == "red cup: cup the colour of blood"
+    blood, imitation = "cup the colour of blood", "imitation passed off as a cup"
+    assert list(figures["np/strict/mrr"].taken_for) == [imitation, imitation, blood]
+    texts = paraphrases(given(PAIRS)).item_texts(PAIRS, "np/joint/mrr")
+    assert [texts[item] for item in figures["np/joint/mrr"].item_ids][-1] == "red cup: crockery in a warm colour"
+
+
 def test_heads_are_what_is_resampled_and_every_metric_is_declared(figures):
     assert all(set(score.group_ids) == {"cup"} for score in figures.values())
     declared = {name for part in (*PARTS, JOINT) for name in metric_names(part)} | {GAP}

@@ -35,6 +35,7 @@ def test_candidates_are_all_labels_and_one_is_right() -> None:
     assert scores[f"{NAME}/recall@1"].value == 0.5
     assert scores[f"{NAME}/recall@5"].value == 1.0
     assert scores[f"{NAME}/mrr"].value == 0.75
+    assert list(scores[f"{NAME}/mrr"].taken_for) == ["", "sea"]
 
 
 def test_a_frozen_encoder_against_scipy() -> None:

@@ -86,6 +86,7 @@ def test_a_report_says_what_each_arm_took_an_item_for(told: Held) -> None:
     }
     page = html(shown, {})
     assert "B0 took it for “door”<" in page
+    assert "most on lamp, taken for door<" in page
     texts = {RECALL: {"lamp": "lamp: a source of light", "door": "door: a <thing> that closes"}}
     assert "took it for “door: a &lt;thing&gt; that closes”" in html(replace(shown, item_texts=texts), {})
 
