@@ -23,6 +23,7 @@ import numpy as np
 from orchestration.ledger.repeats import Reproduction
 from orchestration.ledger.seal import digest_of_file
 from orchestration.study.errors import StudyError
+from orchestration.study.names import cut
 from orchestration.study.run import Run
 from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
 
@@ -109,7 +110,7 @@ def verify(path: Path) -> Verification:
     with tempfile.TemporaryDirectory(prefix="semray-passport-") as folder:
         header = unpacked(path, Path(folder))
         if header.get("format") != FORMAT:
-            told = f"it has the format {header.get('format')}"
+            told = f"it has the format {cut(str(header.get('format')), 60)}"
             raise refused(path, told, f"format {FORMAT}: write it again with `semray report --passport FILE`")
         try:
             return _check(path, header, Path(folder))

@@ -66,7 +66,7 @@ def unpacked(path: Path, folder: Path) -> Any:
 def refused(path: Path, why: str, accepted: str = "") -> StudyError:
     """The message for a file that is no passport, or a damaged one."""
     told = accepted or "a file as `semray report --passport FILE` wrote it"
-    return StudyError(f"{path}: no readable passport: {why}\n  accepted: {told}")
+    return StudyError(f"{path}: no readable passport: {printable(why)}\n  accepted: {told}")
 
 
 def read_json(passport: Path, file: Path) -> Any:

@@ -279,6 +279,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a study outside": (_header(study="../hard"), "study ../hard is not a name"),
     "a study that is no text": (_header(study=7), "passport.json names no study"),
     "another format": (_header(format=1), "it has the format 1"),
+    "an escape in the format": (_header(format="\x1b[2J"), "it has the format \\x1b[2J"),
     "facts of another shape": (_header(facts=[]), "it is damaged"),
     "facts without a task": (_header(facts={"backbones": {}, "corpus": "", "tasks": {}, "precision": "fp32", "former": ""}), "facts.backbones lacks tiny"),
     "no findings": (_without("findings.json"), "it lacks findings.json"),
