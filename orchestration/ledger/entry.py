@@ -19,11 +19,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluators.metrics.scores import Aggregate
+from orchestration.ledger.columns import DecodedColumns, OtherColumns
 from orchestration.ledger.environment import environment
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal, write_seal
@@ -105,17 +107,21 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of one entry, each held against the entry's seal when it is read."""
+    """The files of one entry, each held against the entry's seal when it is read.
+
+    columns: what was decoded of other entries.
+    """
 
     entry: str
     url: str
     raw: Read
     seal: Mapping[str, str] | None = field(default=None)
+    columns: DecodedColumns = field(default_factory=DecodedColumns)
 
     @staticmethod
-    def of(entry: str, url: str, raw: Read) -> Files:
+    def of(entry: str, url: str, raw: Read, columns: DecodedColumns) -> Files:
         """LedgerError for a seal that cannot be read. Without one only entries of before are accepted, later."""
-        plain = Files(entry=entry, url=url, raw=raw)
+        plain = Files(entry=entry, url=url, raw=raw, columns=columns)
         try:
             return replace(plain, seal=read_seal(raw(SEAL)))
         except FileNotFoundError:
@@ -153,15 +159,11 @@ class Files:
         """A parquet file of the entry. LedgerError when it is damaged or of other columns."""
         content = self.read(file)
         try:
-            # not pq.read_table: it imports pyarrow.dataset and with that pandas, a quarter second of every look
-            # in this thread: to share such files out among several takes longer than to read them
-            opened = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-            table = opened.read(use_threads=False)
-            if table.column_names == schema.names:
-                return table.cast(schema)
+            return self.columns.table(content, schema)
+        except OtherColumns as error:
+            raise self.damaged(file, str(error)) from None
         except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
             raise self.damaged(file, f"it is not readable as parquet ({error})") from None
-        raise self.damaged(file, f"it has the columns {table.column_names}, expected {schema.names}")
 
     def damaged(self, file: str, why: str) -> LedgerError:
         """The message for a person: which file, of which run, what is wrong, what mends it."""
@@ -266,15 +268,25 @@ def read_taken_for(files: Files) -> pa.Table | None:
 
 
 def of_metric(items: pa.Table, metric: str) -> pa.Table:
-    """The items of one metric.
+    """The items of one metric."""
+    found = _told(items, metric)
+    return items.slice(0, 0) if found is None else items.filter(found)
+
+
+def is_of_metric(items: pa.Table, metric: str) -> np.ndarray:
+    """Which rows are of one metric. -> (rows,) bool"""
+    found = _told(items, metric)
+    return np.zeros(len(items), bool) if found is None else found.to_numpy().astype(bool)
+
+
+def _told(items: pa.Table, metric: str) -> pa.ChunkedArray | None:
+    """Of each row whether it is of one metric; None where none is.
 
     The value to compare with is taken from the column, chunk by chunk: to make one of a text, or one array of the
     chunks, pyarrow imports pandas, which is a quarter of a second of every command.
     """
     names = {name.as_py(): name for chunk in items["metric"].chunks for name in chunk.dictionary}
-    if metric not in names:
-        return items.slice(0, 0)
-    return items.filter(pc.equal(items["metric"].cast(pa.string()), names[metric]))
+    return pc.equal(items["metric"].cast(pa.string()), names[metric]) if metric in names else None
 
 
 def read_curve(files: Files) -> pa.Table:

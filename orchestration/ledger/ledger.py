@@ -34,6 +34,7 @@ from orchestration.ledger import attempts, budgets, claims, failures, points, re
 from orchestration.ledger.audit import damaged_notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
+from orchestration.ledger.columns import DecodedColumns
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
     ENTRY_FILES,
@@ -81,6 +82,7 @@ class Ledger:
     def __init__(self, url: str | Path, driver: Driver | None = None) -> None:
         self._storage = open_storage(url)
         self.url, self.driver = self._storage.url, driver
+        self._columns = DecodedColumns()
         self._models: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -483,7 +485,8 @@ class Ledger:
 
     def _files(self, entry: str) -> Files:
         self._require(entry)
-        return Files.of(entry, self._storage.place(entry), lambda file: self._storage.read(f"{entry}/{file}"))
+        place, columns = self._storage.place(entry), self._columns
+        return Files.of(entry, place, lambda file: self._storage.read(f"{entry}/{file}"), columns)
 
     def _trained(self, run: Run) -> str:
         """The entry with a run's training: its own, or the one of before."""

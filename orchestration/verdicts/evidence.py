@@ -24,7 +24,7 @@ from evaluators.significance.comparisons import (
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
-from orchestration.ledger.entry import of_metric
+from orchestration.ledger.entry import is_of_metric, of_metric
 from orchestration.plan.plan import by_arm
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.errors import StudyError
@@ -44,16 +44,27 @@ NAMING = ("item_id", "group_id", "gold")
 class ItemNames:
     """What the M items of a metric are called, what is resampled together, and what they are compared with."""
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, table: pa.Table, metric: str) -> None:
+        """table: what a run's file holds, of this metric and of others."""
+        self._metric, rows = metric, of_metric(table, metric)
+        self._file = {name: table[name] for name in ("metric", *NAMING)}
+        self._place = is_of_metric(table, metric)  # (rows of the file,) bool
         self._columns = {name: rows[name] for name in NAMING}
         self.ids: tuple[str, ...] = tuple(rows["item_id"].to_pylist())
         self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
         gold = rows["gold"]
         self.gold: np.ndarray | None = None if gold.null_count else gold.to_numpy()  # (M,)
 
-    def match(self, rows: pa.Table) -> bool:
-        """Whether another run has the same items, in the same order."""
-        return all(column.equals(rows[name]) for name, column in self._columns.items())
+    def values(self, table: pa.Table) -> np.ndarray | None:
+        """The items in a run's file, (M,); None where it holds others, or these in another order.
+
+        Files that are named alike throughout, as a rule, are told at once where they share their columns.
+        """
+        if all(column.equals(table[name]) for name, column in self._file.items()):
+            return table["value"].to_numpy()[self._place]
+        rows = of_metric(table, self._metric)
+        alike = all(column.equals(rows[name]) for name, column in self._columns.items())
+        return rows["value"].to_numpy() if alike else None
 
 
 class RunItems(NamedTuple):
@@ -228,16 +239,19 @@ class StudyRecords:
             table = self.ledger.items(entry, holding)
             for name in {metric, *self.compared} & holding.metrics.keys():
                 if holding.metrics[name].entry == entry:
-                    self.reads.items[run_id, name] = self._named(name, of_metric(table, name))
+                    self.reads.items[run_id, name] = self._named(name, table)
         return self.reads.items[run_id, metric]
 
-    def _named(self, metric: str, rows: pa.Table) -> RunItems:
+    def _named(self, metric: str, table: pa.Table) -> RunItems:
         """Rows as arrays. Names are kept once where the runs of a metric agree on them, as they should."""
         known = self.reads.names.get(metric)
-        if known is None or not known.match(rows):
-            known = ItemNames(rows)
+        values = None if known is None else known.values(table)
+        if known is None or values is None:
+            known = ItemNames(table, metric)
+            values = known.values(table)
+            assert values is not None, "a file has the items that it names"
             self.reads.names.setdefault(metric, known)
-        return RunItems(known, rows["value"].to_numpy())
+        return RunItems(known, values)
 
 
 def seen(evidence: StudyRecords) -> Seen:

@@ -1,0 +1,62 @@
+"""Columns of parquet files, each decoded once: the runs of a study name the same items in the same order.
+
+A column is taken for one that was decoded before where its bytes in the file are the same, and all by which they
+are read. So nothing is taken on trust: the file was read whole, and held against its seal, before it comes here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEPT = 8  # of each column, those decoded last: the tasks of a study name their items each in its own way
+
+
+class OtherColumns(ValueError):
+    """A file with other columns than its kind has."""
+
+
+class DecodedColumns:
+    """What was decoded of each column, by its name: (bytes and how they are read, column), the newest last."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, deque[tuple[Any, pa.ChunkedArray]]] = {}
+
+    def table(self, content: bytes, schema: pa.Schema) -> pa.Table:
+        """The table in a parquet file.
+
+        Raises OtherColumns; ArrowException, OSError, ValueError, OverflowError or LookupError for no such file.
+        """
+        # not pq.read_table: it imports pyarrow.dataset and with that pandas, a quarter second of every look
+        # in this thread: to share such files out among several takes longer than to read them
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        stored = file.schema_arrow
+        if stored.names != schema.names:
+            raise OtherColumns(f"it has the columns {stored.names}, expected {schema.names}")
+        keys = {field.name: (_chunks(file, content, place), field) for place, field in enumerate(stored)}
+        columns = {name: self._decoded(name, key) for name, key in keys.items()}
+        if lacking := [name for name, column in columns.items() if column is None]:
+            read = file.read(columns=lacking, use_threads=False)
+            for name in lacking:
+                columns[name] = read[name].cast(schema.field(name).type)
+                self._known.setdefault(name, deque(maxlen=KEPT)).append((keys[name], columns[name]))
+        return pa.Table.from_arrays(list(columns.values()), schema=schema)
+
+    def _decoded(self, name: str, key: Any) -> pa.ChunkedArray | None:
+        known = self._known.get(name, ())
+        return next((column for other, column in reversed(known) if other == key), None)
+
+
+def _chunks(file: pq.ParquetFile, content: bytes, place: int) -> list[tuple[Any, ...]]:
+    """The bytes of one column, chunk by chunk, and how they are decoded."""
+    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+    return [_chunk(group.column(place), content) for group in groups]
+
+
+def _chunk(column: Any, content: bytes) -> tuple[Any, ...]:
+    begin = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+    stored = content[begin : begin + column.total_compressed_size]
+    return stored, column.physical_type, column.compression, column.encodings, column.num_values
