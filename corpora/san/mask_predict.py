@@ -126,16 +126,15 @@ def ends_marked(text: str) -> bool:
 
 
 def batches(tokens: Sequence[TaggedTokens], texts: Sequence[str], budget: int) -> list[list[int]]:
-    """Rows in batches of one length, of at most `budget` tokens; each row in one of them.
+    """Rows by length in batches of at most `budget` tokens, short ones filled up to the longest; each row in one.
 
-    The length is the one that is read, full stop included: a model pads nothing.
+    The length is the one that is read, full stop included.
     """
     both = zip(tokens, texts, strict=True)
     lengths = [len(each.ids) + (not ends_marked(text)) for each, text in both]
     groups: list[list[int]] = []
     for row in sorted(range(len(tokens)), key=lambda row: (lengths[row], row)):
-        full = groups and (len(groups[-1]) + 1) * lengths[row] > budget
-        if not groups or full or lengths[groups[-1][-1]] != lengths[row]:
+        if not groups or (len(groups[-1]) + 1) * lengths[row] > budget:
             groups.append([])
         groups[-1].append(row)
     return groups

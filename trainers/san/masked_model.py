@@ -3,14 +3,13 @@
     model = MaskedModel.load("bert-base-uncased", lexicon.resolve, device="cpu")
 
 Departures from the released code, which takes the most likely token at every position of 64 sentences as they
-come: sentences of one length go together, the head sees the masked positions alone, and of the vocabulary what may
-fill them: a piece is filled by one of its kind, so that a word stays a word.
+come: none is padded, the head sees the masked positions alone, and of the vocabulary what may fill them: a piece
+is filled by one of its kind, so that a word stays a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,16 +22,18 @@ from torch import Tensor
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, TaggedTokens
+from corpora.store.cache import key_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.masked_lm import load_masked_lm
-from trainers.encoders.packing import PACKED
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
+from trainers.san.masked_states import states_at, unpad
 
 HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
-ROWS = 8192  # of the head at once: their logits are the largest thing in memory
+FILLING = 2  # part of every key: raise it whenever a model of the same files would fill otherwise
 BUDGETS = {"cpu": 2048, "cuda": 65_536}  # tokens of a batch
+ROWS = {"cpu": 256, "cuda": 8192}  # of the head at once: their logits are the largest thing in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,7 @@ class MaskedModel:
             raise _unfit(name, folder, "has no tokenizer with places in the text and a mask token")
         model = model.to(device, torch.bfloat16 if precision == "bf16" else torch.float32)
         model = model.eval().requires_grad_(False)
+        unpad(model)
         tokenizer.backend_tokenizer.no_padding()  # some folders' tokenizers pad and cut of their own accord
         tokenizer.backend_tokenizer.no_truncation()
         vocabulary = vocabulary_of(tokenizer)
@@ -120,37 +122,20 @@ class MaskedModel:
         filled = batch.ids.copy()
         rows, places = np.nonzero(masked)
         begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
+        most = ROWS[torch.device(self.device).type]
         with torch.inference_mode():
-            states = self._states(batch, masked)
+            states = states_at(self.model, *self._framed(batch, masked), rows, places + 1)
             for filler in self._fillers:
                 own = np.flatnonzero(begins == filler.initial)
-                for part in np.split(own, range(ROWS, len(own), ROWS)) if len(filler.entries) else ():
+                for part in np.split(own, range(most, len(own), most)) if len(filler.entries) else ():
                     row, place = rows[part], places[part]
                     drawn = None if noise is None else moved(noise[row, place], states.device)
                     best = _best(filler.logits(states[moved(part, states.device)]), drawn)
                     filled[row, place] = filler.entries[best]
         return filled
 
-    def _states(self, batch: Batch, masked: np.ndarray) -> Tensor:
-        """Last-layer states of the masked tokens, row by row, (M, D).
-
-        Behind a layer's attention no token sees another: where the modules are BERT's, the last layer goes on with
-        the masked ones alone.
-        """
-        read, attended = self._framed(batch, masked)
-        device, body = torch.device(self.device), self.model.base_model
-        mask = None if attended.all() else moved(attended, device)
-        rows, places = np.nonzero(masked)
-        at = moved(rows, device), moved(places + 1, device)
-        cut: AbstractContextManager[None] = nullcontext()
-        if known := self.model.config.model_type in PACKED:
-            cut = _taking(at, body.encoder.layer[-1].attention.output)
-        with cut:
-            states: Tensor = body(input_ids=moved(read, device), attention_mask=mask).last_hidden_state
-        return states if known else states[at]
-
     def _framed(self, batch: Batch, masked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids that the model reads, no wider than the longest, and which of them count. -> two of (B, T + 2 or 3).
+        """Ids that the model reads, no wider than the longest, and which of them count, (B, T + 2 or 3) each.
 
         Before a sentence stands the first special token, behind it the last; a sentence without a mark at its end
         gets a full stop, which belongs to no place of the batch.
@@ -166,7 +151,7 @@ class MaskedModel:
         stop = np.where(batch.marked, 0, 1)[:, None]
         read[(columns == lengths + 1) & (stop == 1)] = self._full_stop
         read[columns == lengths + 1 + stop] = last
-        attended = (columns <= lengths + 1 + stop).astype(np.int64)
+        attended = columns <= lengths + 1 + stop
         used = int(attended.sum(1).max(initial=0))
         return read[:, :used], attended[:, :used]
 
@@ -222,16 +207,6 @@ class _Filler:
         return found.float()
 
 
-@contextmanager
-def _taking(at: tuple[Tensor, Tensor], module: Any) -> Iterator[None]:
-    """A module that is given these tokens (M,) alone for a while. (B, T, D) arguments -> (M, D)."""
-    hook = module.register_forward_pre_hook(lambda _, given: tuple(one[at] for one in given))
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
 def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:
     """The best of each row, (M, W) -> (M,); with noise (M, k) of the k best once it is added.
 
@@ -258,8 +233,8 @@ def named(name: str, precision: Precision) -> str:
 
 
 def model_key(name: str) -> str:
-    """Names a model by its files, without loading it. BackboneError when it is nowhere to be found."""
-    return backbone_fingerprint(resolve_backbone(name))
+    """Names what a model fills by its files, without loading it. BackboneError when it is nowhere to be found."""
+    return key_of({"filling": FILLING, "model": backbone_fingerprint(resolve_backbone(name))})
 
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,26 +100,51 @@ def of_roberta(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Masked
     return MaskedModel.load(str(place), resolver(), device="cpu")
 
 
-@pytest.mark.parametrize("kind", ["model", "of_roberta"])
+@pytest.fixture(scope="module")
+def of_mpnet(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
+    """The same in modules that are read in padded rectangles."""
+    from transformers import BertConfig, MPNetConfig, MPNetForMaskedLM
+
+    place = tmp_path_factory.mktemp("mpnet")
+    shutil.copytree(folder, place, dirs_exist_ok=True)
+    shape = BertConfig.from_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        MPNetForMaskedLM(
+            MPNetConfig(
+                vocab_size=shape.vocab_size,
+                hidden_size=shape.hidden_size,
+                num_hidden_layers=2,
+                num_attention_heads=shape.num_attention_heads,
+                intermediate_size=shape.intermediate_size,
+                pad_token_id=shape.pad_token_id,
+            )
+        ).save_pretrained(place)
+    return MaskedModel.load(str(place), resolver(), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["model", "of_roberta", "of_mpnet"])
 @pytest.mark.parametrize("places", [[1, 3], [0, 1, 2, 4]])
 def test_fills_as_the_whole_model_would(request, kind, places):
-    """Against logits of every position of the sentence alone, best entry of the kind."""
+    """Beside a shorter sentence, against logits of every position of it alone, best entry of the kind."""
     model = request.getfixturevalue(kind)
     text = "zq holds fire or water"
-    batch = batch_of(model, [text])
+    batch = batch_of(model, ["the dog.", text])
     masked = np.zeros(batch.ids.shape, bool)
-    masked[0, places] = True
-    begins = model.vocabulary.initial[batch.ids[0, places]]
+    masked[0, 1] = masked[1, places] = True
+    begins = model.vocabulary.initial[batch.ids[1, places]]
     assert set(begins) == {True, False}
-    ids = batch.ids[0].astype(np.int64)
+    ids = batch.ids[1].astype(np.int64)
     ids[places] = model.tokenizer.mask_token_id
     read = [model._ends[0], *ids, model._full_stop, model._ends[1]]
-    logits = model.model(torch.tensor([read])).logits[0, 1:-2][places][:, : len(model.surfaces)]
+    whole = deepcopy(model.model)
+    whole.set_attn_implementation("eager")
+    logits = whole(torch.tensor([read])).logits[0, 1:-2][places][:, : len(model.surfaces)]
     allowed = torch.from_numpy(model.vocabulary.fills & (model.vocabulary.initial == begins[:, None]))
     expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).tolist()
     for noise in (None, np.zeros((*batch.ids.shape, 5))):
         filled = model.fill(batch, masked, noise)
-        assert filled[0, places].tolist() == expected
+        assert filled[1, places].tolist() == expected
         assert (filled[~masked] == batch.ids[~masked]).all()
 
 
@@ -132,19 +158,15 @@ def test_a_kind_that_nothing_fills_stays(model):
     assert (filled[inside] == batch.ids[inside]).all()
 
 
-def test_batches_are_read_without_padding(model):
-    """Sentences that end with a mark and ones that are read with a full stop, of one length as they are read."""
+def test_batches_go_by_length(model):
+    """As it is read: "the" with its full stop is as long as "dog."."""
     texts = [*TEXTS, "", "the dog", "dog."]
     tokens = model.encode(texts, 128)
-    groups = batches(tokens, texts, 2048)
-    assert sorted(row for group in groups for row in group) == list(range(len(texts)))
-    assert [3, 7] in groups  # "the" with its full stop, and "dog."
-    for group in groups:
-        batch = batched(
-            [tokens[row] for row in group], [texts[row] for row in group], np.zeros(len(group), np.uint64)
-        )
-        assert model._framed(batch, np.zeros(batch.ids.shape, bool))[1].all()
+    (every,) = batches(tokens, texts, 2048)
+    assert every[:4] == [5, 3, 7, 6]
+    assert sorted(every) == list(range(len(texts)))
     assert [len(group) for group in batches(tokens[:1] * 5, TEXTS[:1] * 5, 16)] == [2, 2, 1]
+    assert batches(tokens, texts, 1) == [[row] for row in every]
 
 
 def test_a_sentence_without_a_mark_reads_a_full_stop(model):
