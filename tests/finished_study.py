@@ -159,6 +159,7 @@ def _row(ledger: Ledger, run: Run) -> RunRow:
         curve=tuple((point["step"], point["value"]) for point in curve if point["name"] == "loss"),
         seconds=sum(record.seconds.values()),
         began=record.began,
+        training=record.seconds.get("train"),
         attempt=record.attempt,
         location=record.url,
         entries=ledger.entries_of(run),

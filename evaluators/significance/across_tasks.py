@@ -123,12 +123,11 @@ def _violations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`aso_violation` of every row. (B, n_a), (B, n_b) -> (B,)"""
     na, nb = a.shape[1], b.shape[1]
     ticks = np.unique(np.concatenate([np.arange(na + 1) * nb, np.arange(nb + 1) * na]))  # in units of 1/(na·nb)
-    width, left = np.diff(ticks), ticks[:-1]
+    width, left = np.diff(ticks).astype(float), ticks[:-1]
     gap = np.sort(b).take(left // na, axis=1) - np.sort(a).take(left // nb, axis=1)
     squares, above = gap**2, np.maximum(gap, 0) ** 2
-    # row by row: a product of matrices adds up in another order
-    found = [(float(width @ above[k]), float(width @ squares[k])) for k in range(len(gap))]
-    return np.array([part / total if total else 0.5 for part, total in found])
+    part, total = np.vecdot(above, width), np.vecdot(squares, width)  # a product of matrices adds up otherwise
+    return np.divide(part, total, out=np.full(len(gap), 0.5), where=total != 0)
 
 
 def aso_bound(
@@ -137,7 +136,7 @@ def aso_bound(
     """Upper bound of the violation ratio (a "better" is often read below 0.2); arms are resampled unpaired."""
     scale = np.sqrt(len(a) * len(b) / (len(a) + len(b)))
     ratio = aso_violation(a, b)
-    places = [(rng.integers(0, len(a), len(a)), rng.integers(0, len(b), len(b))) for _ in range(resamples)]
-    drawn = _violations(a[np.array([one for one, _ in places])], b[np.array([one for _, one in places])])
+    places = rng.integers(0, np.repeat([len(a), len(b)], [len(a), len(b)]), (resamples, len(a) + len(b)))
+    drawn = _violations(a[places[:, : len(a)]], b[places[:, len(a) :]])
     sigma = np.std(scale * (drawn - ratio), ddof=1)
     return float(np.clip(ratio + sigma * special.ndtri(1 - alpha) / scale, 0, 1))

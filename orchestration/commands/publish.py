@@ -46,7 +46,7 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     from orchestration.verdicts.distributions import with_distributions
 
     with doing(DRAWING):
-        findings = with_costs(with_distributions(findings, ledger), ledger)
+        findings = with_costs(with_distributions(findings, ledger))
         page = write(findings, folder)
     done = _sync(findings, ledger, uri)
     if done.links:

@@ -145,7 +145,7 @@ def write_report(
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        told = with_costs(with_published(told_of_versions(findings, before), plan.study), ledger)
+        told = with_costs(with_published(told_of_versions(findings, before), plan.study))
         told = with_item_texts(told, plan.study, ledger)
         page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")

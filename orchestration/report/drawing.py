@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.study.names import cut, printable
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
     from orchestration.verdicts.findings import Findings
@@ -34,6 +35,9 @@ MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "unde
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
 # One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
+DOTS, TALLEST = 160, 2**14  # of a PNG: per inch, and above each other
+COLUMNS = 3  # of panels
+LAID_OUT = 30  # panels: of more the layout is fixed
 ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -65,6 +69,11 @@ class Picture:
 
     svg: str
     figure: Callable[[], Figure]
+
+    @property
+    def tall(self) -> bool:
+        """Whether it has more dots above each other than programs open: of some hundred claims or arms."""
+        return self.figure().get_size_inches()[1] * DOTS > TALLEST
 
     @cached_property
     def png(self) -> bytes:
@@ -132,10 +141,10 @@ def svg_file(figure: Figure) -> str:
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG of 160 dots per inch."""
+    """The figure as a PNG."""
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
+        figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
     return buffer.getvalue()
 
 
@@ -144,6 +153,26 @@ def canvas(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def grid(count: int, height: float, above: float = 0.3, **how: Any) -> tuple[Figure, np.ndarray]:
+    """A Figure with so many panels, three beside each other, and the panels: (lines, columns) of Axes.
+
+    height: of a line, above: of what stands over all, in inches. Of many panels no layout is looked for, which
+    takes 0.1 s a panel: there is room for the names of ticks as they are.
+    """
+    columns = min(COLUMNS, count)
+    lines = -(-count // columns)
+    figure = canvas(0.6 + 2.5 * columns, above + height * lines)
+    panels = figure.subplots(lines, columns, squeeze=False, **how)
+    for axes in panels.ravel()[count:]:
+        axes.set_visible(False)
+    if count > LAID_OUT:
+        figure.set_layout_engine(None)
+        wide, tall = figure.get_size_inches()
+        room = {"left": 0.6 / wide, "right": 1 - 0.1 / wide, "bottom": 0.5 / tall, "top": 1 - above / tall}
+        figure.subplots_adjust(**room, wspace=0.25, hspace=0.4)
+    return figure, panels
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def write(
     """Write report.html, report.md, report.tex, report.json and PNGs of the overviews; returns the HTML file.
 
     links: run id -> where MLflow shows the run. each_png: a PNG of every comparison's seeds as well. Files of an
-    earlier report are replaced one by one, each whole.
+    earlier report are replaced one by one, each whole. An overview too tall for a file is in the page alone.
     """
     from orchestration.report import plots
     from orchestration.report.html import html
@@ -163,11 +163,11 @@ def write(
         "report.json": report_json(findings),
         "report.html": html(findings, drawn, links),
     }
-    overviews = (name for name in drawn if each_png or not name.startswith("seeds-"))
-    pictures = {f"{name}.png": drawn[name].png for name in overviews}
-    for left in folder.glob("seeds-claim-*.png"):  # of an earlier report, whose figures were others
-        if left.name not in pictures:
-            left.unlink()
+    chosen = (name for name in drawn if (each_png if name.startswith("seeds-") else not drawn[name].tall))
+    pictures = {f"{name}.png": drawn[name].png for name in chosen}
+    for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in drawn)):
+        if left.name not in pictures:  # of an earlier report, whose figures were others
+            left.unlink(missing_ok=True)
     for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
         part = folder / f".{name}.part"
         part.write_bytes(content)

@@ -24,6 +24,7 @@ from orchestration.report.drawing import (
     ROW,
     Picture,
     canvas,
+    grid,
     panel_name,
     picture,
     short_name,
@@ -208,16 +209,11 @@ def curves(findings: Findings) -> Figure:
         for arm in findings.arms
     }
     groups = {key: rows for key, rows in groups.items() if rows}
-    columns = min(3, len(groups))
-    lines = -(-len(groups) // columns)
     with styled():
-        figure = canvas(0.6 + 2.5 * columns, 0.3 + 1.8 * lines)
-        panels = figure.subplots(lines, columns, squeeze=False)
+        figure, panels = grid(len(groups), 1.8)
         for axes, ((arm, backbone), rows) in zip(panels.flat, groups.items(), strict=False):
             _curve_panel(axes, rows, each=sum(map(len, groups.values())) <= CURVES_SHOWN)
             axes.set_title(panel_name(findings, arm, backbone))
-        for axes in list(panels.flat)[len(groups) :]:
-            axes.set_visible(False)
         panels[-1, 0].set_xlabel("step")
         panels[0, 0].set_ylabel("training loss")
     return figure
@@ -246,16 +242,11 @@ def _curve_panel(axes: Axes, rows: Sequence[RunRow], *, each: bool) -> None:
 
 def distributions(findings: Findings) -> Figure:
     """Share of the items by value, a line per part and a tick at its mean, one panel per arm and backbone."""
-    columns = min(3, len(findings.distributions))
-    lines = -(-len(findings.distributions) // columns)
     with styled():
-        figure = canvas(0.6 + 2.5 * columns, 0.6 + 1.6 * lines)
-        panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
+        figure, panels = grid(len(findings.distributions), 1.6, 0.6, sharex=True)
         for axes, found in zip(panels.flat, findings.distributions, strict=False):
             _distribution_panel(axes, found)
             axes.set_title(panel_name(findings, found.arm, found.backbone))
-        for axes in list(panels.flat)[len(findings.distributions) :]:
-            axes.set_visible(False)
         panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
         panels[0, 0].set_ylabel("share of items")
         figure.legend(

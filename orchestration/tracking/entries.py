@@ -283,7 +283,8 @@ def _short(runs: str) -> str:
 def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
     drawn = plots.every(findings)
     page = html(findings, drawn, links)
-    overview = {f"{name}.png": drawn[name].png for name in ("forest", "curves", "layers") if name in drawn}
+    shown = [name for name in ("forest", "curves", "layers") if name in drawn and not drawn[name].tall]
+    overview = {f"{name}.png": drawn[name].png for name in shown}
     states = {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")}
     words = [finding.verdict.verdict for finding in findings.findings]
     note = markdown(findings)

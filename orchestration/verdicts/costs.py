@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from orchestration.verdicts.findings import Cost, Findings
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Ledger
     from orchestration.verdicts.findings import RunRow
 
 TRAINING = "train"  # what families call the seconds between prepared data and the trained model
 ROWS = 1000
 
 
-def with_costs(findings: Findings, ledger: Ledger) -> Findings:
+def with_costs(findings: Findings) -> Findings:
     """The cost of every arm on every backbone that was trained step by step, selection seeds left out."""
     found = []
     for backbone in findings.backbones:
@@ -24,7 +23,7 @@ def with_costs(findings: Findings, ledger: Ledger) -> Findings:
             seconds = [
                 one
                 for row in findings.of(arm, backbone)
-                if row.status == "finished" and not row.selection and (one := _a_step(row, ledger)) is not None
+                if row.status == "finished" and not row.selection and (one := _a_step(row)) is not None
             ]
             if not seconds:
                 continue
@@ -45,8 +44,7 @@ def with_costs(findings: Findings, ledger: Ledger) -> Findings:
     return replace(findings, costs=tuple(found))
 
 
-def _a_step(row: RunRow, ledger: Ledger) -> float | None:
+def _a_step(row: RunRow) -> float | None:
     """Seconds of training over steps; None for a run that was not trained, or recorded neither."""
-    seconds = ledger.training(row.entries[0]).seconds.get(TRAINING) if row.curve else None
     steps = row.curve[-1][0] if row.curve else 0
-    return seconds / steps if seconds and steps else None
+    return row.training / steps if row.training and steps else None

@@ -21,6 +21,7 @@ from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, canonical
+from orchestration.verdicts.costs import TRAINING
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, contradiction, paired
 from orchestration.verdicts.findings import Finding, Findings, RunRow
@@ -209,6 +210,7 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
         curve=tuple(zip(loss["step"].to_pylist(), loss["value"].to_pylist(), strict=True)),
         seconds=sum(record.seconds.values()),
         began=record.began,
+        training=record.seconds.get(TRAINING),
         cost=record.cost,
         attempt=record.attempt,
         location=record.url,

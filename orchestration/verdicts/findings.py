@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class RunRow:
     curve: tuple[tuple[int, float], ...] = ()
     seconds: float | None = None
     began: float | None = None  # in Unix time
+    training: float | None = None  # seconds of its training alone, without data and scores; None if not recorded
     cost: Mapping[str, float] = field(default_factory=dict)  # as it recorded it; empty in entries of before
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
@@ -175,7 +177,7 @@ class Findings:
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
     price: float | None = None  # of an hour, where a reader gave one
 
-    @property
+    @cached_property
     def backbones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.backbone for row in self.runs))
 
@@ -185,7 +187,14 @@ class Findings:
 
     def of(self, arm: str, backbone: str) -> tuple[RunRow, ...]:
         """The runs of one arm on one backbone, in the order of the plan."""
-        return tuple(row for row in self.runs if (row.arm, row.backbone) == (arm, backbone))
+        return self._by_place.get((arm, backbone), ())
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[str, str], tuple[RunRow, ...]]:
+        found: dict[tuple[str, str], list[RunRow]] = {}
+        for row in self.runs:
+            found.setdefault((row.arm, row.backbone), []).append(row)
+        return {place: tuple(rows) for place, rows in found.items()}
 
     def with_status(self, status: Status) -> tuple[RunRow, ...]:
         return tuple(row for row in self.runs if row.status == status)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 # of findings, and of their runs: not what was found, so it may differ
 WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
-OF_A_RUN = ("location", "problem", "cost")
+OF_A_RUN = ("location", "problem", "training", "cost")
 OF_A_FINDING = ("moves", "scored", "taken_for")  # which tell otherwise what is there, or what no figure rests on
 UNTOLD = ("seconds", "costs", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise

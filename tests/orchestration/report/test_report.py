@@ -17,7 +17,7 @@ from scipy.stats import trim_mean
 from evaluators.significance.comparisons import pair
 from evaluators.significance.judge import judge
 from orchestration.ledger.ledger import Ledger
-from orchestration.report import forms, plots
+from orchestration.report import drawing, forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.glossary import Hover
 from orchestration.report.html import html
@@ -279,6 +279,26 @@ def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == first
 
 
+def test_a_picture_too_tall_for_a_file_is_in_the_page_alone(
+    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = forms.write(findings, tmp_path)
+    monkeypatch.setattr(drawing, "TALLEST", 10)
+    forms.write(findings, tmp_path)
+    assert not list(tmp_path.glob("*.png"))
+    assert "Learning curves" in page.read_text()
+
+
+def test_the_panels_of_many_arms_stand_apart(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no layout is looked for, the axes have room between them for the names of their ticks."""
+    monkeypatch.setattr(drawing, "LAID_OUT", 1)
+    figure = plots.curves(findings)
+    assert figure.get_layout_engine() is None
+    boxes = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
+    assert len(boxes) > 2
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+
+
 def test_a_study_without_comparisons(findings: Findings) -> None:
     bare = replace(findings, findings=())
     assert forms.table(bare).startswith("arm ")
@@ -318,9 +338,7 @@ def test_what_training_costs_is_of_the_runs_own_seconds(tmp_path: Path) -> None:
     """The median run of each trained arm: seconds of training over its steps; against the controls of its claims."""
     ledger = Ledger(tmp_path / "ledger")
     findings = findings_of(ledger)
-    told = with_costs(
-        replace(findings, arms={**findings.arms, "B1": {**findings.arms["B1"], "batch_size": 16}}), ledger
-    )
+    told = with_costs(replace(findings, arms={**findings.arms, "B1": {**findings.arms["B1"], "batch_size": 16}}))
     assert {cost.arm for cost in told.costs} == {arm for arm, made in findings.arms.items() if made["train"]}
     for cost in told.costs:
         rows = [row for row in findings.of(cost.arm, cost.backbone) if row.status == "finished"]
