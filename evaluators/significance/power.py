@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -122,6 +122,7 @@ def smallest_effect(
     noise = noise or Noise()
     upper = max(noise.sd, noise.item)
 
+    @cache  # the end of the search is asked for twice
     def lacking(effect: float) -> float:
         return power(n, noise, effect=effect, alpha=alpha) - power_asked
 
