@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import aligned_cosines, unit
+from evaluators.metrics.vectors import unit
 
 PAIRS = 10_000
 SAMPLE = 4_096
@@ -32,7 +32,9 @@ def random_cosines(vectors: np.ndarray, generator: np.random.Generator) -> np.nd
     left = generator.integers(len(vectors), size=PAIRS)
     right = generator.integers(len(vectors) - 1, size=PAIRS)
     right += right >= left  # uniform over the other rows
-    return aligned_cosines(vectors[left], vectors[right])
+    drawn, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    rows = unit(vectors[drawn].astype(np.float64))  # each once, however often it is drawn
+    return np.einsum("nd,nd->n", rows[place[:PAIRS]], rows[place[PAIRS:]])
 
 
 def effective_rank(matrix: np.ndarray) -> float:

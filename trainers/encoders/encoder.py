@@ -24,7 +24,7 @@ from trainers.encoders.encoder_folder import read_gate, read_record, write_encod
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.readout_names import MIXTURES, Readout
-from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, tokenise
+from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, remembered, tokenise
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.losses import unit
@@ -214,7 +214,8 @@ class Encoder(nn.Module):
         takes of each. N texts -> N × ((L + 1, D) float32, (L + 1,) of sum 1 or None where it mixes no means)."""
         if not len(texts):
             return []
-        layers = self.hidden_layers(tokenise(self.tokenizer, texts, self.max_length, self.prefix))  # (L + 1, N, D)
+        tokens = remembered(self.tokenizer, texts, self.max_length, self.prefix)
+        layers = self.hidden_layers(tokens)  # (L + 1, N, D)
         with self._evaluating():
             weights = self.mixture(moved(layers[-1], self.device))
         rows = [None] * len(texts) if weights is None else weights.cpu().numpy()
@@ -234,7 +235,11 @@ class Encoder(nn.Module):
 
     def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
         """What the readout gives for texts, without dropout, not normalised. N texts -> (N, D) float32."""
-        return self.embed(self.tokenise(texts)) if len(texts) else np.zeros((0, self.width), np.float32)
+        if not len(texts):
+            return np.zeros((0, self.width), np.float32)
+        tokens = remembered(self.tokenizer, texts, self.max_length, self.prefix)
+        self.truncated += tokens.truncated
+        return self.embed(tokens)
 
     def embed(self, tokens: Tokens) -> np.ndarray:
         """What the readout gives for at least one text, without dropout, not normalised. -> (N, D) float32."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CELLS = 8192  # of one rectangle, and tokens of one pass, at most
+REMEMBERED, REMEMBERED_TEXTS = 8, 50_000  # lists of texts, and the texts of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,27 @@ class Tokens:
         """The same texts sorted by falling length, and which text each is; equal lengths keep their order."""
         order = np.argsort(-self.lengths, kind="stable")
         return replace(self.take(order), truncated=self.truncated), order
+
+
+_REMEMBERED: dict[tuple[object, ...], Tokens] = {}  # first in, first out
+
+
+def remembered(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = ""
+) -> Tokens:
+    """As `tokenise`, once for the process: a lane scores run after run on the same texts.
+
+    A tokenizer is known by all that it does, so that one that was changed, or is another's, is another.
+    """
+    inner = getattr(tokenizer, "backend_tokenizer", None)
+    if inner is None or len(texts) > REMEMBERED_TEXTS:
+        return tokenise(tokenizer, texts, max_length, prefix)
+    key = hashlib.sha256(inner.to_str().encode()).digest(), tuple(texts), max_length, prefix
+    if key not in _REMEMBERED:
+        if len(_REMEMBERED) == REMEMBERED:
+            del _REMEMBERED[next(iter(_REMEMBERED))]
+        _REMEMBERED[key] = tokenise(tokenizer, texts, max_length, prefix)
+    return _REMEMBERED[key]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import torch
 from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.tokens import Tokens, groups, passes
+from trainers.encoders.tokens import Tokens, groups, passes, tokenise
 
 TEXTS = [
     "a cup",
@@ -254,6 +254,24 @@ def test_long_texts_are_cut_and_counted(backbone: Path):
         encoder.encode(["the river of stone by the cup"]),
         atol=1e-6,
     )
+
+
+def test_texts_that_are_read_again_are_tokens_already(backbone: Path, monkeypatch: pytest.MonkeyPatch):
+    """By another encoder of the same tokenizer too; what is cut is counted each time, and a changed one is another."""
+    calls: list[int] = []
+    monkeypatch.setattr("trainers.encoders.tokens._REMEMBERED", {})
+    monkeypatch.setattr("trainers.encoders.tokens.tokenise", lambda *of: calls.append(1) or tokenise(*of))
+    first, second = (Encoder.load(backbone, max_length=8) for _ in "ab")
+    rows = first.encode(TEXTS)
+    assert np.array_equal(second.encode(TEXTS), rows)
+    second.read_layers(TEXTS)
+    assert len(calls) == 1
+    assert first.truncated == second.truncated > 0
+    assert not np.array_equal(second.encode(TEXTS[::-1]), rows)
+    second.tokenizer.add_tokens(["horse runs"])
+    second.backbone.resize_token_embeddings(len(second.tokenizer))
+    second.encode(TEXTS)
+    assert len(calls) == 3
 
 
 def test_more_layers_than_there_are_is_refused(backbone: Path):
