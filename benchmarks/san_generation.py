@@ -21,12 +21,13 @@ import importlib.util
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from string import punctuation
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from tables import save
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
@@ -46,6 +47,7 @@ from trainers.san.masked_model import MaskedModel
 SHAPES = {"6 layers of 384 (MiniLM)": (6, 384, 12, 1536), "12 layers of 768 (BERT-base)": (12, 768, 12, 3072)}
 OURS = {6: 1000, 12: 200}  # sentences measured, by layers
 THEIRS, COUNTED = {6: 256, 12: 64}, 2000
+TRIES = 2  # of each way, in turn
 BATCH = 64  # of the released code
 PUNCTUATION = tuple(punctuation)
 
@@ -65,23 +67,21 @@ def main() -> None:
             fp32 = MaskedModel.load(folder, resolve, device="cpu")
             bf16 = MaskedModel.load(folder, resolve, device="cpu", precision="bf16")
             released, _ = load_masked_lm(Path(folder))
-        few = spread(texts, OURS[sizes[0]])
-        theirs = _authors(released.eval(), fp32, spread(texts, THEIRS[sizes[0]]))
-        ours, made = _rate(fp32, few)
-        asked, at = _asked(sizes, fp32, made), _products(sizes)
-        rates = {
-            "the authors', fp32": theirs,
-            "ours, fp32": ours,
-            f"the multiplications alone, fp32: {asked / 1e9:.2f} G a sentence at {at / 1e9:.0f} G a second": at
-            / asked,
-            "ours, bf16": _rate(bf16, few)[0],
-        }
+        few, fewer = spread(texts, OURS[sizes[0]]), spread(texts, THEIRS[sizes[0]])
+        theirs, ours, half = _best_of(
+            partial(_authors, released.eval(), fp32, fewer),
+            partial(_rate, fp32, few),
+            partial(_rate, bf16, few),
+        )
+        asked, at = _asked(sizes, fp32, few), _products(sizes)
+        alone = f"the multiplications alone, fp32: {asked / 1e9:.2f} G a sentence at {at / 1e9:.0f} G a second"
+        rates = {"the authors', fp32": theirs, "ours, fp32": ours, alone: at / asked, "ours, bf16": half}
         result += [
             {"generator": shape, "way": way, "sentences a second": rate, "times theirs": rate / theirs}
             for way, rate in rates.items()
         ]
     counted = Cloze.of(count(dict.fromkeys([*texts, *wordnet_texts(lexicon)]), source="the texts"), resolve)
-    rate, _ = _rate(counted, texts)
+    rate = _rate(counted, texts)
     result.append(
         {"generator": "counts (cloze)", "way": "ours", "sentences a second": rate, "times theirs": np.nan}
     )
@@ -91,8 +91,9 @@ def main() -> None:
         "Generating syntactically aligned negatives",
         result,
         [
-            f"{source}, {words:.1f} words each; {torch.get_num_threads()} thread, CPU-seconds of this process; "
-            f"{OURS[6]} and {OURS[12]} sentences our way, {THEIRS[6]} and {THEIRS[12]} the authors', {len(texts)}"
+            f"{source}, {words:.1f} words each; {torch.get_num_threads()} thread, CPU-seconds of this process, the"
+            f" best of {TRIES} tries in turn; {OURS[6]} and {OURS[12]} sentences our way, {THEIRS[6]} and"
+            f" {THEIRS[12]} the authors', {len(texts)}"
             " by counts, spread over the corpus.",
             "Our rows are made whole: tokens, masks, fillings, text, flags. G: 10^9 operations; a product of two"
             " numbers and its sum are two.",
@@ -121,13 +122,22 @@ def spread(texts: list[str], count: int) -> list[str]:
     return texts[:: max(1, len(texts) // count)][:count]
 
 
-def _rate(generator: Generator, texts: list[str]) -> tuple[float, pa.Table]:
-    """Sentences a second, and the rows."""
-    using = Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))
+def _best_of(*ways: Callable[[], float]) -> list[float]:
+    """The best rate of each way, all of them measured in turn."""
+    return np.max([[way() for way in ways] for _ in range(TRIES)], axis=0).tolist()
+
+
+def _rewriter(generator: Generator) -> Rewriter:
+    return Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))
+
+
+def _rate(generator: Generator, texts: list[str]) -> float:
+    """Sentences a second."""
+    using = _rewriter(generator)
     rows(using, texts[:8])  # warm
     began = time.process_time()
-    made = rows(using, texts)
-    return len(texts) / (time.process_time() - began), made
+    rows(using, texts)
+    return len(texts) / (time.process_time() - began)
 
 
 def _authors(model: Any, ours: MaskedModel, texts: list[str]) -> float:
@@ -154,9 +164,10 @@ def _authors(model: Any, ours: MaskedModel, texts: list[str]) -> float:
     return len(texts) / (time.process_time() - began)
 
 
-def _asked(sizes: tuple[int, ...], model: MaskedModel, made: pa.Table) -> float:
+def _asked(sizes: tuple[int, ...], model: MaskedModel, texts: list[str]) -> float:
     """Operations of the multiplications that a row asks for, a mean over the rows."""
     layers, width, _, inner = sizes
+    made = rows(_rewriter(model), texts)
     marked = np.array([ends_marked(text) for text in made["text"].to_pylist()])
     read = made["n_tokens"].to_numpy() + 2.0 + ~marked
     masked = np.array(made["n_masked"].to_pylist())  # (N, rounds)
