@@ -67,11 +67,6 @@ SIZES = {
     f"{size.runs}/{size.claims}": size
     for size in (Size(5, 20, 10), Size(50, 20, 100), Size(500, 2, 500), Size(500, 6, 500), Size(500, 20, 500))
 }
-NOTES = (  # of rows that are kept from before rows told it themselves
-    "Rows without a load are of 2026-11-22, on an AMD EPYC with 2 cores and a load of 25 to 30; before is the "
-    "code of ac5a572 in those, and of 73ca87c in that of why.",
-    "A report of 10,000 runs and 500 claims was ended after 1,500 s at a load of 3 to 18, and is not measured.",
-)
 ASKED = {
     "1000/100": "status 4 s, why 6 s, report 30 s and 600 MB, page 3 MB and 3 s in Chromium",
     "10000/500": "plan 20 s, report 240 s",
@@ -135,7 +130,6 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
         "libraries compute in one thread.",
         "Peak memory is what the kernel counted for the process. A page is opened in headless Chromium until it "
         "is laid out.",
-        *(NOTES if any(row.get("code", "–") == "–" for row in rows) else ()),
         *(f"Asked of {size} runs/claims: at most {asked}." for size, asked in ASKED.items() if size in sizes),
         "Load: the average number of processes that wanted one of the cores. Where it is more than their number, "
         "wall times say nothing, and CPU times are longer than on a machine that is free.",
