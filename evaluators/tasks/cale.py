@@ -18,7 +18,8 @@ from evaluators.metrics.concept_differentiation import PairItems, best_threshold
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import cosine_distances
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.named_items import marked
+from evaluators.tasks.task import Benchmark, Task, is_dev
 from evaluators.tasks.words_in_context import OCCURRENCES
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
@@ -73,6 +74,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             ),
             score=_score_spcd,
             source="CALE, table 1, appendix C and figure 1",
+            item_texts=_sentences,
             reads=OCCURRENCES,
         ),
         PairsTask(
@@ -89,6 +91,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             ),
             score=_score_unseen,
             source="ours: the test pairs of `data: {held_sentences: …}` whose sentences no pair trains",
+            item_texts=_sentences,
             reads=OCCURRENCES,
         ),
         PairsTask(
@@ -99,6 +102,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
             score=_score_ranking,
             source="ours: what no threshold decides",
+            item_texts=_sentences,
             reads=OCCURRENCES,
         ),
         PairsTask(
@@ -111,6 +115,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             ),
             score=_score_dev_spcd,
             source="CALE, section 5.1, on the validation split; appendix B does not say by what it chose",
+            item_texts=_sentences,
             reads=OCCURRENCES,
         ),
         PairsTask(
@@ -121,6 +126,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
             score=_score_space,
             source="CALE, section 6, table 5",
+            item_texts=_sentences,
             reads=OCCURRENCES,
             version=3,  # 1 took silhouettes in float32, which is noise where all rows are near; 2 had no wup_dc_sl
         ),
@@ -166,6 +172,14 @@ def _items(corpus: CaleCorpus, pairs: OccurrencePairs) -> PairItems:
     concepts = [table.concepts[concept] for concept in table.concept[pairs.anchor]]
     lemmas = [table.lemmas[lemma] for lemma in table.lemma[pairs.anchor]]
     return PairItems([f"{anchor} | {partner}" for anchor, partner in sides], concepts, lemmas)
+
+
+def _sentences(corpus: CaleCorpus, metric: str) -> dict[str, str]:
+    """What a person reads of a pair: both sentences."""
+    pairs = corpus.pairs["val" if is_dev(metric) else "test"]
+    sides = (map(marked, corpus.occurrences.take(rows)) for rows in (pairs.anchor, pairs.partner))
+    named = zip(_items(corpus, pairs).ids, *sides, strict=True)
+    return {name: f"{anchor} | {partner}" for name, anchor, partner in named}
 
 
 def _score_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:

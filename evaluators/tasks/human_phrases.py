@@ -37,6 +37,7 @@ def _entailment(path: str | None) -> Task[tuple[Entailment, ...], str]:
         benchmark=small(partial(phrases.entailments, path=path)),
         texts=lambda items: [text for item in items for text in (item.premise, item.hypothesis)],
         score=_entailed,
+        item_texts=lambda items, metric: {one.id: f"{one.premise} | {one.hypothesis}" for one in items},
         source="Lyu et al. 2022, RNPC, single-premise textual entailment",
     )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from corpora.benchmarks.pairs import Pairs, joined, text_key
+from corpora.sources.occurrences import Occurrence
 from evaluators.metrics.scores import Items
 
 
@@ -28,6 +29,11 @@ def subset_item_texts(subsets: Mapping[str, Pairs], metric: str) -> dict[str, st
     """The same of all pairs of a task, whichever of them it scores: names are of their content."""
     told = pair_item_texts(joined(subsets.values()))
     return told | {name: text for pairs in subsets.values() for name, text in pair_item_texts(pairs).items()}
+
+
+def marked(word: Occurrence) -> str:
+    """A sentence, the word that is meant in brackets."""
+    return f"{word.text[: word.start]}[{word.target}]{word.text[word.end :]}"
 
 
 def text_items(texts: Sequence[str]) -> Items:

@@ -88,6 +88,10 @@ def _task(kind: str, pair_set: str, data: PairData) -> Task[PairTask, str]:
         benchmark=Benchmark(fingerprint=lambda: load().evaluation.sha256(), load=load),
         texts=lambda rows: [rows.name],
         score=score,
+        item_texts=lambda rows, metric: {
+            name: f"{a} | {b}"
+            for name, a, b in zip(rows.evaluation.ids, rows.evaluation.a, rows.evaluation.b, strict=True)
+        },
         source="Difficulty (Hwang 2026), sections 4 and 5",
         reads=PREDICTIONS,
         version=2 if kind == "retrieval" else 1,  # 1 let rounding part what is equal

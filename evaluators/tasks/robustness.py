@@ -6,6 +6,7 @@ table = tasks("data")        # {"paws": Task, "semantoneg": Task, "negation": Ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
 
@@ -96,18 +97,32 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
         sides = [(one.input, text) for one in contrasts for text in one.candidates]
         cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
         starts = np.cumsum([0, *(len(one.candidates) for one in contrasts)])
-        right, label = [], np.zeros(len(sides))
+        right, label, taken = [], np.zeros(len(sides)), []
         for one, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
             own = start + one.paraphrase
             label[own] = 1.0
-            right.append(cosines[own] > np.delete(cosines[start:end], one.paraphrase).max())
+            others = np.where(np.arange(start, end) == own, -np.inf, cosines[start:end])
+            right.append(cosines[own] > others.max())
+            taken.append("" if right[-1] else f"{one.id}:{others.argmax()}")
         inputs = [one.input for one in contrasts]
         ids = [f"{one.id}:{place}" for one in contrasts for place in range(len(one.candidates))]
         groups = [one.input for one in contrasts for _ in one.candidates]
+        accuracy = score_of_items(
+            "semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)
+        )
         return [
-            score_of_items("semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)),
+            replace(accuracy, taken_for=taken),
             score_of_items("semantoneg/auc", "auc", ids, groups, cosines, label),
         ]
+
+    def told(contrasts: tuple[Contrast, ...], metric: str) -> dict[str, str]:
+        """An input with its paraphrase, or with any of its candidates; what it is taken for alone."""
+        whole = metric.endswith("/accuracy")
+        texts = {one.id: f"{one.input} | {one.candidates[one.paraphrase]}" for one in contrasts}
+        for one in contrasts:
+            for place, text in enumerate(one.candidates):
+                texts[f"{one.id}:{place}"] = text if whole else f"{one.input} | {text}"
+        return texts
 
     rows = cache(partial(negation.semantoneg, path=path))
     return Task(
@@ -117,6 +132,7 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
         benchmark=Benchmark(fingerprint=lambda: sha256(repr(rows()).encode()).hexdigest(), load=rows),
         texts=lambda contrasts: [text for one in contrasts for text in (one.input, *one.candidates)],
         score=score,
+        item_texts=told,
         source="Vahtola et al. 2022",
         counted="sentences",
     )

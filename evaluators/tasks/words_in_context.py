@@ -18,6 +18,7 @@ from evaluators.metrics.concept_differentiation import best_threshold, is_below
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines, cosine_distances
+from evaluators.tasks.named_items import marked
 from evaluators.tasks.task import Task, Tasks, small
 
 Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
@@ -104,6 +105,9 @@ def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str)
             side for pairs in splits.values() for pair in pairs for side in (pair.first, pair.second)
         ],
         score=partial(_score_same_sense, name, scored),
+        item_texts=lambda splits, metric: {
+            pair.id: f"{marked(pair.first)} | {marked(pair.second)}" for pair in splits[scored]
+        },
         source=source,
         reads=OCCURRENCES,
         counted="words",

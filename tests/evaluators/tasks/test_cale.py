@@ -144,6 +144,15 @@ def test_every_score_is_declared_and_made_of_its_items(corpus):
             assert len(set(score.item_ids)) == len(score.item_ids) == len(score.group_ids) == len(score.values)
 
 
+@pytest.mark.parametrize("name", ["spcd", "dev/spcd", "spcd/ranking", "space", "wic"])
+def test_every_pair_is_told_by_its_sentences(corpus, name):
+    task = table(corpus)[name]
+    for score in scores_of({name: task}, [name], letters):
+        if score.aggregate is not None:
+            texts = task.item_texts(task.benchmark.load(), score.metric)
+            assert all(texts[item].count("[") == 2 for item in score.item_ids)
+
+
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_headlines_are_among_the_metrics(task):
     assert task.headline in task.metrics

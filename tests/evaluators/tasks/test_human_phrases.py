@@ -50,6 +50,9 @@ def test_what_is_entailed_is_nearer(tmp_path: Path) -> None:
     assert found["recursive_np/pri-int/auc"].value == 1
     assert "recursive_np/int-int/auc" not in found
     assert list(found["recursive_np/auc"].group_ids) == ["cup", "cup", "ball"]
+    task = tasks(str(tmp_path))["recursive_np"]
+    told = task.item_texts(task.benchmark.load(), "recursive_np/auc")
+    assert all(" | " in told[item] for item in found["recursive_np/auc"].item_ids)
 
 
 def test_paraphrases_are_ranked_by_their_votes(tmp_path: Path) -> None:

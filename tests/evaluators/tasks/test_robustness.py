@@ -59,6 +59,10 @@ def test_semantoneg_asks_for_both_contradictions_to_be_farther(tmp_path: Path) -
     found = scored(robustness.tasks(str(tmp_path)), "semantoneg")
     assert found["semantoneg/accuracy"].values.tolist() == [1, 0, 0]
     assert len(found["semantoneg/auc"].item_ids) == 9
+    task = robustness.tasks(str(tmp_path))["semantoneg"]
+    texts = task.item_texts(task.benchmark.load(), "semantoneg/accuracy")
+    assert next(texts[item] for item in found["semantoneg/accuracy"].item_ids) == "0 near | nearer"
+    assert [texts.get(other, "") for other in found["semantoneg/accuracy"].taken_for] == ["", "nearer", "near"]
 
 
 def test_negations_of_a_large_set_are_taken_evenly_from_end_to_end(tmp_path: Path) -> None:
