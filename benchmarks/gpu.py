@@ -58,6 +58,7 @@ class Sizes:
     sentences: int
     lanes: tuple[int, ...]
     pieces: int  # at most, of a sentence
+    stacks: tuple[int, ...]  # encoders that train as one
 
 
 CARD = Sizes(
@@ -67,8 +68,9 @@ CARD = Sizes(
     sentences=200_000,
     lanes=(1, 2, 4),
     pieces=32,
+    stacks=(2, 4, 8, 16),
 )
-TINY = Sizes(shapes={"tiny": (2, 32, 4)}, batches=(8,), steps=4, sentences=64, lanes=(1,), pieces=32)
+TINY = Sizes(shapes={"tiny": (2, 32, 4)}, batches=(8,), steps=4, sentences=64, lanes=(1,), pieces=32, stacks=(2,))
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,31 @@ def adapters(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"stacked adapters {shape}", spent["stack"], "ms a step of each", gain)
 
 
+def encoders(bench: Bench) -> Iterator[Figure]:
+    """Seeds of one arm as a stack of encoders, against one after another: from how many on it pays."""
+    import stacked_encoders as stacked
+
+    precision: Precision = "bf16" if bench.on_card else "fp32"
+    world = World(device=bench.device, precision=precision)
+    steps = min(24, bench.sizes.steps)
+    for shape in bench.sizes.shapes:
+        for batch in bench.sizes.batches[:1]:
+            settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5)
+            rows, place = corpus(max(64, batch)), bench.backbone(shape)
+            act = partial(_simcse, settings, place, rows)
+            alone = median(stacked.one_by_one(act, world, range(2))[:, 0])
+            for size in bench.sizes.stacks:
+                each = median(stacked.as_a_stack(act, world, range(size))[:, 0])
+                gain = f"{alone / each:.2f} x as fast as one by one"
+                yield Figure(
+                    f"{shape}, batch {batch}, {size} encoders stacked", 1000 * each, "ms a step of each", gain
+                )
+
+
+def _simcse(settings: Settings, backbone: Path, rows: SanCorpus, world: World, seed: int) -> Any:
+    return fit(settings, backbone, rows, seed, world)
+
+
 def shared(bench: Bench) -> Iterator[Figure]:
     """Lanes on one device, each with its share of the memory: what all of them do together."""
     for lanes in bench.sizes.lanes:
@@ -322,6 +349,7 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "attention": unpadded,
     "parts": parts,
     "adapters": adapters,
+    "encoders": encoders,
     "lanes": shared,
     "generation": generation,
     "tests": tests,

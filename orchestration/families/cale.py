@@ -12,7 +12,7 @@ from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
@@ -95,5 +95,6 @@ FAMILY: Family = EncoderFamily(
     checks=(check_claims, check_target_layers, check_pairs),
     first_checks=(check_micro_batch,),
     space=SPACE,
+    shape=shape_by("steps", "batch_size", "max_length"),
     distributions={"cosine distance": distance_metrics("spcd")},
 )

@@ -11,7 +11,7 @@ from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining
 from trainers.encoders.readout_names import MIXTURES
@@ -104,4 +104,5 @@ FAMILY: Family = EncoderFamily(
     first_checks=(check_micro_batch,),
     space=SPACE,
     spread=public_spread.of_simcse(),
+    shape=shape_by("steps", "batch_size", "max_length"),
 )

@@ -7,7 +7,7 @@ every family passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -136,7 +136,9 @@ class Family(Protocol):
     """A training objective with its data, its tasks and the space in which its settings are searched.
 
     settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
-    second. stacked: all runs of a job train as one model. space: the settings that a search may move; empty where
+    second. stacked: all runs of a job train as one model. shape: what arms have in common whose runs can train as
+    one stack of encoders (`trainers.encoders.stack`), from their settings; ValueError for one whose runs cannot;
+    None for a family without such runs. space: the settings that a search may move; empty where
     there is none. needs_backbone: whether a study must name one. dev_apart: tasks named dev/... are measured on a
     part of the training rows that is then left out of training, so that only a search may name them.
     distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
@@ -153,6 +155,8 @@ class Family(Protocol):
     def data(self) -> type[Any]: ...
     @property
     def stacked(self) -> bool: ...
+    @property
+    def shape(self) -> Callable[[Any], Hashable] | None: ...
     @property
     def space(self) -> Space: ...
     @property

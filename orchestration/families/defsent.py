@@ -10,7 +10,7 @@ from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, of_arm
+from orchestration.families.encoders import EncoderFamily, of_arm, shape_by
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
 
@@ -121,6 +121,7 @@ FAMILY: Family = EncoderFamily(
     sizes=SIZES,
     checks=(check_heads, check_claims, check_batches),
     space=SPACE,
+    shape=shape_by("objective", "epochs", "steps", "batch_size", "max_length"),
     # DefSent, table 5: sd of ten seeds for BERT-base, cls.
     spread=(0.0020, "DefSent, table 5: MRR of BERT-base cls, 10 seeds"),
 )

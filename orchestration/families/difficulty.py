@@ -41,6 +41,7 @@ class DifficultyFamily:
 
     settings, data, space = Settings, PairData, SPACE
     stacked = needs_backbone = True
+    shape = None
     dev_apart = True  # a search trains without the third of the training rows that it judges by
     streams = ("data", "init")
     distributions: Mapping[str, Mapping[str, str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,11 +33,12 @@ from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 from trainers.engine.limits import micro_batch_refusal
+from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
     from search_spaces.space import Space
-    from trainers.engine.world import World
+    from trainers.engine.world import Progress, World
 
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 FirstCheck = Callable[["Study"], None]
@@ -51,6 +52,7 @@ class EncoderFamily:
     whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
     told: what the report is to say of an encoder, such as a stand-in for a real part of it; told_of_corpus: what
     it is to say of the rows that an arm is made from. rows_of: what a plan is to say of a corpus's rows.
+    shape: of arms whose encoders train through `engine.loop`; `shape_by` makes one.
     own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
     much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
     names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
@@ -65,6 +67,7 @@ class EncoderFamily:
     own_tasks: Callable[[Any], Tasks] = lambda data: {}
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     fits: Callable[[Any], bool] = lambda settings: settings.train
+    shape: Callable[[Any], Hashable] | None = None
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
     told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
     rows_of: Callable[[Any], Sequence[RowsOf]] | None = None
@@ -108,8 +111,14 @@ class EncoderFamily:
     def check(self, study: Study) -> None:
         for check in self.first_checks:
             check(study)
+        if self.shape is not None and study.resources.runs_per_stack > 1:
+            for name, arm in study.arms.items():
+                with of_arm(name):
+                    self.shape(arm)
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        if study.resources.runs_per_stack > 1:
+            check_packed(backbones)
         corpus = self.load(study.data)
         for check in self.checks:
             check(study, backbones, corpus)
@@ -121,40 +130,108 @@ class EncoderFamily:
                 table[name].benchmark.load()
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
+        fitted = self._stacked([run for run in job.runs if run.stacked and run.id not in job.models], world)
+        failed = {}
         for run in job.runs:
-            yield from self._execute(run, job.models.get(run.id), world)
+            if isinstance(outcome := fitted.get(run.id), Exception):
+                failed[run.label] = outcome
+            else:
+                yield from self._execute(run, job.models.get(run.id), outcome, world)
+        if failed:
+            raise _of_all(failed)
 
-    def _execute(self, run: Run, model: Path | None, world: World) -> Iterator[Result]:
+    def _execute(self, run: Run, model: Path | None, fitted: _Fitted | None, world: World) -> Iterator[Result]:
+        """model: of a run that was trained before; fitted: of one that was trained with others."""
         from trainers.encoders.together import reading_together
 
-        trainer = self.trainer()
-        settings, data = built(self.settings, run.settings), built(self.data, run.data)
-        tasks = self.tasks(data)
+        settings = built(self.settings, run.settings)
         if model is not None:
-            encoder = trainer.read(settings, model, world)
+            encoder = self.trainer().read(settings, model, world)
         elif not self.fits(settings):
-            encoder = trainer.read(settings, _backbone_of(run), world)
+            encoder = self.trainer().read(settings, _backbone_of(run), world)
             yield Trained(run=run, notes=self.told(encoder))
         else:
-            assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
-            began = time.perf_counter()
-            corpus, backbone = self.load(data), _backbone_of(run)
-            check_corpus(run, corpus.fingerprint)
-            prepared = time.perf_counter()
-            dev = [task for name, task in tasks.items() if name in run.tasks and is_dev(name)]
-            watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
-            encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
-            seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
+            fitted = fitted or self._fit(run, world)
+            encoder = fitted.encoder
             yield Trained(
                 run=run,
-                curve=curve,
-                seconds=seconds,
-                notes={**self.told(encoder), **self.told_of_corpus(settings, corpus)},
+                curve=fitted.curve,
+                seconds=fitted.seconds,
+                notes=fitted.notes,
                 save_model=encoder.save if settings.train else None,
             )
         with reading_together(encoder, world):
             if world.rank == 0:
-                yield from scored(run, named(tasks, run.tasks), encoder)
+                yield from scored(run, named(self.tasks(built(self.data, run.data)), run.tasks), encoder)
+
+    def _fit(self, run: Run, world: World) -> _Fitted:
+        trainer = self.trainer()
+        assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
+        settings, data = built(self.settings, run.settings), built(self.data, run.data)
+        began = time.perf_counter()
+        corpus, backbone = self.load(data), _backbone_of(run)
+        check_corpus(run, corpus.fingerprint)
+        prepared = time.perf_counter()
+        dev = [task for name, task in self.tasks(data).items() if name in run.tasks and is_dev(name)]
+        watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
+        encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
+        seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
+        return _Fitted(encoder, curve, seconds, {**self.told(encoder), **self.told_of_corpus(settings, corpus)})
+
+    def _stacked(self, runs: Sequence[Run], world: World) -> Mapping[str, _Fitted | Exception]:
+        """Runs trained as one stack of encoders: by id what came of each, which has an equal share of the time."""
+        if not runs:
+            return {}
+        from trainers.encoders.stack import fit_together
+
+        outcomes = fit_together([partial(self._fit, run) for run in runs], [world.for_run(run.id) for run in runs])
+        return {run.id: _with_share(one, len(runs)) for run, one in zip(runs, outcomes, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What a run's training gave. seconds: of loading its data and of training."""
+
+    encoder: FamilyEncoder
+    curve: Sequence[Progress]
+    seconds: Mapping[str, float]
+    notes: Mapping[str, Any]
+
+
+def _with_share(one: _Fitted | Exception, size: int) -> _Fitted | Exception:
+    if isinstance(one, Exception):
+        return one
+    return replace(one, seconds={**one.seconds, "train": one.seconds["train"] / size})
+
+
+def _of_all(failed: Mapping[str, Exception]) -> Exception:
+    """What a stack ends with: the first error that is not of a run itself, or what became of each run."""
+    stack = next((error for error in failed.values() if not isinstance(error, TrainerError)), None)
+    return stack or TrainerError("\n".join(f"{label}: {error}" for label, error in failed.items()))
+
+
+def shape_by(*fields: str) -> Callable[[Any], Hashable]:
+    """The shape of an arm: these settings, which say how long and on how much text it trains. ValueError for one
+    whose texts pass in parts."""
+
+    def shape(settings: Any) -> Hashable:
+        if settings.train and getattr(settings, "micro_batch", None) is not None:
+            asked = f"train.micro_batch = {settings.micro_batch!r}"
+            raise ValueError(f"{asked}\n  accepted: null with resources.runs_per_stack above 1")
+        return tuple(getattr(settings, field) for field in fields)
+
+    return shape
+
+
+def check_packed(backbones: Sequence[Path]) -> None:
+    """Every backbone can be one of a stack."""
+    from trainers.encoders.packing import PACKED
+    from trainers.encoders.stack import refusal
+
+    for folder in backbones:
+        kind = json.loads((folder / "config.json").read_text()).get("model_type", "")
+        if kind not in PACKED:
+            raise ValueError(refusal(kind))
 
 
 def _backbone_of(run: Run) -> Any:

@@ -49,6 +49,7 @@ class ElsewhereFamily:
     settings, data = ElsewhereSettings, ElsewhereData
     space: Space = ()
     stacked = dev_apart = needs_backbone = False
+    shape = None
     streams = ()
     distributions: Mapping[str, Mapping[str, str]] = {}
     arm_plots: Sequence[ArmPlot] = ()

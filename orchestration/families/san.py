@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm
+from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
@@ -126,6 +126,13 @@ def rows_of(corpus: SanCorpus) -> list[RowsOf]:
     return [RowsOf("sentences", len(corpus))]
 
 
+def shape(settings: Settings) -> Hashable:
+    """What arms have in common that can train as one stack. ValueError for one whose texts have rates each."""
+    if settings.train and settings.san_pass == "fused":
+        raise ValueError("train.san_pass = 'fused'\n  accepted: separate with resources.runs_per_stack above 1")
+    return shape_by("epochs", "steps", "batch_size", "max_length")(settings)
+
+
 def trainer() -> Trainer:
     from trainers.san import training
 
@@ -152,5 +159,6 @@ FAMILY: Family = EncoderFamily(
     checks=(check_arms, check_backbones),
     first_checks=(check_search, check_micro_batch),
     space=SPACE,
+    shape=shape,
     spread=public_spread.of_simcse(),
 )

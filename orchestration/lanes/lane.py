@@ -10,9 +10,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.store.errors import CorpusError
@@ -25,12 +24,11 @@ from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
-    from trainers.engine.world import Progress, World
+    from trainers.engine.world import Progress, Room, World
 
 Staged = tuple[str, int]  # entry, attempt
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
-NO_ROOM = nullcontext((None, None))  # a job of several runs leaves no checkpoints
 CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
 
 
@@ -160,14 +158,24 @@ class Lane:
             looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
             self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
-        alone = len(job.runs) == 1
-        room = scratch_of(self._ledger, waiting[0], lease.attempts[waiting[0]]) if alone else NO_ROOM
         meter = Meter(self._device, job.runs[0].precision, self._gpus)
-        with room as (scratch, save):
-            world = replace(self._world(lease, report, scratch, save), spent=meter.add)
+        with self._rooms(lease) as rooms:
+            world = replace(self._world(lease, report, rooms), spent=meter.add)
             self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
         if waiting:
             raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
+
+    @contextmanager
+    def _rooms(self, lease: Lease) -> Iterator[Mapping[str, Room]]:
+        """Where each run of a job keeps its checkpoints; nowhere where a family trains several as one model."""
+        if len(lease.job.runs) > 1 and not lease.job.runs[0].stacked:
+            yield {}
+            return
+        with ExitStack() as open_rooms:
+            yield {
+                run.id: open_rooms.enter_context(scratch_of(self._ledger, run.id, lease.attempts[run.id]))
+                for run in lease.job.runs
+            }
 
     def _stage_all(
         self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]], waiting: list[str]
@@ -190,27 +198,21 @@ class Lane:
             self._state = LaneState(staged=staged, moving=moving)
             began = time.perf_counter()
 
-    def _world(
-        self,
-        lease: Lease,
-        report: Callable[[Progress], None],
-        scratch: Path | None,
-        save: Callable[[Path, int], None] | None,
-    ) -> World:
+    def _world(self, lease: Lease, report: Callable[[Progress], None], rooms: Mapping[str, Room]) -> World:
         from trainers.engine.world import World
 
         first = lease.job.runs[0]
-        return World(
+        of_all = World(
             device=self._device,
             precision=first.precision,
             zero_stage=first.zero_stage,
             threads=self._threads,
-            scratch=scratch,
             checkpoint_every=self._checkpoint_every,
             report=report,
-            save=save,
             stopping=lambda: self._stopping,
+            rooms=rooms,
         )
+        return of_all if len(lease.job.runs) > 1 else of_all.for_run(first.id)
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:

@@ -72,15 +72,32 @@ class Plan:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """What is left of the runs, as they execute: one by one, or all of a backbone where the family stacks."""
+        """What is left of the runs, as they execute: one by one, stacked as the study says, or all of a backbone
+        where the family trains these as one model."""
         left = tuple(run.remaining(self.finished) for run in self.left)
         if not family(self.study.family).stacked:
-            return tuple(Job(runs=(run,)) for run in left)
+            return self._stacks(left)
         return tuple(
             Job(runs=runs)
             for backbone in self.study.backbones
             if (runs := tuple(run for run in left if run.backbone == backbone))
         )
+
+    def _stacks(self, left: Sequence[Run]) -> tuple[Job, ...]:
+        """Runs that are trained, of one backbone and shape, so many at a time; all others alone. In the order in
+        which the first of each stands."""
+        most, shape = self.study.resources.runs_per_stack, family(self.study.family).shape
+        stacks: list[list[Run]] = []
+        open_stack: dict[Any, list[Run]] = {}
+        for run in left:
+            trained = run.stacked and run.id not in self.finished and shape is not None
+            key = (run.backbone, shape(self.study.arms[run.arm])) if trained and shape else run.id
+            stack = open_stack.get(key)
+            if stack is None or len(stack) == most:
+                stacks.append(stack := [])
+                open_stack[key] = stack
+            stack.append(run)
+        return tuple(Job(runs=tuple(stack)) for stack in stacks)
 
     def launcher(self, job: Job) -> Launcher:
         """Where a job executes."""
@@ -245,6 +262,7 @@ def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | N
         world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
         precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
         zero_stage=resources.deepspeed.zero_stage,
+        stacked=seed is not None and resources.runs_per_stack > 1,
     )
 
 

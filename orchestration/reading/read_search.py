@@ -151,6 +151,8 @@ def _check_resources(check: Checker, resources: Any) -> None:
         check.refuse(("resources", "workers_per_run"), "1 with a search: its runs share pooled lanes")
     if resources.launcher == "train":
         check.refuse(("resources", "launcher"), "auto or pool with a search: its runs share pooled lanes")
+    if resources.runs_per_stack > 1:
+        check.refuse(("resources", "runs_per_stack"), "1 with a search: its runs end at times of their own")
 
 
 def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search, rule: StopEarly) -> None:

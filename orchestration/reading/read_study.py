@@ -372,7 +372,11 @@ def _figures(
 
 
 def _check_launch(check: Checker, family: Family, resources: Any) -> None:
-    if resources is WRONG or not family.stacked:
+    if resources is WRONG:
+        return
+    if resources.runs_per_stack > 1 and family.shape is None:
+        check.refuse(("resources", "runs_per_stack"), "1: runs of this family train one by one")
+    if not family.stacked:
         return
     because = "this family trains all its runs as one stacked model"
     if resources.workers_per_run > 1:

@@ -20,6 +20,7 @@ SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one s
 Count = Annotated[int, Ge(1), Le(SEEDS_AT_MOST)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 MACHINES_AT_MOST = 10_000  # that work at a time, beyond any cluster this runs on
+STACK_AT_MOST = 64  # encoders that train as one: more would share out one card's memory too thinly
 TRIALS_AT_MOST = 100_000  # of a search: as many as a study may have runs
 Models = Literal["keep", "best", "none"]
 ETA = 3  # of so many points asha lets one go on, unless it is told otherwise (Li et al., 2020)
@@ -158,14 +159,17 @@ class DeepSpeed:
 class Resources:
     """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never.
 
-    memory_gib_per_run: what each run is given room for; 0 counts no memory. stall_minutes: a run that comes no
-    further for so long is ended, and tried again as if it had failed. models: those that stay in the ledger: all;
-    of every arm and backbone the seed that is best by the first claim's metric, once the study is done; none.
+    runs_per_stack: trained runs of one shape that train as one stack of encoders in one lane; gpus_per_run and
+    memory_gib_per_run are then those of a stack. memory_gib_per_run: what each run is given room for; 0 counts no
+    memory. stall_minutes: a run that comes no further for so long is ended, and tried again as if it had failed.
+    models: those that stay in the ledger: all; of every arm and backbone the seed that is best by the first
+    claim's metric, once the study is done; none.
     """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
     memory_gib_per_run: Annotated[float, Ge(0)] = 0.0
     workers_per_run: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] = 1
+    runs_per_stack: Annotated[int, Ge(1), Le(STACK_AT_MOST)] = 1
     lanes: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] | None = None
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     retries: Annotated[int, Ge(0), Le(100)] = 2
@@ -197,3 +201,9 @@ class Resources:
             raise ValueError(f"gpus_per_run: 0, or {self.workers_per_run}: one GPU for each of the workers")
         if self.workers_per_run > 1 and self.launcher == "pool":
             raise ValueError(f"launcher: auto or train: a pooled lane has one worker, not {self.workers_per_run}")
+        alone = self.workers_per_run == 1 and self.launcher != "train" and not self.deepspeed.zero_stage
+        if self.runs_per_stack > 1 and not alone:
+            raise ValueError(
+                "runs_per_stack: 1, or more with workers_per_run 1, launcher auto or pool, and ZeRO stage 0:"
+                " a stack trains in one lane"
+            )

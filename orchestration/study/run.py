@@ -36,7 +36,9 @@ class Run:
     scored on, by name, with the fingerprint of each. corpus_fingerprint names what is trained on. former: the id
     that the run had in ledgers where training and scores were one entry, and still has there. look_at: steps
     after which development data are scored; like tasks and former, that changes no model and is no part of the
-    id. streams: the seeds of named streams that are not the run's own seed; `trainers.engine.streams`.
+    id. streams: the seeds of named streams that are not the run's own seed; `trainers.engine.streams`. stacked:
+    its layers run as one batch with those of other runs; which these are moves last digits alone, and is no part
+    of the id.
     """
 
     family: str
@@ -55,6 +57,7 @@ class Run:
     zero_stage: int = 0
     look_at: tuple[int, ...] = ()
     streams: Mapping[str, int] = field(default_factory=dict)
+    stacked: bool = False
 
     @cached_property
     def id(self) -> str:
@@ -70,6 +73,8 @@ class Run:
         }
         if self.streams:
             identity["streams"] = dict(self.streams)
+        if self.stacked:
+            identity["stacked"] = True
         return _digest(identity)
 
     @property
@@ -165,7 +170,8 @@ def built(kind: type[Any], fields: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Runs that execute together. One run as a rule; a stacked family trains all it is given as one model.
+    """Runs that execute together. One run as a rule; several where the study stacks them, or where a family
+    trains all it is given as one model.
 
     Each run names the tasks it is still to be scored on. models: id -> folder of the model of a run that was
     trained before and is only scored; a lane fills it in.

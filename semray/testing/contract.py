@@ -197,6 +197,18 @@ class FamilyContract:
         resumed = outcome(execute(Job(runs=(run,)), world(scratch=tmp_path, checkpoint_every=1)))
         assert resumed.values == outcome(execute(Job(runs=(run,)), world())).values
 
+    def test_a_stack_trains_each_run_as_it_trains_alone(self, small: Small) -> None:
+        """But for the order in which sums are rounded: the losses are those of the run alone."""
+        if small.family.shape is None:
+            pytest.skip("runs of this family train one by one")
+        alone = [replace(run, tasks={}) for run in (small.run("plain"), small.run("fast", 4))]
+        assert len({small.family.shape(built(small.family.settings, run.settings)) for run in alone}) == 1
+        stack = tuple(replace(run, stacked=True) for run in alone)
+        for one, run in zip(execute(Job(runs=stack), world()), alone, strict=True):
+            own = outcome(execute(Job(runs=(run,)), world()))
+            assert isinstance(one, Trained)
+            assert [p.loss for p in one.curve] == pytest.approx([p.loss for p in own.curve], rel=1e-4)
+
     def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(self, small: Small, tmp_path: Path) -> None:
         run = small.run("plain")
         first = outcome(execute(Job(runs=(run,)), world()))

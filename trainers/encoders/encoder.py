@@ -39,6 +39,7 @@ MASKED_READOUTS = {
 SLACK = 64
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
+Running = Callable[..., Any]  # a pass as packing runs it -> what the backbone would give
 
 
 class Encoder(nn.Module):
@@ -82,6 +83,7 @@ class Encoder(nn.Module):
         self.layer_gate = LayerGate(backbone.config.hidden_size, layers) if readout == "gated" else None
         self._looked_up: tuple[np.ndarray, Tensor] | None = None  # ids, ascending, and their word embeddings
         self.reading: Reading | None = None  # who reads in this encoder's place (`trainers.encoders.together`)
+        self.running: Running | None = None  # who runs its layers in training (`trainers.encoders.stack`)
 
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
@@ -278,11 +280,12 @@ class Encoder(nn.Module):
         self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         begin, config = 0, self.backbone.config
+        run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
         first = config.pad_token_id + 1 if config.model_type in packing.FROM_PADDING else 0
         for part in passes(cut):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
-            out = self.backbone(
+            out = run(
                 inputs_embeds=words[None, begin:end],
                 position_ids=moved(packing.positions(part, first), self.device)[None],
                 output_hidden_states=every,

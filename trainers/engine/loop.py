@@ -17,7 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -100,13 +100,15 @@ def fit(
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
-    with counting(model) as flops, _deepspeed_engine(model, groups, recipe, seed, world) as engine:
+    seat = nullcontext() if world.seat is None else world.seat.joined(model)
+    with counting(model) as flops, seat, _deepspeed_engine(model, groups, recipe, seed, world) as engine:
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
             done = _step(engine, loss, batches, step, recipe, seed, world, micro)
-            world.spent(flops(), time.perf_counter() - began)
+            elsewhere = world.seat.flops() if world.seat else 0.0
+            world.spent(flops() + elsewhere, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
                 done = replace(done, figures={**done.figures, **look()})
                 engine.train()
@@ -189,6 +191,8 @@ def _gradients(
     total = torch.stack([terms[name] for name in learnt]).sum()
     figures = _Figures.of(terms, learnt, total, world)  # on their way before the pass back begins
     engine.backward(total)
+    if world.seat is not None:
+        world.seat.backward()
     return figures
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Precision = Literal["fp32", "bf16"]
+Room = tuple[Path | None, Callable[[Path, int], None] | None]  # scratch and save, as `World` has them
 # what a process group says of itself in the environment; what runs alone must not read it
 GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -31,6 +36,22 @@ class Progress:
 
 class Stopped(Exception):
     """The run was asked to stop: its last step has ended, and its checkpoint holds all steps so far."""
+
+
+class Seat(Protocol):
+    """A training's place among several that run a part of each step together (`trainers.encoders.stack`)."""
+
+    def joined(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Within, that part of the model is run with those of the others."""
+        ...
+
+    def backward(self) -> None:
+        """Finish a step's backward pass, which stopped at what was run together."""
+        ...
+
+    def flops(self) -> float:
+        """Floating-point operations of that part since the last call."""
+        ...
 
 
 def _never() -> bool:
@@ -64,6 +85,8 @@ class World:
     After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; what it gives, by
     name, becomes part of that step's figures. It must leave the encoder's weights alone.
     spent is told of each step's floating-point operations and seconds (`trainers.engine.meter`).
+    seat: where the training is one of several that train as one; None for one that trains alone. rooms: scratch
+    and save of each of several trainings, by the id of its run; `for_run` is the world of one.
     """
 
     rank: int = 0
@@ -80,3 +103,10 @@ class World:
     look_at: tuple[int, ...] = ()
     look: Callable[[Any], Mapping[str, float]] = _blind
     spent: Callable[[float, float], None] = _uncounted
+    seat: Seat | None = None
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+
+    def for_run(self, run_id: str) -> World:
+        """The world of one of several trainings."""
+        scratch, save = self.rooms.get(run_id, (self.scratch, self.save))
+        return replace(self, scratch=scratch, save=save, rooms={})

@@ -69,6 +69,26 @@ def test_untrained_arms_come_first_then_all_arms_of_each_seed(load: Load) -> Non
     ]
 
 
+def test_trained_runs_of_one_backbone_and_shape_stack(load: Load) -> None:
+    """Full stacks in the order of the plan; who is trained already, or not at all, is nobody's neighbour."""
+    text = STUDY + "resources: {runs_per_stack: 4}\n"
+    planned = plan(load(text), FACTS)
+    named = [[(run.arm, run.backbone, run.seed) for run in job.runs] for job in planned.jobs]
+    pair = [(arm, seed) for seed in range(3) for arm in ("B1", "B1-noHN")]
+    assert named[:2] == [[("B0", "small", None)], [("B0", "large", None)]]
+    assert named[2:] == [
+        [(arm, name, seed) for arm, seed in part] for part in (pair[:4], pair[4:]) for name in ("small", "large")
+    ]
+    held = [planned.runs[2].id]  # trained, and still to be scored
+    assert [len(job.runs) for job in plan(load(text), FACTS, held).jobs] == [1, 1, 1, 4, 4, 1, 2]
+    longer = text.replace("B1-noHN: {", "B1-noHN: {steps: 9, ")
+    assert [len(job.runs) for job in plan(load(longer), FACTS).jobs] == [1, 1, 3, 3, 3, 3]
+    alone = plan(load(), FACTS)
+    assert {run.id for run in planned.runs} & {run.id for run in alone.runs} == {
+        run.id for run in alone.runs if run.seed is None
+    }
+
+
 def test_the_same_file_gives_the_same_runs(load: Load) -> None:
     assert plan(load(), FACTS) == plan(load(), FACTS)
     again = STUDY.replace("Is hard better?", "Another question?  # and a comment")

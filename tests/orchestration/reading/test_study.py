@@ -244,6 +244,7 @@ def test_the_reference_states_the_real_defaults() -> None:
     for line, value in (
         ("`gpus_per_run`", f"`{default.gpus_per_run:g}`"),
         ("`workers_per_run`", f"`{default.workers_per_run}`"),
+        ("`runs_per_stack`", f"`{default.runs_per_stack}`"),
         ("`precision`", f"`{default.precision}`"),
         ("`retries`", f"`{default.retries}`"),
         ("`launcher`", f"`{default.launcher}`"),

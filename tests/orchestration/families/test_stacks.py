@@ -1,0 +1,115 @@
+"""Runs of a study that train as a stack: in a lane, stopped and gone on with, each recorded for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from orchestration.families.registry import family
+from orchestration.lanes.lane import Lane, Lease, execute
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import Plan, gather_facts, plan, prepare
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Body, Job, Result
+from semray.testing import outcome
+from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.tiny import tiny_backbone
+from trainers.engine.world import World
+
+STUDY = """\
+question: Do they train as one?
+family: concept
+backbones: [{backbone}]
+seeds: 2
+data: {{wordnet: {wordnet}, n_hh: 20, n_id: 20, n_dev: 10}}
+train: {{steps: 6, batch_size: 4, warmup: 1, max_length: 32{train}}}
+arms: {{B0: {{train: false}}, B1: {{hard_negatives: true}}, B2: {{temperature: 0.1}}}}
+evaluate: [t2d]
+resources: {{runs_per_stack: 4, precision: fp32}}
+"""
+
+
+def planned(place: Path, train: str = "") -> Plan:
+    if not (place / "tiny").exists():
+        (place / "wordnet").mkdir()
+        write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+        tiny_backbone(place / "tiny")
+    path = place / "study.yaml"
+    path.write_text(STUDY.format(backbone=place / "tiny", wordnet=place / "wordnet", train=train))
+    study = read_study(path)
+    found = plan(study, gather_facts(study))
+    prepare(study)
+    return found
+
+
+def lane(ledger: Ledger, body: Body) -> Lane:
+    return Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=2, models=True)
+
+
+def stopped(job: Job, world: World) -> Iterator[Result]:
+    """Every run is asked to stop after its third step."""
+    asked = count()
+    yield from execute(job, replace(world, stopping=lambda: next(asked) >= 2 * len(job.runs)))
+
+
+def test_a_stack_is_stopped_goes_on_and_leaves_what_each_run_leaves_alone(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
+    (_, job), seen = planned(tmp_path).jobs, []
+    assert [(run.arm, run.seed) for run in job.runs] == [(arm, seed) for seed in (0, 1) for arm in ("B1", "B2")]
+
+    def watched(job: Job, world: World) -> Iterator[Result]:
+        yield from execute(job, replace(world, report=lambda progress: seen.append(progress.step)))
+
+    def lease() -> Lease:
+        return Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in job.runs})
+
+    with ledger.drive("study"):
+        first = lane(ledger, stopped).work(lease())
+        assert first.problem is not None
+        assert first.problem.message == "Stopped: after step 3"
+        assert first.staged == {}
+        second = lane(ledger, watched).work(lease())
+        assert second.problem is None
+        assert min(step for step in seen if step) == 4
+        for entry, attempt in second.staged:
+            assert ledger.commit(entry, attempt)
+    for run in job.runs:
+        alone = outcome(execute(Job(runs=(replace(run, stacked=False),)), World()))
+        kept = ledger.record(run)
+        losses = [row["value"] for row in ledger.curve(run).to_pylist() if row["name"] == "loss"]
+        assert losses == pytest.approx([p.loss for p in alone.curve], rel=1e-5)
+        assert {name: score.value for name, score in kept.metrics.items()} == pytest.approx(alone.values, abs=0.02)
+        assert ledger.model(run) is not None
+
+
+def test_of_a_stack_the_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    _, job = planned(tmp_path).jobs
+    wild = replace(job.runs[1], settings={**job.runs[1].settings, "learning_rate": 1e30, "clip_norm": 1e30})
+    ledger = Ledger(str(tmp_path / "ledger"))
+    with ledger.drive("study"):
+        three = Job(runs=(job.runs[0], wild, job.runs[2]))
+        state = lane(ledger, execute).work(
+            Lease(job=three, attempts={run.id: ledger.lease(run.id) for run in three.runs})
+        )
+    assert state.problem is not None
+    assert state.problem.final
+    assert state.problem.message.startswith("TrainerError: B2 on ")
+    assert "loss is not finite at step" in state.problem.message
+    assert {entry.partition(".")[0] for entry, _ in state.staged} == {job.runs[0].id, job.runs[2].id}
+
+
+def test_what_cannot_stack_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        StudyError, match=r"arms\.B1: train\.micro_batch = 2\n  accepted: null with .*runs_per_stack"
+    ):
+        planned(tmp_path, train=", micro_batch: 2")
+    assert family("difficulty").shape is None
+    text = (tmp_path / "study.yaml").read_text().replace("family: concept", "family: sentence_transformers")
+    (tmp_path / "other.yaml").write_text(text)
+    with pytest.raises(StudyError, match=r"resources\.runs_per_stack = 4\n  accepted: 1: runs of this family"):
+        read_study(tmp_path / "other.yaml")

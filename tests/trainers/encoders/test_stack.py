@@ -1,0 +1,164 @@
+"""Encoders trained as a stack against each trained alone: the same draws, the same sums, rounded otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import tiny_corpus
+from trainers.concept.settings import Settings
+from trainers.concept.training import fit
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.stack import fit_together
+from trainers.engine.lockstep import in_lockstep
+from trainers.engine.loop import Diverged
+from trainers.engine.world import Progress, Stopped, World
+from trainers.errors import TrainerError
+
+CORPUS = tiny_corpus(40)
+SETTINGS = Settings(steps=12, batch_size=10, warmup=2, learning_rate=5e-4, max_length=32)
+TEXTS = ["a cup of tea", "the fire", "cup"]
+Trained = tuple[Encoder, list[Progress]]
+
+
+def stacked(
+    arms: Sequence[tuple[Settings, int]], backbone: Path, worlds: Sequence[World] = ()
+) -> list[Trained | Exception]:
+    def of(settings: Settings, seed: int) -> Callable[[World], Trained]:
+        return lambda world: fit(settings, backbone, CORPUS, seed, world)
+
+    return fit_together([of(*arm) for arm in arms], worlds or [World()] * len(arms))
+
+
+def trained(outcome: Trained | Exception) -> Trained:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"hard_negatives": True},  # a second pass in the step, of other lengths
+        {"readout": "weighted", "layers": 2, "deep_supervision": "beside"},
+        {"readout": "gated", "layers": 2, "hard_negatives": True},
+    ],
+    ids=["plain", "negatives", "supervised", "gated"],
+)
+def test_each_is_trained_as_it_is_alone(backbone: Path, changed: dict[str, object]) -> None:
+    settings = replace(SETTINGS, **changed)
+    arms = [(settings, 0), (replace(settings, temperature=0.1), 0), (settings, 3)]
+    for (own, seed), outcome in zip(arms, stacked(arms, backbone), strict=True):
+        (encoder, curve), (alone, expected) = trained(outcome), fit(own, backbone, CORPUS, seed, World())
+        assert curve[0].terms == pytest.approx(expected[0].terms, rel=1e-6)
+        assert [p.loss for p in curve] == pytest.approx([p.loss for p in expected], rel=1e-5)
+        assert np.allclose(encoder.encode(TEXTS), alone.encode(TEXTS), atol=1e-5)
+
+
+def test_in_bf16_it_is_no_further_off_than_bf16_is(backbone: Path) -> None:
+    settings = replace(SETTINGS, steps=1)
+    halves = [trained(one)[1][0].loss for one in stacked([(settings, 0), (settings, 1)], backbone, [HALF] * 2)]
+    for seed, found in enumerate(halves):
+        alone, exact = (fit(settings, backbone, CORPUS, seed, w)[1][0].loss for w in (HALF, World()))
+        assert found == pytest.approx(alone, abs=2 * abs(alone - exact) + 0.05)
+
+
+HALF = World(precision="bf16")
+
+
+def test_texts_of_many_passes_and_lengths(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes of few tokens: an encoder may have more of them than the others, and is answered alone."""
+    monkeypatch.setattr("trainers.encoders.tokens.CELLS", 96)
+    arms = [(replace(SETTINGS, steps=3, batch_size=size), seed) for size, seed in ((6, 0), (18, 1))]
+    for (own, seed), outcome in zip(arms, stacked(arms, backbone), strict=True):
+        expected = fit(own, backbone, CORPUS, seed, World())[1]
+        assert [p.loss for p in trained(outcome)[1]] == pytest.approx([p.loss for p in expected], rel=1e-5)
+
+
+def test_one_that_fails_or_ends_leaves_the_others(backbone: Path) -> None:
+    wild = replace(SETTINGS, learning_rate=1e30, clip_norm=1e30, warmup=0)
+    short = replace(SETTINGS, steps=4)
+    outcomes = stacked([(wild, 0), (short, 1), (SETTINGS, 2)], backbone)
+    assert isinstance(outcomes[0], Diverged)
+    for outcome, (settings, seed) in zip(outcomes[1:], [(short, 1), (SETTINGS, 2)], strict=True):
+        expected = fit(settings, backbone, CORPUS, seed, World())[1]
+        assert [p.loss for p in trained(outcome)[1]] == pytest.approx([p.loss for p in expected], rel=1e-5)
+
+
+def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path, tmp_path: Path) -> None:
+    """Stopped at different steps, as by a crash between two saves."""
+    arms = [(SETTINGS, seed) for seed in (0, 1)]
+
+    def stopped_at(step: int) -> Callable[[], bool]:
+        asked = count(1)
+        return lambda: next(asked) == step
+
+    rooms = [World(scratch=tmp_path / str(seed), checkpoint_every=3) for seed in (0, 1)]
+    ended = stacked(
+        arms, backbone, [replace(rooms[0], stopping=stopped_at(4)), replace(rooms[1], stopping=stopped_at(7))]
+    )
+    assert [type(one) for one in ended] == [Stopped, Stopped]
+    assert sorted(path.name for path in tmp_path.glob("*/step-*")) == ["step-4", "step-7"]
+    for (settings, seed), outcome in zip(arms, stacked(arms, backbone, rooms), strict=True):
+        expected = fit(settings, backbone, CORPUS, seed, World())[1]
+        assert [p.loss for p in trained(outcome)[1]] == pytest.approx([p.loss for p in expected], rel=1e-5)
+
+
+def test_its_work_is_metered_as_that_of_one_alone(backbone: Path) -> None:
+    settings, spent = replace(SETTINGS, steps=2), []
+    meter = World(spent=lambda flops, seconds: spent.append((flops, seconds)))
+    fit(settings, backbone, CORPUS, 0, meter)
+    alone, spent[:] = [flops for flops, _ in spent], []
+    stacked([(settings, 0), (settings, 0)], backbone, [meter] * 2)
+    assert [flops for flops, _ in spent] == pytest.approx([one for one in alone for _ in range(2)])
+
+
+def test_an_encoder_that_runs_padded_is_refused(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Encoder, "packed", False)
+    (outcome,) = stacked([(SETTINGS, 0)], backbone)
+    assert isinstance(outcome, ValueError)
+    assert "runs_per_stack: bert runs in padded rectangles\n  accepted: 1" in str(outcome)
+
+
+def test_in_lockstep_all_wait_for_all_and_draw_for_themselves() -> None:
+    def work(ask: Callable[[object], object], seed: int, asks: int) -> list[object]:
+        torch.manual_seed(seed)
+        return [(ask(seed), torch.rand(1).item()) for _ in range(asks)]
+
+    heard: list[list[int]] = []
+
+    def serve(waiting: dict[int, int]) -> dict[int, int]:
+        heard.append(list(waiting))
+        torch.rand(7)  # what is drawn meanwhile moves nobody's numbers
+        return {place: 10 * seed for place, seed in waiting.items()}
+
+    works = [lambda ask, seed=seed, asks=asks: work(ask, seed, asks) for seed, asks in ((1, 3), (2, 1))]
+    outcomes = in_lockstep(works, serve)  # type: ignore[arg-type]
+    assert heard == [[0, 1], [0], [0]]
+    for seed, found in zip((1, 2), outcomes, strict=True):
+        torch.manual_seed(seed)
+        assert isinstance(found, list)
+        assert found == [(10 * seed, torch.rand(1).item()) for _ in found]
+
+
+def test_what_serving_raises_is_raised_where_it_was_asked_for() -> None:
+    def serve(waiting: object) -> dict[int, object]:
+        raise TrainerError("no memory")
+
+    def patient(ask: Callable[[object], object]) -> str:
+        try:
+            ask(None)
+        except TrainerError as error:
+            return f"heard: {error}"
+        return "nothing"
+
+    outcomes = in_lockstep([patient, lambda ask: ask(None)], serve)  # type: ignore[list-item]
+    assert outcomes[0] == "heard: no memory"
+    assert isinstance(outcomes[1], TrainerError)
