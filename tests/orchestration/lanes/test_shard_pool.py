@@ -146,6 +146,7 @@ def test_a_generator_is_trained_and_the_same_again_does_nothing(tmp_path, monkey
         "--sentences",
         str(tmp_path / "lines.txt"),
     ]
+    capsys.readouterr()  # what libraries say when they are first imported, here by the backbone's making
     assert main([*words, "--steps", "2", "--batch-size", "8", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["settings"]["steps"] == 2
