@@ -27,6 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainers.engine.memory import kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import clip, schedule
@@ -245,7 +246,8 @@ def _deepspeed_engine(
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
     try:
-        yield engine
+        with kept_memory():
+            yield engine
         if world.zero_stage == 3:
             _make_whole(model, engine)
     finally:
