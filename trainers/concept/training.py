@@ -7,6 +7,7 @@ L = Σ_view weight · InfoNCE(view) + hn_coefficient · L_HN
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,9 +64,11 @@ def fit(
     if supervises(settings):
         model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
     micro = MicroBatch.of(settings.micro_batch, world)
+    # Parts are read again when the lookup is gone; ZeRO 3 gathers the table within the forward alone.
+    whole = micro is None and world.zero_stage < 3
     curve = loop.fit(
         InParts(model, micro) if micro else model,
-        partial(loss, settings=settings, world=world),
+        partial(loss, settings=settings, world=world, encoder=encoder if whole else None),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
             model,
@@ -89,22 +92,32 @@ def supervises(settings: Settings) -> bool:
     return settings.readout in MIXTURES and settings.deep_supervision != "none"
 
 
-def loss(encode: Encode, batch: ConceptBatch, settings: Settings, world: World) -> dict[str, Tensor]:
+def loss(
+    encode: Encode,
+    batch: ConceptBatch,
+    settings: Settings,
+    world: World,
+    encoder: Encoder | None = None,
+) -> dict[str, Tensor]:
     """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
     Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives pass
-    through the encoder after the pairs, so an arm with and one without them share the pairs' dropout.
+    through the encoder after the pairs, so an arm with and one without them share the pairs' dropout. encoder:
+    where both may share one lookup of its word embeddings.
     """
     import torch
 
     from trainers.engine.transfers import moved
 
     supervised = supervises(settings)
-    read = encode(batch.pairs, heads=True) if supervised else encode(batch.pairs)[None]  # (1 or 1 + K, 2 V b, D)
-    sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
-    owner = moved(batch.owner, read.device)
-    # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
-    negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
+    texts = [batch.pairs] if batch.negatives is None else [batch.pairs, batch.negatives]
+    with nullcontext() if encoder is None else encoder.one_lookup(*texts):
+        # (1 or 1 + K, 2 V b, D)
+        read = encode(batch.pairs, heads=True) if supervised else encode(batch.pairs)[None]
+        sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
+        owner = moved(batch.owner, read.device)
+        # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
+        negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
     terms: dict[str, Tensor] = {}
     if not (supervised and settings.deep_supervision == "instead"):
         terms |= view_terms(sides, batch, settings, world, negatives)
