@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,17 +86,88 @@ def packed_attention(
 
     layout covers the M tokens in order.
     """
-    tokens = torch.stack([query[0], key[0], value[0]]).permute(2, 0, 1, 3)  # (M, 3, H, d)
-    parts = []
+    moves, mixed = _moves(tuple(layout), query.shape[1]), []
+    cut = [moves.cut(rows.squeeze(0).transpose(0, 1)) for rows in (query, key, value)]
+    for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
+        scores = torch.bmm(q, k.transpose(1, 2).contiguous()) * scaling  # (n · H, T, T)
+        scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)
+        if bar is not None:
+            scores = scores + bar.to(scores.dtype)
+        chances = _dropped(scores.softmax(-1), dropout, area.dropout, module.training)
+        mixed.append(torch.bmm(chances.flatten(0, 1), v))
+    return moves.joined(mixed)[None], None
+
+
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Where the vectors of each token and head go between a packed row and its rectangles, of all heads at once.
+
+    A vector is one of R cells, which are those of the rectangles as (n, H, T), and one of M · H places in the row.
+    there (R,): the place of each cell. back (M · H,): the cell of each place. shapes: n · H and T of each one.
+    bars (n, 1, 1, T): what added to scores keeps padding from being looked at, None where a rectangle has none.
+    """
+
+    there: Tensor
+    back: Tensor
+    shapes: Sequence[tuple[int, int]]
+    bars: Sequence[Tensor | None]
+    heads: int
+
+    def cut(self, rows: Tensor) -> list[Tensor]:
+        """(M, H, d) -> (n · H, T, d) for each rectangle; what stands in padding is arbitrary."""
+        cells: Tensor = _Gather.apply(rows.reshape(-1, rows.shape[-1]), self.there, self.back)
+        parts = cells.split([blocks * length for blocks, length in self.shapes])
+        return [part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """What `cut` took apart. -> (M, H, d)."""
+        rows: Tensor = _Return.apply(torch.cat([part.flatten(0, 1) for part in parts]), self.back)
+        return rows.view(-1, self.heads, rows.shape[-1])
+
+
+@lru_cache(maxsize=1)  # all layers of a pass move alike
+def _moves(layout: tuple[Rectangle, ...], heads: int) -> _Moves:
+    there, back, shapes, bars, cells = [], [], [], [], 0
     for area in layout:
-        q, k, v = area.padded(tokens).permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
-        scores = (q @ k.transpose(-1, -2)) * scaling  # (n, H, T, T)
-        if not area.full:
-            scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-        mixed = _dropped(scores.softmax(-1), dropout, area.dropout, module.training) @ v
-        cells = mixed.transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
-        parts.append(cells if area.full else cells.index_select(0, area.cells))
-    return torch.cat(parts)[None], None
+        texts, length = area.mask.shape
+        head = torch.arange(heads, device=area.mask.device)
+        there.append((area.places.view(texts, 1, length) * heads + head[:, None]).flatten())
+        text, place = area.cells[:, None] // length, area.cells[:, None] % length  # (m, 1)
+        back.append((cells + (text * heads + head) * length + place).flatten())
+        shapes.append((texts * heads, length))
+        bar = torch.zeros(area.mask.shape, device=area.mask.device).masked_fill_(~area.mask, -torch.inf)
+        bars.append(None if area.full else bar[:, None, None, :])
+        cells += texts * heads * length
+    return _Moves(torch.cat(there), torch.cat(back), shapes, bars, heads)
+
+
+class _Gather(torch.autograd.Function):
+    """Rows at these places. `back` says for each row where the one place is whose gradient counts."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return rows.index_select(0, there)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (back,) = ctx.saved_tensors
+        return gradient.index_select(0, back), None, None
+
+
+class _Return(torch.autograd.Function):
+    """Rows at these places, no two of them the same. The rest gets no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, cells: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        ctx.cells = len(cells)
+        return cells.index_select(0, back)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (back,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.cells, gradient.shape[1]).index_copy_(0, back, gradient), None
 
 
 def _dropped(chances: Tensor, rate: float, rates: Tensor | None, training: bool) -> Tensor:

@@ -112,8 +112,7 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
         if rows is None:
             return
         asked, layers = torch.is_grad_enabled(), _projections(module)
-        learnt = [asked and (rows.requires_grad or one.weight.requires_grad) for one in layers]
-        query, key, value = [any(learnt)] * 3 if "layout" in named else learnt  # packed, the three are one tensor
+        query, key, value = (asked and (rows.requires_grad or one.weight.requires_grad) for one in layers)
         scores = 1 + query + key  # Q Kᵀ, then the gradients of Q and of K
         mixed = 1 + (query or key) + value  # P V, then those of P and of V
         counted += 2.0 * _cells(rows, named) * layers[0].out_features * (scores + mixed)
