@@ -103,13 +103,16 @@ def main() -> None:
 
 
 def together(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """These rows, and those of before of other sizes and commands, by size and command; what a row lacks is –."""
+    """These rows, and those of before of other sizes and commands, by size and command.
+
+    What a row lacks is –; a column that all lack is left out.
+    """
 
     def of(row: dict[str, Any]) -> tuple[int, int, int]:
         return row["runs"], row["claims"], COMMANDS.index(row["command"])
 
     found = {of(row): row for row in (*before, *rows)}
-    columns = dict.fromkeys(column for row in (*rows, *before) for column in row)
+    columns = dict.fromkeys(name for row in found.values() for name, figure in row.items() if figure != "–")
     return [{column: found[place].get(column, "–") for column in columns} for place in sorted(found)]
 
 
