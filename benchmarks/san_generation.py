@@ -67,9 +67,10 @@ def main() -> None:
             fp32 = MaskedModel.load(folder, resolve, device="cpu")
             bf16 = MaskedModel.load(folder, resolve, device="cpu", precision="bf16")
             released, _ = load_masked_lm(Path(folder))
+            padding = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         few, fewer = spread(texts, OURS[sizes[0]]), spread(texts, THEIRS[sizes[0]])
         theirs, ours, half = _best_of(
-            partial(_authors, released.eval(), fp32, fewer),
+            partial(_authors, released.eval(), padding, fp32.tags, fewer),
             partial(_rate, fp32, few),
             partial(_rate, bf16, few),
         )
@@ -140,21 +141,24 @@ def _rate(generator: Generator, texts: list[str]) -> float:
     return len(texts) / (time.process_time() - began)
 
 
-def _authors(model: Any, ours: MaskedModel, texts: list[str]) -> float:
-    """The released code's way, at the same model, lexicon and law: sentences a second."""
+def _authors(model: Any, tokenizer: Any, tags: np.ndarray, texts: list[str]) -> float:
+    """The released code's way, at the same model, lexicon and law: sentences a second.
+
+    The tokenizer is its own: one that padded goes on padding.
+    """
     masking = Masking("importance", 20.0, paper_scores())
     torch.manual_seed(0)
 
     def rewritten(given: list[str]) -> list[str]:
         stopped = [text if text[-1:] in PUNCTUATION else f"{text}." for text in given]
-        read = ours.tokenizer(stopped, padding=True, return_tensors="pt")
+        read = tokenizer(stopped, padding=True, return_tensors="pt")
         ids, attended = read["input_ids"], read["attention_mask"]
-        masked = torch.bernoulli(torch.from_numpy(masking.probabilities(ours.tags[ids.numpy()]))).bool()
-        ids[masked] = ours.tokenizer.mask_token_id
+        masked = torch.bernoulli(torch.from_numpy(masking.probabilities(tags[ids.numpy()]))).bool()
+        ids[masked] = tokenizer.mask_token_id
         filled = model(**read).logits.argmax(-1) * attended
-        for special in (ours.tokenizer.cls_token_id, ours.tokenizer.sep_token_id):
+        for special in (tokenizer.cls_token_id, tokenizer.sep_token_id):
             filled[ids == special] = special
-        return [text.strip() for text in ours.tokenizer.batch_decode(filled, skip_special_tokens=True)]
+        return [text.strip() for text in tokenizer.batch_decode(filled, skip_special_tokens=True)]
 
     began = time.process_time()
     for first in range(0, len(texts), BATCH):
