@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semray.extending import EncoderFamily, Family, Trainer
+from semray.extending import EncoderFamily, Family, Trainer, shape_by
 from semray_partners.corpus import Corpus, fingerprint, load
 from semray_partners.settings import Data, Settings, defining
 from semray_partners.tasks import of_corpus
@@ -41,6 +41,7 @@ FAMILY: Family = EncoderFamily(
     load=load,
     trainer=trainer,
     own_tasks=of_corpus,
+    shape=shape_by("steps", "batch_size", "max_length"),
     sizes=("test",),
     checks=(check_batches,),
 )
