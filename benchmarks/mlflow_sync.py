@@ -36,8 +36,8 @@ def main() -> None:
         settings["steps"] = STEPS if settings["train"] else 0
     rows = [row for seeds in parser.parse_args().seeds for row in synced(seeds)]
     notes = [
-        f"Those runs that train have curves of {STEPS} steps. The report, its plots and those of the claims are part "
-        "of a sync of what is new; the tables of the database are made before.",
+        f"Those runs that train have curves of {STEPS} steps. The report, its plots and those of the claims are "
+        "part of a sync of what is new; the tables of the database are made before.",
         f"Asked: {PER_RUN} CPU seconds a run at most, and {AGAIN:g} s with nothing new.",
     ]
     save("mlflow_sync", "A study into MLflow", rows, notes, packages=("mlflow", "sqlalchemy"))
