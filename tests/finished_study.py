@@ -182,7 +182,7 @@ def _by_seed(rows: Sequence[RunRow], arm: str, seeds: int, what: Callable[[RunRo
 
 def _finding(rows: Sequence[RunRow], verdict: Verdict) -> Finding:
     ids = [
-        {s: run for s, run in _by_seed(rows, arm, 99, lambda row: row.id).items() if run}
+        {s: run for s, run in _by_seed(rows, arm, max(99, len(rows)), lambda row: row.id).items() if run}
         for arm in (verdict.treatment, verdict.control)
     ]
     deltas = np.linspace(0.9, -0.9, 19) if verdict.metric == RECALL else ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import logging
 import os
 import re
@@ -26,7 +25,7 @@ from orchestration.ledger.beside import beside
 from orchestration.study.names import cut
 from orchestration.tracking import pages
 from orchestration.tracking.entries import STUDY_KEY, Entry, Planned, claimed_metrics, planned, planned_study
-from orchestration.tracking.write import DIGEST, EVIDENCE, LONGEST_NAME, as_tags, write_entry
+from orchestration.tracking.write import DIGEST, LONGEST_NAME, as_tags, evidence_in, write_entry
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -255,7 +254,7 @@ def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
 
 def _continues(run: TrackedRun, entry: Entry) -> bool:
     """Whether all that was logged still holds; metric points in MLflow cannot be taken back."""
-    logged = json.loads(run.data.tags.get(EVIDENCE, "{}"))
+    logged = evidence_in(run.data.tags)
     return all(entry.evidence.get(name) == value for name, value in logged.items())
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DIGEST, EVIDENCE = "semray.digest", "semray.evidence"
 LONGEST_NAME = 250  # what MLflow's databases have room for
+TAG_LETTERS = 5000  # of a tag's value, which every one of MLflow's stores takes whole
 
 
 def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
@@ -44,7 +45,7 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
     told = as_tags({**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)})
     if entry.evidence:
-        told[EVIDENCE] = json.dumps(dict(entry.evidence))
+        told |= evidence_tags(entry.evidence)
     if entry.tables:
         told["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
     new = [RunTag(name, value) for name, value in told.items() if run.data.tags.get(name) != value]
@@ -55,6 +56,22 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
         client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
     metrics, few_params, few_tags = batches[-1] if batches else ((), (), ())
     client.log_batch(run_id, metrics=metrics, params=few_params, tags=[*few_tags, RunTag(DIGEST, digest)])
+
+
+def evidence_tags(evidence: Mapping[str, str]) -> dict[str, str]:
+    """What an entry rests on, as tags: of some hundred seeds one would be cut."""
+    text = json.dumps(dict(evidence))
+    parts = [text[begin : begin + TAG_LETTERS] for begin in range(0, len(text), TAG_LETTERS)]
+    return {f"{EVIDENCE}.{number}" if number else EVIDENCE: part for number, part in enumerate(parts)}
+
+
+def evidence_in(tags: Mapping[str, str]) -> dict[str, str]:
+    """What these tags of an entry say that it rests on."""
+    parts = [tags.get(EVIDENCE, "{}")]
+    while (part := tags.get(f"{EVIDENCE}.{len(parts)}")) is not None:
+        parts.append(part)
+    found: dict[str, str] = json.loads("".join(parts))
+    return found
 
 
 def as_tags(told: Mapping[str, str]) -> dict[str, str]:

@@ -343,6 +343,14 @@ def test_other_evidence_starts_a_new_comparison(small: tuple[Ledger, Findings], 
     assert sorted(verdicts) == ["better", "superseded"]
 
 
+@pytest.mark.parametrize("seeds", [0, 1, 300, 1000])
+def test_what_a_comparison_rests_on_is_told_whole_of_any_number_of_seeds(seeds: int) -> None:
+    rests_on = {str(seed): f"{seed:08x}-{seed + 1:08x}" for seed in range(seeds)}
+    tags = write.evidence_tags(rests_on)
+    assert write.evidence_in({**tags, "semray.digest": "x"}) == rests_on
+    assert all(len(value) <= 5000 for value in tags.values())  # MLflow cuts at 8,000, and some stores earlier
+
+
 def test_a_failed_run_that_finishes_later_is_the_same_run(uri: str, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     findings = findings_of(ledger, 5, ())  # M1 failed at seed 4
