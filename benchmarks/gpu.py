@@ -274,22 +274,18 @@ def encoders(bench: Bench) -> Iterator[Figure]:
     precision: Precision = "bf16" if bench.on_card else "fp32"
     world = World(device=bench.device, precision=precision)
     steps = min(24, bench.sizes.steps)
+    batch = bench.sizes.batches[0]
+    settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5)
+    rows = corpus(max(64, batch))
     for shape in bench.sizes.shapes:
-        for batch in bench.sizes.batches[:1]:
-            settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5)
-            rows, place = corpus(max(64, batch)), bench.backbone(shape)
-            act = partial(_simcse, settings, place, rows)
-            alone = median(stacked.one_by_one(act, world, range(2))[:, 0])
-            for size in bench.sizes.stacks:
-                each = median(stacked.as_a_stack(act, world, range(size))[:, 0])
-                gain = f"{alone / each:.2f} x as fast as one by one"
-                yield Figure(
-                    f"{shape}, batch {batch}, {size} encoders stacked", 1000 * each, "ms a step of each", gain
-                )
-
-
-def _simcse(settings: Settings, backbone: Path, rows: SanCorpus, world: World, seed: int) -> Any:
-    return fit(settings, backbone, rows, seed, world)
+        act = partial(fit, settings, bench.backbone(shape), rows)
+        alone = median(stacked.one_by_one(act, world, range(2))[:, 0])
+        for size in bench.sizes.stacks:
+            each = median(stacked.as_a_stack(act, world, range(size))[:, 0])
+            gain = f"{alone / each:.2f} x as fast as one by one"
+            yield Figure(
+                f"{shape}, batch {batch}, {size} encoders stacked", 1000 * each, "ms a step of each", gain
+            )
 
 
 def shared(bench: Bench) -> Iterator[Figure]:

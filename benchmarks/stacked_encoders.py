@@ -28,7 +28,7 @@ from trainers.engine.world import World
 SHAPES = {"2 layers of 128": (2, 128, 2), "6 layers of 384 (MiniLM)": (6, 384, 12)}
 STACKS = (2, 4)
 BATCH = 16
-Fit = Callable[[World, int], Any]  # world, seed
+Fit = Callable[[int, World], Any]  # seed, world
 
 
 def main() -> None:
@@ -76,14 +76,14 @@ def simcse(place: Path, shape: tuple[int, int, int], steps: int) -> Fit:
     layers, width, heads = shape
     tiny_backbone(place, layers=layers, width=width, heads=heads)
     settings, rows = Settings(batch_size=BATCH, steps=steps, learning_rate=1e-5), corpus(4096)
-    return lambda world, seed: fit(settings, place, rows, seed, world)
+    return partial(fit, settings, place, rows)
 
 
 def one_by_one(fit: Fit, world: World, seeds: Sequence[int]) -> np.ndarray:
     """Wall and CPU seconds of each step of each. -> (steps, 2)."""
     clocks = [Clock() for _ in seeds]
     for seed, clock in zip(seeds, clocks, strict=True):
-        fit(replace(world, report=clock.tick), seed)
+        fit(seed, replace(world, report=clock.tick))
     return np.concatenate([clock.durations() for clock in clocks])
 
 
@@ -91,14 +91,10 @@ def as_a_stack(fit: Fit, world: World, seeds: Sequence[int]) -> np.ndarray:
     """Wall and CPU seconds of each step of all, shared out among them. -> (steps, 2)."""
     clock = Clock()  # of the first: the others have had their turn when its next step ends
     worlds = [replace(world, report=clock.tick) if seed == seeds[0] else world for seed in seeds]
-    for outcome in fit_together([partial(_of_seed, fit, seed) for seed in seeds], worlds):
+    for outcome in fit_together([partial(fit, seed) for seed in seeds], worlds):
         if isinstance(outcome, Exception):
             raise outcome
     return clock.durations() / len(seeds)
-
-
-def _of_seed(fit: Fit, seed: int, world: World) -> Any:
-    return fit(world, seed)
 
 
 if __name__ == "__main__":

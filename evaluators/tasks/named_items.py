@@ -21,7 +21,11 @@ def pair_items(pairs: Pairs) -> Items:
 
 def pair_item_texts(pairs: Pairs) -> dict[str, str]:
     """What a person reads of each of `pair_items`: both texts."""
-    ids = pair_items(pairs).ids
+    return both_texts(pair_items(pairs).ids, pairs)
+
+
+def both_texts(ids: Iterable[str], pairs: Pairs) -> dict[str, str]:
+    """What a person reads of pairs that have these names."""
     return {name: f"{a} | {b}" for name, a, b in zip(ids, pairs.a, pairs.b, strict=True)}
 
 

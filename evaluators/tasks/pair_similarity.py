@@ -17,6 +17,7 @@ from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items, sp
 from evaluators.metrics.retrieval import TIED, cosine_ranks
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import check_finite
+from evaluators.tasks.named_items import both_texts
 from evaluators.tasks.task import Benchmark, Task
 
 RELEVANT = 0.8  # a graded pair from here up counts as a true match
@@ -88,10 +89,7 @@ def _task(kind: str, pair_set: str, data: PairData) -> Task[PairTask, str]:
         benchmark=Benchmark(fingerprint=lambda: load().evaluation.sha256(), load=load),
         texts=lambda rows: [rows.name],
         score=score,
-        item_texts=lambda rows, metric: {
-            name: f"{a} | {b}"
-            for name, a, b in zip(rows.evaluation.ids, rows.evaluation.a, rows.evaluation.b, strict=True)
-        },
+        item_texts=lambda rows, metric: both_texts(rows.evaluation.ids, rows.evaluation),
         source="Difficulty (Hwang 2026), sections 4 and 5",
         reads=PREDICTIONS,
         version=2 if kind == "retrieval" else 1,  # 1 let rounding part what is equal

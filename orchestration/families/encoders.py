@@ -225,12 +225,11 @@ def shape_by(*fields: str) -> Callable[[Any], Hashable]:
 
 def check_packed(backbones: Sequence[Path]) -> None:
     """Every backbone can be one of a stack."""
-    from trainers.encoders.packing import PACKED
+    from trainers.encoders.packing import padded_kind
     from trainers.encoders.stack import refusal
 
     for folder in backbones:
-        kind = json.loads((folder / "config.json").read_text()).get("model_type", "")
-        if kind not in PACKED:
+        if (kind := padded_kind(folder)) is not None:
             raise ValueError(refusal(kind))
 
 

@@ -90,8 +90,8 @@ class Plan:
         stacks: list[list[Run]] = []
         open_stack: dict[Any, list[Run]] = {}
         for run in left:
-            trained = run.stacked and run.id not in self.finished and shape is not None
-            key = (run.backbone, shape(self.study.arms[run.arm])) if trained and shape else run.id
+            trains = run.stacked and run.id not in self.finished
+            key = (run.backbone, shape(self.study.arms[run.arm])) if shape and trains else run.id
             stack = open_stack.get(key)
             if stack is None or len(stack) == most:
                 stacks.append(stack := [])

@@ -279,9 +279,8 @@ class Encoder(nn.Module):
     def _packed(
         self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        begin, config = 0, self.backbone.config
+        begin, first = 0, packing.first_position(self.backbone.config)
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
-        first = config.pad_token_id + 1 if config.model_type in packing.FROM_PADDING else 0
         for part in passes(cut):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)

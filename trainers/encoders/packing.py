@@ -7,9 +7,11 @@ and the passes that would otherwise each write a full set of weight gradients.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,18 @@ def register() -> None:
     from transformers import AttentionInterface
 
     AttentionInterface.register(ATTENTION, packed_attention)
+
+
+def padded_kind(folder: Path) -> str | None:
+    """The model_type of a backbone that runs in padded rectangles, by its configuration; None for one that runs
+    packed."""
+    kind: str = json.loads((folder / "config.json").read_text()).get("model_type", "")
+    return None if kind in PACKED else kind
+
+
+def first_position(config: Any) -> int:
+    """The position of a text's first token, by the configuration of its backbone."""
+    return config.pad_token_id + 1 if config.model_type in FROM_PADDING else 0
 
 
 def positions(part: Sequence[Group], first: int) -> np.ndarray:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.packing import Rectangle
+from trainers.encoders.packing import PACKED, Rectangle
 from trainers.engine.lockstep import Ask, in_lockstep
 from trainers.engine.micro_batches import OutOfMemory
 from trainers.engine.transfers import moved
@@ -146,9 +146,10 @@ class Member:
 
 def refusal(kind: str) -> str:
     """Why a backbone of this model_type has no place in a stack."""
+    *others, last = sorted(PACKED)
     return (
         f"resources.runs_per_stack: {kind} runs in padded rectangles"
-        "\n  accepted: 1; more with bert, camembert, electra, roberta or xlm-roberta"
+        f"\n  accepted: 1; more with {', '.join(others)} or {last}"
     )
 
 

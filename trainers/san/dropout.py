@@ -7,7 +7,6 @@ every site knows the rate of each token (`ByText`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,8 +62,7 @@ def _sites(body: nn.Module) -> list[nn.Dropout]:
 
 def check_fused(backbone: Path) -> None:
     """ValueError when a backbone cannot run packed, by its configuration."""
-    kind = json.loads((backbone / "config.json").read_text()).get("model_type", "")
-    if kind not in packing.PACKED:
+    if (kind := packing.padded_kind(backbone)) is not None:
         raise not_packed(kind)
 
 

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainers.encoders.packing import FROM_PADDING, PACKED
+from trainers.encoders.packing import PACKED, first_position
 from trainers.engine.transfers import moved
 
 ATTENTION = "semray_stretches"
@@ -53,8 +53,7 @@ def states_at(model: Any, read: np.ndarray, attended: np.ndarray, rows: np.ndarr
         mask = None if attended.all() else moved(attended.astype(np.int64), device)
         states: Tensor = body(input_ids=moved(read, device), attention_mask=mask).last_hidden_state
         return states[moved(rows, device), moved(columns, device)]
-    lengths = attended.sum(1)
-    first = model.config.pad_token_id + 1 if kind in FROM_PADDING else 0
+    lengths, first = attended.sum(1), first_position(model.config)
     tokens = (lengths.cumsum() - lengths)[rows] + columns
     with _taking(moved(tokens, device), body.encoder.layer[-1].attention.output):
         states = body(

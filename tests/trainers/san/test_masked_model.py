@@ -77,50 +77,36 @@ def test_a_tokenizer_that_pads_of_its_own_accord(folder, tmp_path):
     assert [len(each.ids) for each in model.encode(TEXTS[:2], 128)] == [8, 7]
 
 
-@pytest.fixture(scope="module")
-def of_roberta(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
-    """The same in RoBERTa's modules, and an embedding that has more rows than the tokenizer has entries."""
-    from transformers import BertConfig, RobertaConfig, RobertaForMaskedLM
+def of_kind(folder: Path, place: Path, kind: str, *, seed: int, more_rows: int = 0) -> MaskedModel:
+    """The same in the modules of another kind, and an embedding that may have more rows than there are entries."""
+    from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig
 
-    place = tmp_path_factory.mktemp("roberta")
     shutil.copytree(folder, place, dirs_exist_ok=True)
     shape = BertConfig.from_pretrained(folder)
+    config = AutoConfig.for_model(
+        kind,
+        vocab_size=shape.vocab_size + more_rows,
+        hidden_size=shape.hidden_size,
+        num_hidden_layers=2,
+        num_attention_heads=shape.num_attention_heads,
+        intermediate_size=shape.intermediate_size,
+        pad_token_id=shape.pad_token_id,
+    )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
-        RobertaForMaskedLM(
-            RobertaConfig(
-                vocab_size=shape.vocab_size + 8,
-                hidden_size=shape.hidden_size,
-                num_hidden_layers=2,
-                num_attention_heads=shape.num_attention_heads,
-                intermediate_size=shape.intermediate_size,
-                pad_token_id=shape.pad_token_id,
-            )
-        ).save_pretrained(place)
+        torch.manual_seed(seed)
+        AutoModelForMaskedLM.from_config(config).save_pretrained(place)
     return MaskedModel.load(str(place), resolver(), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def of_roberta(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
+    return of_kind(folder, tmp_path_factory.mktemp("roberta"), "roberta", seed=2, more_rows=8)
 
 
 @pytest.fixture(scope="module")
 def of_mpnet(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
-    """The same in modules that are read in padded rectangles."""
-    from transformers import BertConfig, MPNetConfig, MPNetForMaskedLM
-
-    place = tmp_path_factory.mktemp("mpnet")
-    shutil.copytree(folder, place, dirs_exist_ok=True)
-    shape = BertConfig.from_pretrained(folder)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        MPNetForMaskedLM(
-            MPNetConfig(
-                vocab_size=shape.vocab_size,
-                hidden_size=shape.hidden_size,
-                num_hidden_layers=2,
-                num_attention_heads=shape.num_attention_heads,
-                intermediate_size=shape.intermediate_size,
-                pad_token_id=shape.pad_token_id,
-            )
-        ).save_pretrained(place)
-    return MaskedModel.load(str(place), resolver(), device="cpu")
+    """One that is read in padded rectangles."""
+    return of_kind(folder, tmp_path_factory.mktemp("mpnet"), "mpnet", seed=3)
 
 
 @pytest.mark.parametrize("kind", ["model", "of_roberta", "of_mpnet"])
