@@ -52,6 +52,18 @@ def test_halving_asks_less_and_ends_where_plain_bisection_does(root):
     steps = len(asked)
     assert halved(rising, 0.0, 1.0, within=1e-12) == (low + high) / 2
     assert len(asked) - steps < 0.6 * steps
+    for near in ((root * (1 - 1e-6), root * (1 + 1e-6)), (root / 4, root / 2)):  # where it is, and where not
+        assert halved(rising, 0.0, 1.0, within=1e-12, near=near) == (low + high) / 2
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.009])  # at 2 seeds few nodes put the second below 64, where it is not
+@pytest.mark.parametrize("noise", [Noise(), ITEMS, Noise(sd=0.01, item=0.03, groups=2)])
+@pytest.mark.parametrize("n", [2, 8, 20, 1000])
+def test_smallest_effect_is_where_the_power_is_reached(n, noise, alpha):
+    """By the power itself, also where few nodes are far off."""
+    found = smallest_effect(n, alpha, noise=noise)
+    assert power(n, noise, effect=found * (1 - 1e-9), alpha=alpha) < 0.8
+    assert power(n, noise, effect=found * (1 + 1e-9), alpha=alpha) > 0.8
 
 
 def test_smallest_effects_golden():
