@@ -103,13 +103,12 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
     ]
 
     def under(counts: np.ndarray) -> np.ndarray:
-        ones = counts.take(positive, axis=0)
-        below_all = counts.take(negative, axis=0).sum(0, dtype=np.float64)
-        pairs = ones.sum(0, dtype=np.float64) * below_all
-        kind, together = _narrowest(float(ones.max(initial=0)), float(below_all.max(initial=0)), len(gold))
-        padded = _with_zero_row(counts)
-        if kind is np.uint16:
-            padded, ones = padded.astype(kind), ones.astype(kind)
+        above_all, below_all = (counts[labelled].sum(0, dtype=np.float64) for labelled in (positive, negative))
+        pairs = above_all * below_all
+        kind, together = _narrowest(float(counts.max(initial=0)), float(below_all.max(initial=0)), len(gold))
+        padded = np.zeros((len(counts) + 1, counts.shape[1]), kind if kind is np.uint16 else counts.dtype)
+        padded[:-1] = counts
+        ones = padded.take(positive, axis=0)
         sums, smaller = running[0].room(padded), np.empty_like(ones)
         found = np.empty((len(rows), counts.shape[1]))
         for zeros, sides, value in zip(running, places, found, strict=True):

@@ -7,6 +7,7 @@ from scipy import stats
 from evaluators.metrics import counted_metrics
 from evaluators.metrics.counted_metrics import METRICS
 from evaluators.metrics.item_metrics import aggregate
+from evaluators.significance import item_bootstrap
 from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import (
     Undefined,
@@ -106,6 +107,18 @@ def test_draws_are_groups_with_replacement_within_classes():
     counts = drawn_counts(strata_of(paired), paired.group_index, 200, np.random.default_rng(0))
     assert (counts[::2] == counts[1::2]).all()
     assert counts[::2].var() == pytest.approx(1 - 1 / 30, rel=0.1)
+
+
+@pytest.mark.parametrize("per_group", [1, 2])
+def test_draws_are_the_same_however_many_are_made_at_a_time(per_group: int, monkeypatch: pytest.MonkeyPatch):
+    items = scored("auc", m=57, per_group=per_group)
+
+    def drawn() -> np.ndarray:
+        return drawn_counts(strata_of(items), items.group_index, 100, np.random.Generator(np.random.Philox(key=5)))
+
+    at_once = drawn()
+    monkeypatch.setattr(item_bootstrap, "DRAWN", 130)
+    assert np.array_equal(drawn(), at_once)
 
 
 def test_the_generator_decides_not_the_threads_or_global_state():
