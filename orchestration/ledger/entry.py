@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
 # Beside seal and model; a passport has these
 ENTRY_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")
+ITEM_FILE = "scores.parquet"
 TAKEN_FOR = "taken_for.parquet"  # what items were confused with, where it is known; no figure rests on it
 ITEMS = pa.schema(
     {
@@ -54,6 +56,17 @@ CONFUSED = pa.schema({"metric": pa.string(), "item_id": pa.string(), "taken_for"
 CURVE = pa.schema({"step": pa.int64(), "name": pa.string(), "value": pa.float64()})
 
 Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotFoundError
+
+
+def as_json(content: bytes) -> Any:
+    return json.loads(content, parse_constant=_no_constant, object_pairs_hook=each_once)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+as_env = lru_cache(maxsize=64)(as_json)  # runs of one machine have the same one: read, and kept, once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +86,8 @@ class Metric:
 class Record:
     """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
 
-    sealed: False where an entry was written before entries had seals. began: when its training began, in Unix
+    sealed: False where an entry was written before entries had seals. items_digest: the sealed one of the items of
+    the entry, where this is of one with scores. began: when its training began, in Unix
     time; None in entries that do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
     """
 
@@ -86,6 +100,7 @@ class Record:
     attempt: int
     url: str
     sealed: bool = True
+    items_digest: str = ""
     began: float | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
 
@@ -145,10 +160,10 @@ class Files:
             raise self.damaged(file, CHANGED)
         return content
 
-    def json(self, file: str) -> dict[str, Any]:
+    def json(self, file: str, read: Callable[[bytes], Any] = as_json) -> dict[str, Any]:
         """A JSON object of the entry."""
         try:
-            content = json.loads(self.read(file), parse_constant=_no_constant, object_pairs_hook=each_once)
+            content = read(self.read(file))
         except (ValueError, RecursionError) as error:
             raise self.damaged(file, f"it is not readable as JSON ({error or type(error).__name__})") from None
         if not isinstance(content, dict):
@@ -172,10 +187,6 @@ class Files:
             f"  accepted: the file as run {self.run_id} wrote it. Put it back from a copy, or move the entry "
             f"aside with `semray set-aside {self.entry}`: the next `semray run` computes it again"
         )
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 # Writing
@@ -230,7 +241,7 @@ def read_training(files: Files) -> Record:
 
     Of an entry of before: its scores too.
     """
-    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json")
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
     former = "evaluate" in spec
     if files.seal is None and not former:
         raise files.damaged(SEAL, "it is missing")
@@ -244,7 +255,7 @@ def read_scores(files: Files) -> Record:
     items."""
     if files.seal is None:
         raise files.damaged(SEAL, "it is missing")
-    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json")
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
     task, rows = spec.pop("task", None), spec.pop("rows", None)
     if not isinstance(task, str) or not isinstance(rows, str):
         raise files.damaged("spec.json", "it names no task")
@@ -259,7 +270,7 @@ def _run(fields: Mapping[str, Any]) -> Run:
 
 def read_items(files: Files) -> pa.Table:
     """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
-    return files.table("scores.parquet", ITEMS)
+    return files.table(ITEM_FILE, ITEMS)
 
 
 def read_taken_for(files: Files) -> pa.Table | None:
@@ -322,7 +333,8 @@ def _record(
     if own != files.entry or named != files.run_id:
         raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
     with _whole(files, "env.json"):
-        environ = {**env, "libraries": dict(env["libraries"])}
+        if not isinstance(env["libraries"], dict):
+            raise TypeError("libraries maps no names to versions")
     with _whole(files, "result.json"):
         if body.get("format", 1) not in (1, FORMAT):
             raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}: a later semray wrote it")
@@ -341,10 +353,11 @@ def _record(
             metrics={},
             seconds=seconds,
             notes=dict(body["notes"]),
-            env=environ,
+            env=env,
             attempt=int(body["attempt"]),
             url=files.url,
             sealed=files.seal is not None,
+            items_digest=(files.seal or {}).get(ITEM_FILE, ""),
             began=None if ended is None else ended - sum(seconds.values()),
             cost=cost,
         )

@@ -38,6 +38,7 @@ from orchestration.ledger.columns import DecodedColumns
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
 from orchestration.ledger.entry import (
     ENTRY_FILES,
+    ITEM_FILE,
     Files,
     Metric,
     Record,
@@ -175,7 +176,7 @@ class Ledger:
 
         held: what was read of the entry's figures. LedgerError where one that is made of items lacks them.
         """
-        files = self._files(entry)
+        files = self._files(entry, held.items_digest if held else "")
         if held is None:
             held = read_training(files) if RUN_ID.fullmatch(entry) else read_scores(files)
         return read_checked_items(files, held)
@@ -483,10 +484,17 @@ class Ledger:
         if not self.has(entry):
             raise KeyError(f"{self.url} holds no entry {entry}")
 
-    def _files(self, entry: str) -> Files:
+    def _files(self, entry: str, items_digest: str = "") -> Files:
+        """items_digest: what the entry's seal says of its items, where it was read before; then of these alone."""
         self._require(entry)
         place, columns = self._storage.place(entry), self._columns
-        return Files.of(entry, place, lambda file: self._storage.read(f"{entry}/{file}"), columns)
+
+        def read(file: str) -> bytes:
+            return self._storage.read(f"{entry}/{file}")
+
+        if items_digest:
+            return Files(entry=entry, url=place, raw=read, seal={ITEM_FILE: items_digest}, columns=columns)
+        return Files.of(entry, place, read, columns)
 
     def _trained(self, run: Run) -> str:
         """The entry with a run's training: its own, or the one of before."""

@@ -35,11 +35,10 @@ def as_seal(digests: Mapping[str, str]) -> bytes:
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`. ValueError for a name that stands twice: one reader takes the first, another the last."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{name} stands twice")
-        found[name] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} stands twice")
     return found
 
 

@@ -178,10 +178,10 @@ class LocalStorage:
             handle = os.open(self._at(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError as error:
             raise (_no_file(name) if error.errno in (errno.ELOOP, errno.ENXIO) else error) from None
-        with os.fdopen(handle, "rb") as file:
+        with os.fdopen(handle, "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise _no_file(name)
-            return file.read()
+            return file.read()  # unbuffered, this too reads all there is
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         with self._written(name, content, durable) as temporary:

@@ -302,6 +302,23 @@ def test_items_that_are_not_there_are_missed_even_when_sealed(ledger: Ledger) ->
     assert "it lacks the items of t2d/recall@10" in (ledger.audit(entry) or "")
 
 
+def test_items_are_held_against_the_seal_that_was_read_with_their_figures(ledger: Ledger) -> None:
+    mine, other = (run.entry("t2d") for run in (make_run(0), make_run(1)))
+    held = ledger.scores(mine)
+    (Path(ledger.url) / mine / "seal.json").unlink()  # it is not read again
+    assert ledger.items(mine, held)["value"].to_pylist() == [0.5, 1.0]
+    shutil.copy(Path(ledger.url) / other / "scores.parquet", Path(ledger.url) / mine)
+    with pytest.raises(LedgerError, match=r"scores\.parquet: it is not as the run wrote it"):
+        ledger.items(mine, held)
+
+
+def test_an_environment_that_names_no_libraries_is_told(ledger: Ledger) -> None:
+    place = Path(ledger.url) / make_run(0).id / "env.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"libraries": ["torch"]}))
+    reseal(place.parent)
+    named(ledger, make_run(0).id, "env.json")
+
+
 def test_another_run_s_whole_entry_is_no_entry(ledger: Ledger) -> None:
     mine, other_run = make_run(0), make_run(1)
     for ours, theirs in zip(mine.entries, other_run.entries, strict=True):
