@@ -8,6 +8,7 @@ count vectors. Each function below sorts what it needs once and returns the metr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -95,12 +96,8 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
     Only the zeros are sorted: running sums of their counts say how many lie below each one. All of it is exact.
     """
     positive, negative = np.flatnonzero(gold == 1), np.flatnonzero(gold != 1)
-    orders = [negative[np.argsort(row[negative])] for row in rows]  # of equal zeros in any order: they count alike
-    running = [_Running(order, len(gold)) for order in orders]
-    places = [
-        [zeros.place(below) for below in _below_ones(row[order], row[positive])]
-        for row, order, zeros in zip(rows, orders, running, strict=True)
-    ]
+    labels = np.asarray(gold, np.float64).tobytes()
+    sorted_zeros = [_sorted_zeros(np.asarray(row, np.float64).tobytes(), labels) for row in rows]
 
     def under(counts: np.ndarray) -> np.ndarray:
         above_all, below_all = (counts[labelled].sum(0, dtype=np.float64) for labelled in (positive, negative))
@@ -109,9 +106,9 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
         padded = np.zeros((len(counts) + 1, counts.shape[1]), kind if kind is np.uint16 else counts.dtype)
         padded[:-1] = counts
         ones = padded.take(positive, axis=0)
-        sums, smaller = running[0].room(padded), np.empty_like(ones)
+        sums, smaller = sorted_zeros[0][0].room(padded), np.empty_like(ones)
         found = np.empty((len(rows), counts.shape[1]))
-        for zeros, sides, value in zip(running, places, found, strict=True):
+        for (zeros, sides), value in zip(sorted_zeros, found, strict=True):
             before = zeros.before(padded, sums)
             value[:] = 0
             for place in sides:
@@ -122,6 +119,19 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
             return found / pairs
 
     return under
+
+
+@lru_cache(maxsize=64)  # many claims are about the runs of one control
+def _sorted_zeros(scores: bytes, labels: bytes) -> tuple[_Running, list[np.ndarray]]:
+    """The running sums of the zeros in the order of their scores, and where these hold what lies below each one.
+
+    scores, labels: (M,) float64.
+    """
+    row, positive = np.frombuffer(scores), np.frombuffer(labels) == 1
+    negative = np.flatnonzero(~positive)
+    order = negative[np.argsort(row[negative])]  # of equal zeros in any order: they count alike
+    zeros = _Running(order, len(row))
+    return zeros, [zeros.place(below) for below in _below_ones(row[order], row[positive])]
 
 
 def _below_ones(zeros: np.ndarray, ones: np.ndarray) -> list[np.ndarray]:

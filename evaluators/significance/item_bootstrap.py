@@ -222,6 +222,8 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = rows + 0.0  # -0 is 0
     first: dict[bytes, int] = {}
     of = [first.setdefault(row.tobytes(), k) for k, row in enumerate(rows)]
-    order = sorted(first.values(), key=lambda k: rows[k].tolist())
+    starts = {rows[k, :1].tobytes() for k in first.values()}
+    telling = 1 if len(starts) == len(first) else None  # all of a row are written out where the first ones tie
+    order = sorted(first.values(), key=lambda k: rows[k, :telling].tolist())
     number = {k: place for place, k in enumerate(order)}
     return rows[order], np.array([number[k] for k in of])

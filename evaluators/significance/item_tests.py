@@ -169,7 +169,7 @@ def _check_classes(items: ItemScores) -> None:
         return
     assert items.gold is not None
     for label in (1,) if items.aggregate == "f1" else (0, 1):
-        groups = len(set(items.group_index[items.gold == label]))
+        groups = len(np.unique(items.group_index[items.gold == label]))
         if groups < 2:
             raise Undefined(f"{groups} independent items are labelled {label}, {items.aggregate} needs at least 2")
 
