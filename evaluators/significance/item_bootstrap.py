@@ -20,6 +20,7 @@ RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles
 UNDEFINED = 0.05  # more undefined resamples than this share: the jackknife takes over
 CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches; larger arrays are slower
+SHARED_CHUNKS = 4  # of fewer, what threads hand over to each other takes as long as they save
 DRAWN = 1 << 15  # groups drawn at a time: 256 kB stay in the caches; with 2 MB new pages take as long as draws
 
 
@@ -102,7 +103,8 @@ def resampled_deltas(
                 chunk_rng = np.random.Generator(np.random.Philox(key=key))
                 return deltas(drawn_counts(strata, items.group_index, size, chunk_rng))
 
-            drawn = np.concatenate(list(pool.map(one, keys, sizes)), axis=1)
+            each = pool.map if len(sizes) >= SHARED_CHUNKS else map
+            drawn = np.concatenate(list(each(one, keys, sizes)), axis=1)
             good = np.isfinite(drawn).all(0)
             undefined += int(np.sum(~good))
             if undefined > UNDEFINED * resamples:

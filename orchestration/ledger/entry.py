@@ -246,8 +246,8 @@ def read_training(files: Files) -> Record:
     if files.seal is None and not former:
         raise files.damaged(SEAL, "it is missing")
     if not former:
-        return _record(files, spec, body, env, lambda fields: _run(fields).id)
-    return replace(_record(files, spec, body, env, former_id), metrics=_metrics(files, body))
+        return _record(files, spec, body, env, lambda run: run.id)
+    return replace(_record(files, spec, body, env, lambda _: former_id(spec)), metrics=_metrics(files, body))
 
 
 def read_scores(files: Files) -> Record:
@@ -260,7 +260,7 @@ def read_scores(files: Files) -> Record:
     if not isinstance(task, str) or not isinstance(rows, str):
         raise files.damaged("spec.json", "it names no task")
     named = {**spec, "tasks": {task: rows}}
-    record = _record(files, named, body, env, lambda fields: _run(fields).entry(task))
+    record = _record(files, named, body, env, lambda run: run.entry(task))
     return replace(record, metrics=_metrics(files, body))
 
 
@@ -325,11 +325,12 @@ def _record(
     spec: Mapping[str, Any],
     body: Mapping[str, Any],
     env: Mapping[str, Any],
-    name_of: Callable[[Mapping[str, Any]], str],
+    name_of: Callable[[Run], str],
 ) -> Record:
-    """Without its metrics. name_of: the name that an entry with such a spec.json has."""
+    """Without its metrics. name_of: the name that an entry of such a run has."""
     with _whole(files, "spec.json"):
-        run, own, named = _run(spec), name_of(spec), spec["id"]
+        run, named = _run(spec), spec["id"]
+        own = name_of(run)
     if own != files.entry or named != files.run_id:
         raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
     with _whole(files, "env.json"):
