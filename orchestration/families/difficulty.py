@@ -134,14 +134,12 @@ class DifficultyFamily:
             device=world.device,
             report=lambda done, total: world.report(_progress(step=done, steps=total)),
         )
-        before, broken = time.perf_counter(), []
+        broken = []
         for run, result in zip(job.runs, results, strict=True):
             if result.broken:
                 broken.append(f"{run.label}: {'; '.join(result.broken)}")
                 continue
-            seconds = {"data": share, "train": time.perf_counter() - before}  # of a portion: with its first run
-            yield from _results(run, result, job, data, pair_sets, judge, seconds)
-            before = time.perf_counter()
+            yield from _results(run, result, job, data, pair_sets, judge, {"data": share, "train": result.seconds})
         if broken:
             raise StackDiverged("\n".join(broken))
 
@@ -226,7 +224,14 @@ def _results(
         if result.settings.form == "baseline":
             notes |= {f"headroom on {one.task.name}": headroom_of(one).advice for one in pair_sets}
         save = partial(_save, run.backbone, data, pair_sets, result) if result.trained else None
-        yield Trained(run=run, curve=result.curve(), seconds=seconds, notes=notes, save_model=save)
+        yield Trained(
+            run=run,
+            curve=result.curve(),
+            seconds=seconds,
+            notes=notes,
+            together=result.together,
+            save_model=save,
+        )
     for name in run.tasks:
         yield Scored(run=run, task=name, scores=[score for task, score in result.scores if task == name])
 

@@ -158,6 +158,7 @@ class EncoderFamily:
                 curve=fitted.curve,
                 seconds=fitted.seconds,
                 notes=fitted.notes,
+                together=fitted.together,
                 save_model=encoder.save if settings.train else None,
             )
         with reading_together(encoder, world):
@@ -185,23 +186,27 @@ class EncoderFamily:
         from trainers.encoders.stack import fit_together
 
         outcomes = fit_together([partial(self._fit, run) for run in runs], [world.for_run(run.id) for run in runs])
-        return {run.id: _with_share(one, len(runs)) for run, one in zip(runs, outcomes, strict=True)}
+        usable = sum(not isinstance(one, Exception) for one in outcomes)
+        return {run.id: _with_share(one, usable) for run, one in zip(runs, outcomes, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What a run's training gave. seconds: of loading its data and of training."""
+    """What a run's training gave. seconds: of loading its data and of training. together: how many were trained at
+    once.
+    """
 
     encoder: FamilyEncoder
     curve: Sequence[Progress]
     seconds: Mapping[str, float]
     notes: Mapping[str, Any]
+    together: int = 1
 
 
 def _with_share(one: _Fitted | Exception, size: int) -> _Fitted | Exception:
     if isinstance(one, Exception):
         return one
-    return replace(one, seconds={**one.seconds, "train": one.seconds["train"] / size})
+    return replace(one, together=size, seconds={**one.seconds, "train": one.seconds["train"] / size})
 
 
 def _of_all(failed: Mapping[str, Exception]) -> Exception:

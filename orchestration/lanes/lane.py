@@ -7,7 +7,6 @@ import importlib
 import os
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Trained
-from trainers.engine.meter import Meter
+from trainers.engine.meter import Meter, part_of, together
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -182,7 +181,6 @@ class Lane:
     ) -> None:
         """Stage what comes of a job. owed: the entries that each run lacks; waiting: the runs that lack some."""
         spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
-        began = time.perf_counter()
         for result in results:
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
             if isinstance(result, Trained) and not self._models:
@@ -192,11 +190,10 @@ class Lane:
             owed[run_id].discard(result.entry)
             if not owed[run_id]:
                 waiting.remove(run_id)
-            spent[run_id] += time.perf_counter() - began
+            spent[run_id] += result.cost["seconds"]
             moving = self._state.moving if waiting and waiting[0] == run_id else None
             staged = {**self._state.staged, (result.entry, attempt): spent[run_id]}
             self._state = LaneState(staged=staged, moving=moving)
-            began = time.perf_counter()
 
     def _world(self, lease: Lease, report: Callable[[Progress], None], rooms: Mapping[str, Room]) -> World:
         from trainers.engine.world import World
@@ -216,9 +213,17 @@ class Lane:
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
-    """Each result with what it cost since the one before."""
+    """Each result with what it cost since the one before; what was trained at once shares that out evenly."""
+    share: Mapping[str, float] = {}
+    owed = 0  # to how many more of those the share is due
     for result in results:
-        yield replace(result, cost=meter.take())
+        cost = meter.take()
+        if isinstance(result, Trained) and result.together > 1:
+            if not owed:
+                share, owed, cost = part_of(cost, result.together), result.together, {}
+            owed -= 1
+            cost = together(share, cost)
+        yield replace(result, cost=cost)
 
 
 def resolved(body: Body | str) -> Body:

@@ -185,7 +185,8 @@ class Job:
 class Trained:
     """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none.
 
-    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in.
+    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. together: how many runs of
+    the job were trained at once, this one among them; of the cost up to the first of them each has an equal share.
     """
 
     run: Run
@@ -194,6 +195,7 @@ class Trained:
     notes: Mapping[str, Any] = field(default_factory=dict)
     cost: Mapping[str, float] = field(default_factory=dict)
     save_model: Callable[[Path], None] | None = None
+    together: int = 1
 
     @property
     def entry(self) -> str:

@@ -6,6 +6,7 @@ A member's numbers are the same, to the last bit, in any company (float32, one t
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -51,7 +52,8 @@ class StackResult:
 
     scores: what `evaluate` made of it, task after task; none of a broken one. trained: the adapter of each task
     by name; empty for an arm without training. broken: in words, where a loss was not finite, its own or that of
-    the control it is measured by; empty for a usable result.
+    the control it is measured by; empty for a usable result. together: how many usable ones were trained at once,
+    this one among them. seconds: its equal share of what all of them took.
     """
 
     settings: Settings
@@ -59,6 +61,8 @@ class StackResult:
     scores: list[Any]
     trained: dict[str, TrainedAdapter]
     broken: list[str]
+    together: int = 1
+    seconds: float = 0.0
 
     def curve(self) -> list[Progress]:
         """Weighted loss terms by step, all tasks side by side as `{task}/{term}`; loss is the mean over tasks."""
@@ -100,6 +104,7 @@ def fit_stack(
     requests, nor on threads: what is missing of a killed group can be requested alone.
     Raises ValueError for settings that cannot be on these embeddings and CorpusError for a missing judge.
     """
+    began = time.perf_counter()
     for data in tasks:
         for settings, _ in requests:
             _require_possible(settings, data)
@@ -123,7 +128,9 @@ def fit_stack(
                 result.broken.extend(broken)
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
-    return results
+    usable = max(1, sum(not one.broken and (one.settings, one.seed) not in known for one in results))
+    share = (time.perf_counter() - began) / usable
+    return [replace(one, together=usable, seconds=share) for one in results]
 
 
 def fit_portions(

@@ -79,6 +79,11 @@ def together(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, 
     }
 
 
+def part_of(cost: Mapping[str, float], runs: int) -> dict[str, float]:
+    """What each of several runs has of a cost that they share evenly; the rates are those of all."""
+    return {name: value / runs if name in ADDED_UP else value for name, value in cost.items()}
+
+
 @contextmanager
 def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
     """Within, a function that gives the floating-point operations of linear layers and attention since its last

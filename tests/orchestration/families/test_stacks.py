@@ -85,6 +85,11 @@ def test_a_stack_is_stopped_goes_on_and_leaves_what_each_run_leaves_alone(tmp_pa
         assert losses == pytest.approx([p.loss for p in alone.curve], rel=1e-5)
         assert {name: score.value for name, score in kept.metrics.items()} == pytest.approx(alone.values, abs=0.02)
         assert ledger.model(run) is not None
+    costs = [ledger.records([run])[run.id].cost for run in job.runs]
+    assert len({cost["flops"] for cost in costs}) == len({cost["step_seconds"] for cost in costs}) == 1
+    took = {entry: seconds for (entry, _), seconds in second.staged.items()}
+    done = [took[run.entries[-1]] for run in job.runs]
+    assert max(done) < 0.6 * sum(done)  # the first has not the time of all
 
 
 def test_of_a_stack_the_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:

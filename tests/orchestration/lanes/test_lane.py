@@ -1,4 +1,4 @@
-"""Which errors of a run are certain to come back, and what of them is recorded."""
+"""Which errors of a run are certain to come back, what of them is recorded, and what each result cost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from corpora.store.errors import CorpusError
-from orchestration.lanes.lane import Problem, problem
+from orchestration.lanes.lane import Problem, metered, problem
 from orchestration.study.errors import StudyError
+from orchestration.study.run import Run, Scored, Trained
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
+from trainers.engine.meter import Meter
 
 
 def raised(error: Exception) -> None:
@@ -63,3 +65,42 @@ def test_other_errors_may_pass(act: Callable[[], Any]) -> None:
     found = met(act)
     assert not found.final
     assert "\n" not in found.message
+
+
+def test_what_was_trained_at_once_shares_its_cost() -> None:
+    """Two runs at once, then one alone, each scored."""
+    run = Run(
+        family="concept",
+        arm="B1",
+        backbone="tiny",
+        seed=0,
+        settings={},
+        data={},
+        defining={},
+        backbone_fingerprint="b",
+        corpus_fingerprint="c",
+        tasks={"t2d": "rows"},
+    )
+    spent = iter(
+        [
+            {"seconds": 6.0, "flops": 8.0, "flops_per_second": 2.0},
+            *({"seconds": seconds} for seconds in (1.0, 0.5, 1.0)),
+            {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
+            {"seconds": 1.0},
+        ]
+    )
+
+    class Counter(Meter):
+        def take(self) -> dict[str, float]:
+            return next(spent)
+
+    together, alone, score = Trained(run=run, together=2), Trained(run=run), Scored(run=run, task="t2d", scores=[])
+    found = metered(iter([together, score, together, score, alone, score]), Counter("cpu", "fp32"))
+    assert [one.cost for one in found] == [
+        {"seconds": 3.0, "flops": 4.0, "flops_per_second": 2.0},
+        {"seconds": 1.0},
+        {"seconds": 3.5, "flops": 4.0, "flops_per_second": 2.0},
+        {"seconds": 1.0},
+        {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
+        {"seconds": 1.0},
+    ]
