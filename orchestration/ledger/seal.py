@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`. ValueError for a name that stands twice: one reader takes the first, another the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} stands twice")
+        times = Counter(name for name, _ in pairs)
+        raise ValueError(f"{next(name for name in times if times[name] > 1)} stands twice")
     return found
 
 
