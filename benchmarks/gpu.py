@@ -33,11 +33,16 @@ from tables import save
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from ragged_attention import ragged, ragged_attention  # noqa: E402
+
 from corpora.san.records import SanCorpus  # noqa: E402
 from corpora.store.columns import Texts  # noqa: E402
 from orchestration.study.names import slug  # noqa: E402
 from semray.testing import WORDS, tiny_backbone  # noqa: E402
-from trainers.encoders.encoder import Encoder  # noqa: E402
+from trainers.encoders.encoder import SLACK, Encoder  # noqa: E402
+from trainers.encoders.packing import Rectangle, packed_attention  # noqa: E402
+from trainers.encoders.tokens import Tokens, groups  # noqa: E402
+from trainers.engine.loop import reset_process  # noqa: E402
 from trainers.engine.meter import Meter, peak  # noqa: E402
 from trainers.engine.world import Precision, Progress, World  # noqa: E402
 from trainers.san.settings import Settings  # noqa: E402
@@ -59,6 +64,7 @@ class Sizes:
     lanes: tuple[int, ...]
     pieces: int  # at most, of a sentence
     stacks: tuple[int, ...]  # encoders that train as one
+    longest: int  # tokens of a text, where gradients of attention are compared
 
 
 CARD = Sizes(
@@ -69,8 +75,18 @@ CARD = Sizes(
     lanes=(1, 2, 4),
     pieces=32,
     stacks=(2, 4, 8, 16),
+    longest=512,
 )
-TINY = Sizes(shapes={"tiny": (2, 32, 4)}, batches=(8,), steps=4, sentences=64, lanes=(1,), pieces=32, stacks=(2,))
+TINY = Sizes(
+    shapes={"tiny": (2, 32, 4)},
+    batches=(8,),
+    steps=4,
+    sentences=64,
+    lanes=(1,),
+    pieces=32,
+    stacks=(2,),
+    longest=64,
+)
 
 
 @dataclass(frozen=True)
@@ -222,24 +238,89 @@ def peer(bench: Bench, shape: str, batch: int) -> np.ndarray:
 
 
 def unpadded(bench: Bench) -> Iterator[Figure]:
-    """A pass forward and back over sentences of unequal length: without padding, and padded in torch's way."""
-    for shape in bench.sizes.shapes:
-        encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces).to(bench.device).train()
-        tokens = encoder.tokenise(list(corpus(2 * max(bench.sizes.batches)).sentences[:]))
+    """Texts of unequal length: without padding, by our attention and by torch's over ragged rows, and padded."""
+    yield from _apart(bench, attentions)
 
-        def step(encoder: Encoder = encoder, tokens: Any = tokens) -> None:
-            with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):
-                encoder(tokens).sum().backward()  # type: ignore[no-untyped-call]
-            encoder.zero_grad()
 
-        packed = bench.seconds(step)
-        encoder.backbone.set_attn_implementation("sdpa")
-        padded = bench.seconds(step)
-        yield Figure(f"{shape}: unpadded pass", 1000 * packed, "ms", f"{padded / packed:.2f} x as fast as padded")
-        if bench.on_card:
-            encoder.backbone.compile(dynamic=True)
-            compiled = bench.seconds(step)
-            yield Figure(f"{shape}: padded and compiled", 1000 * compiled, "ms", f"{packed / compiled:.2f} x")
+def attentions(bench: Bench) -> list[Figure]:
+    """In a process that a lane's settings reach before its first product: later ones come too late for cuBLAS."""
+    reset_process(0, World(device=bench.device))
+    return [one for shape in bench.sizes.shapes for one in (*_passes(bench, shape), *_repeats(bench, shape))]
+
+
+def _passes(bench: Bench, shape: str) -> Iterator[Figure]:
+    """Over sentences: forward and back as in training, and forward alone as in use."""
+    precision: Precision = "bf16" if bench.on_card else "fp32"
+    encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces, precision=precision)
+    encoder.to(bench.device).train()
+    tokens = encoder.tokenise(list(corpus(2 * max(bench.sizes.batches)).sentences[:]))
+
+    def step() -> None:
+        with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):
+            encoder(tokens).sum().backward()
+        encoder.zero_grad()
+
+    def read() -> None:
+        encoder.embed(tokens)
+
+    packed, packed_read = bench.seconds(step), bench.seconds(read)
+    with ragged():
+        torchs, torchs_read = bench.seconds(step), bench.seconds(read)
+        enforced = _enforced(bench, lambda: 1000 * bench.seconds(step))
+    encoder.backbone.set_attn_implementation("sdpa")
+    padded, padded_read = bench.seconds(step), bench.seconds(read)
+    yield Figure(f"{shape}: unpadded pass", 1000 * packed, "ms", f"{padded / packed:.2f} x as fast as padded")
+    yield Figure(f"{shape}: ragged pass", 1000 * torchs, "ms", f"{packed / torchs:.2f} x as fast as unpadded")
+    yield Figure(f"{shape}: ragged pass, determinism enforced", enforced, "ms")
+    gain = f"{padded_read / packed_read:.2f} x as fast as padded"
+    yield Figure(f"{shape}: unpadded, forward alone", 1000 * packed_read, "ms", gain)
+    gain = f"{packed_read / torchs_read:.2f} x as fast as unpadded"
+    yield Figure(f"{shape}: ragged, forward alone", 1000 * torchs_read, "ms", gain)
+    if bench.on_card:
+        encoder.backbone.compile(dynamic=True)
+        compiled = bench.seconds(step)
+        yield Figure(f"{shape}: padded and compiled", 1000 * compiled, "ms", f"{packed / compiled:.2f} x")
+
+
+def _repeats(bench: Bench, shape: str) -> Iterator[Figure]:
+    """Attention alone over texts of several blocks of keys, ten times with one seed: how far gradients part."""
+    _, width, heads = bench.sizes.shapes[shape]
+    lengths = np.arange(bench.sizes.longest, bench.sizes.longest // 2, -16)
+    cut = groups(Tokens(np.zeros(lengths.sum(), np.int64), lengths), slack=SLACK)
+    layout = [Rectangle.of(group, 0, torch.device(bench.device)) for group in cut]
+    precision = torch.bfloat16 if bench.on_card else torch.float32
+
+    def gradients(attend: Callable[..., tuple[torch.Tensor, None]]) -> torch.Tensor:
+        torch.manual_seed(0)
+        size = (3, 1, int(lengths.sum()), heads, width // heads)
+        rows = torch.randn(size, device=bench.device, dtype=precision).requires_grad_()
+        query, key, value = rows.transpose(2, 3)
+        scaling = (width // heads) ** -0.5
+        mixed, _ = attend(torch.nn.Module(), query, key, value, None, scaling=scaling, dropout=0.1, layout=layout)
+        mixed.sum().backward()
+        assert rows.grad is not None
+        return rows.grad
+
+    def apart(attend: Callable[..., tuple[torch.Tensor, None]]) -> float:
+        first = gradients(attend)
+        return max(float((gradients(attend) - first).abs().max() / first.abs().max()) for _ in range(9))
+
+    what, unit = "ten passes of one seed apart", "of the largest gradient"
+    yield Figure(f"{shape}: unpadded, {what}", apart(packed_attention), unit)
+    yield Figure(f"{shape}: ragged, {what}", apart(ragged_attention), unit)
+    enforced = _enforced(bench, lambda: apart(ragged_attention))
+    yield Figure(f"{shape}: ragged, determinism enforced, {what}", enforced, unit)
+
+
+def _enforced(bench: Bench, act: Callable[[], float]) -> float | str:
+    """What is measured where torch refuses whatever is not deterministic, or its refusal."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        return act()
+    except RuntimeError as refusal:
+        return str(refusal).splitlines()[0]
+    finally:
+        reset_process(0, World(device=bench.device))
 
 
 def parts(bench: Bench) -> Iterator[Figure]:
@@ -389,6 +470,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
         f"Medians of {CARD.steps} steps, sentences of 6 to 24 words, random weights; wall time.",
         "TFLOP/s of linear layers alone, against one large product on the same card.",
+        "Ragged: without padding too, but with torch's attention over texts of unequal length.",
         *([f"Left out for want of time: {', '.join(left)}."] if left else []),
     ]
     save(f"gpu-{slug(card)}", f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))

@@ -18,7 +18,7 @@ def test_every_section_runs_and_nothing_is_kept_without_a_card(
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     gpu = importlib.import_module("gpu")
-    for name in ("gpu", "steps", "tables", "stacked_adapters", "stacked_encoders"):
+    for name in ("gpu", "ragged_attention", "steps", "tables", "stacked_adapters", "stacked_encoders"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     before = sorted(BENCHMARKS.glob("results/gpu-*"))
     assert gpu.main([]) == 0
