@@ -6,9 +6,11 @@ are read. So nothing is taken on trust: the file was read whole, and held agains
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -48,6 +50,15 @@ class DecodedColumns:
     def _decoded(self, name: str, key: Any) -> pa.ChunkedArray | None:
         known = self._known.get(name, ())
         return next((column for other, column in reversed(known) if other == key), None)
+
+
+def numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of numbers, (M,); nan where one is null.
+
+    As its `to_numpy`, which imports pandas: a quarter of a second of every look.
+    """
+    filled = column.fill_null(math.nan) if column.null_count else column
+    return np.concatenate([np.from_dlpack(chunk) for chunk in filled.chunks] or [np.empty(0)])
 
 
 def _chunks(file: pq.ParquetFile, content: bytes, place: int) -> list[tuple[Any, ...]]:

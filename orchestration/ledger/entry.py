@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluators.metrics.scores import Aggregate
-from orchestration.ledger.columns import DecodedColumns, OtherColumns
+from orchestration.ledger.columns import DecodedColumns, OtherColumns, numbers
 from orchestration.ledger.environment import environment
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal, write_seal
@@ -287,7 +287,7 @@ def of_metric(items: pa.Table, metric: str) -> pa.Table:
 def is_of_metric(items: pa.Table, metric: str) -> np.ndarray:
     """Which rows are of one metric. -> (rows,) bool"""
     found = _told(items, metric)
-    return np.zeros(len(items), bool) if found is None else found.to_numpy().astype(bool)
+    return np.zeros(len(items), bool) if found is None else numbers(found.cast(pa.uint8())).astype(bool)
 
 
 def _told(items: pa.Table, metric: str) -> pa.ChunkedArray | None:
@@ -296,8 +296,13 @@ def _told(items: pa.Table, metric: str) -> pa.ChunkedArray | None:
     The value to compare with is taken from the column, chunk by chunk: to make one of a text, or one array of the
     chunks, pyarrow imports pandas, which is a quarter of a second of every command.
     """
-    names = {name.as_py(): name for chunk in items["metric"].chunks for name in chunk.dictionary}
+    names = _names(items["metric"])
     return pc.equal(items["metric"].cast(pa.string()), names[metric]) if metric in names else None
+
+
+def _names(column: pa.ChunkedArray) -> dict[str, pa.Scalar]:
+    """The values that a column of names has, as pyarrow holds them."""
+    return {name.as_py(): name for chunk in column.chunks for name in chunk.dictionary}
 
 
 def read_curve(files: Files) -> pa.Table:
@@ -308,7 +313,7 @@ def read_curve(files: Files) -> pa.Table:
 def read_checked_items(files: Files, record: Record) -> pa.Table:
     """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
     table = read_items(files)
-    names = table["metric"].unique().to_pylist()
+    names = _names(table["metric"])
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from orchestration.families.registry import family
+from orchestration.ledger.columns import numbers
 from orchestration.ledger.entry import of_metric
 from orchestration.verdicts.findings import Distribution, Findings
 
@@ -67,4 +68,4 @@ def _items(ledger: Ledger, records: Sequence[Record], metric: str) -> np.ndarray
     """The items of one metric in these runs. -> (M,)"""
     tables = [ledger.items(record.metrics[metric].entry) for record in records if metric in record.metrics]
     rows = [of_metric(table, metric) for table in tables]
-    return np.concatenate([np.empty(0), *(table["value"].to_numpy() for table in rows)])
+    return np.concatenate([np.empty(0), *(numbers(table["value"]) for table in rows)])

@@ -24,6 +24,7 @@ from evaluators.significance.comparisons import (
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
+from orchestration.ledger.columns import numbers
 from orchestration.ledger.entry import is_of_metric, of_metric
 from orchestration.plan.plan import by_arm
 from orchestration.plan.spread import Sample, SeenPairs
@@ -53,7 +54,7 @@ class ItemNames:
         self.ids: tuple[str, ...] = tuple(rows["item_id"].to_pylist())
         self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
         gold = rows["gold"]
-        self.gold: np.ndarray | None = None if gold.null_count else gold.to_numpy()  # (M,)
+        self.gold: np.ndarray | None = None if gold.null_count else numbers(gold)  # (M,)
 
     def values(self, table: pa.Table) -> np.ndarray | None:
         """The items in a run's file, (M,); None where it holds others, or these in another order.
@@ -61,10 +62,10 @@ class ItemNames:
         Files that are named alike throughout, as a rule, are told at once where they share their columns.
         """
         if all(column.equals(table[name]) for name, column in self._file.items()):
-            return table["value"].to_numpy()[self._place]
+            return numbers(table["value"])[self._place]
         rows = of_metric(table, self._metric)
         alike = all(column.equals(rows[name]) for name, column in self._columns.items())
-        return rows["value"].to_numpy() if alike else None
+        return numbers(rows["value"]) if alike else None
 
 
 class RunItems(NamedTuple):
