@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ from trainers.encoders.packing import Rectangle, packed_attention  # noqa: E402
 from trainers.encoders.tokens import Tokens, groups  # noqa: E402
 from trainers.engine.loop import reset_process  # noqa: E402
 from trainers.engine.meter import Meter, peak  # noqa: E402
-from trainers.engine.world import Precision, Progress, World  # noqa: E402
+from trainers.engine.world import GROUP, Precision, Progress, World  # noqa: E402
 from trainers.san.settings import Settings  # noqa: E402
 from trainers.san.training import fit  # noqa: E402
 
@@ -226,6 +227,8 @@ def peer(bench: Bench, shape: str, batch: int) -> np.ndarray:
     from sentence_transformers import SentenceTransformer, models
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
+    for name in GROUP:
+        os.environ.pop(name, None)  # left by steps of ours: its trainer would look for other workers
     body = models.Transformer(str(bench.backbone(shape)), max_seq_length=bench.sizes.pieces)
     pooled = models.Pooling(body.get_embedding_dimension(), pooling_mode="cls")
     model = SentenceTransformer(modules=[body, pooled], device=bench.device, trust_remote_code=False)
@@ -433,20 +436,27 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
 }
 
 
-def measured(bench: Bench, minutes: float) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of all sections that fit into the minutes, and the names of those that did not."""
-    rows, left, began = [], [], time.monotonic()
+def measured(bench: Bench, minutes: float) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+    """The rows of all sections that fit into the minutes, the names of those that did not, and what failed.
+
+    A section that fails takes no other's figures with it: a card may be at hand once.
+    """
+    rows, left, failed, began = [], [], [], time.monotonic()
     for name, section in SECTIONS.items():
         if time.monotonic() - began > 60 * minutes:
             left.append(name)
             continue
-        for one in section(bench):
-            rows.append(
-                {"section": name, "what": one.what, "figure": one.figure, "unit": one.unit, "": one.beside}
-            )
-            told = f"{one.what}: {one.figure} {one.unit} {one.beside}".rstrip()
-            print(f"{time.monotonic() - began:6.1f} s  {name:10} {told}", flush=True)
-    return rows, left
+        try:
+            for one in section(bench):
+                rows.append(
+                    {"section": name, "what": one.what, "figure": one.figure, "unit": one.unit, "": one.beside}
+                )
+                told = f"{one.what}: {one.figure} {one.unit} {one.beside}".rstrip()
+                print(f"{time.monotonic() - began:6.1f} s  {name:10} {told}", flush=True)
+        except Exception as error:  # noqa: BLE001  it is told here and in the notes
+            traceback.print_exc()
+            failed.append(f"{name} ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})")
+    return rows, left, failed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -454,17 +464,18 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=8.0, help="no section begins later")
     options.add_argument("--tiny", action="store_true", help="on a card too, sizes of seconds")
     given = options.parse_args(arguments)
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # of several cards one: the peer's trainer would take all
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     tiny = given.tiny or device == "cpu"
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))
-        rows, left = measured(bench, given.minutes)
+        rows, left, failed = measured(bench, given.minutes)
     if device == "cpu":
         print("there is no card here: all of this ran on the CPU in sizes of seconds, and nothing is kept")
-        return 0
+        return bool(failed)
     if tiny:
         print("tiny sizes: nothing is kept")
-        return 0
+        return bool(failed)
     card = torch.cuda.get_device_name(0)
     notes = [
         f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
@@ -472,9 +483,10 @@ def main(arguments: list[str] | None = None) -> int:
         "TFLOP/s of linear layers alone, against one large product on the same card.",
         "Ragged: without padding too, but with torch's attention over texts of unequal length.",
         *([f"Left out for want of time: {', '.join(left)}."] if left else []),
+        *([f"Failed: {'; '.join(failed)}."] if failed else []),
     ]
     save(f"gpu-{slug(card)}", f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))
-    return 0
+    return bool(failed)
 
 
 if __name__ == "__main__":

@@ -3,26 +3,58 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: `make gpu` measures it")
-def test_every_section_runs_and_nothing_is_kept_without_a_card(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script as a module, which is gone after the test."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     gpu = importlib.import_module("gpu")
     for name in ("gpu", "ragged_attention", "steps", "tables", "stacked_adapters", "stacked_encoders"):
         monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    return gpu
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: `make gpu` measures it")
+def test_every_section_runs_and_nothing_is_kept_without_a_card(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = script(monkeypatch)
     before = sorted(BENCHMARKS.glob("results/gpu-*"))
     assert gpu.main([]) == 0
     said = capsys.readouterr().out
     assert all(f" s  {name} " in said for name in gpu.SECTIONS)
     assert "there is no card here" in said
     assert sorted(BENCHMARKS.glob("results/gpu-*")) == before
+
+
+def test_a_section_that_fails_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = script(monkeypatch)
+
+    def broken(bench: object) -> object:
+        raise RuntimeError("no compiler\nand more")
+
+    monkeypatch.setattr(gpu, "SECTIONS", {"broken": broken, "whole": lambda bench: [gpu.Figure("one", 1.0, "s")]})
+    rows, left, failed = gpu.measured(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=BENCHMARKS), 1.0)
+    assert ([row["what"] for row in rows], left, failed) == (["one"], [], ["broken (RuntimeError: no compiler)"])
+    assert "no compiler" in capsys.readouterr().err
+
+
+def test_the_peer_is_not_told_that_it_is_one_of_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Our steps leave LOCAL_RANK behind, and on a card its trainer would wait for a process group."""
+    gpu = script(monkeypatch)
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setattr(gpu, "train_with_peer", lambda *_, **__: np.array([["LOCAL_RANK" in os.environ, 0]]))
+    assert gpu.peer(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=tmp_path), "tiny", 8).tolist() == [False]
