@@ -95,7 +95,8 @@ def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
     if any(name.startswith((layout.dense, layout.norm, layout.bias)) for name in missing):
         raise ValueError(without_head(folder))
     embeddings = embeddings_of(encoder)
-    assert torch.equal(model.get_output_embeddings().weight, embeddings), "the decoder is not the word embeddings"
+    decoder = model.get_output_embeddings().weight.to(embeddings.device)
+    assert torch.equal(decoder, embeddings), "the decoder is not the word embeddings"
     transform = Transform(encoder.width, encoder.backbone.config.layer_norm_eps)
     transform.dense.load_state_dict(model.get_submodule(layout.dense).state_dict())
     transform.norm.load_state_dict(model.get_submodule(layout.norm).state_dict())

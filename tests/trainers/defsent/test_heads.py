@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from tests.tiny import tiny_backbone
 from tests.trainers.masked_lm import SHAPES, masked_lm
@@ -53,6 +56,23 @@ def test_the_decoder_is_shared_until_it_is_untied_by_a_copy(folder: Path):
     model.head.untie()
     assert model.head.decoder is not embeddings
     assert torch.equal(model.head.decoder, embeddings)
+
+
+def test_a_pretrained_head_is_compared_where_the_encoder_is(folder: Path):
+    """Two tensors on two devices cannot be: an encoder on a GPU would end there. Here one without numbers stands
+    for it, and what `torch.equal` says is made up."""
+
+    class Equal(TorchFunctionMode):
+        def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), named: Any = None):
+            if function is not torch.equal:
+                return function(*args, **(named or {}))
+            assert {one.device.type for one in args} == {"meta"}
+            return True
+
+    encoder = Encoder.load(folder).to("meta")
+    with Equal():
+        head = heads.pretrained_head(encoder, folder)
+    assert head.decoder is heads.embeddings_of(encoder)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
