@@ -329,8 +329,9 @@ def _import_deepspeed() -> Any:
         from deepspeed.utils import logger
 
     logger.setLevel(logging.ERROR)
-    # The op serves inference only, yet initialising would compile it: 50 s, or a failure without a compiler.
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    # None of its compiled ops is for us, yet initialising would compile one on a CPU: 50 s, or a failure without a
+    # compiler. To find out which it could compile, it asks compilers and GPUs and prints what they lack on stdout.
+    deepspeed.ops.__compatible_ops__ = {}
     return deepspeed
 
 

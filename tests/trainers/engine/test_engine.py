@@ -200,6 +200,17 @@ class Heard(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def test_deepspeed_is_not_asked_what_it_could_compile(monkeypatch: pytest.MonkeyPatch):
+    """It would ask compilers, and print on stdout what a machine with a GPU and no toolkit lacks."""
+    import deepspeed.ops
+    from deepspeed.comm.torch import build_shm_op
+
+    monkeypatch.delitem(vars(deepspeed.ops), "__compatible_ops__", raising=False)
+    monkeypatch.setattr(deepspeed.ops, "_probe_compatible_ops", lambda: pytest.fail("it was asked"))
+    loop._import_deepspeed()
+    assert build_shm_op() is None
+
+
 def test_a_step_waits_for_nothing_before_all_of_it_was_asked_for(monkeypatch: pytest.MonkeyPatch):
     """Its figures are read last, in one go; a GPU works on until the next step's."""
     plain, before = trained()
