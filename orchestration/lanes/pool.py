@@ -83,13 +83,15 @@ class LaneKind:
     def start(self, url: str) -> Any:
         """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started.
 
-        DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the lane's.
+        DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the lane's. From an
+        actor without a GPU Ray hides none.
         """
         import ray
 
         remote: Any = ray.remote  # its types do not know every option
         variables = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
         variables["DS_ACCELERATOR"] = "cuda" if self.gpus else "cpu"
+        variables |= {} if self.gpus else {"CUDA_VISIBLE_DEVICES": ""}
         actor = remote(
             num_cpus=self.threads,
             num_gpus=self.gpus,

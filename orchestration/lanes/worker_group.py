@@ -364,6 +364,7 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
     os.environ.update(FASTER)
     api: Any = ray.train  # its types are those of the first Ray Train
     variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
+    variables |= {} if kind.gpus else {"CUDA_VISIBLE_DEVICES": ""}  # as for lanes
     wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
     share = {name: amount for name, amount in wanted.items() if amount}
     TorchTrainer(

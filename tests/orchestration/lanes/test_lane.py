@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from corpora.store.errors import CorpusError
 from orchestration.lanes.lane import Problem, metered, problem
+from orchestration.lanes.pool import LaneKind
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Scored, Trained
 from trainers.concept.settings import Settings
@@ -104,3 +106,19 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
         {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
         {"seconds": 1.0},
     ]
+
+
+@pytest.mark.parametrize(("gpus", "seen"), [(0.0, ""), (0.5, None)])
+def test_a_lane_without_a_gpu_sees_none(monkeypatch: pytest.MonkeyPatch, gpus: float, seen: str | None) -> None:
+    """One with a share is shown its own by Ray, which leaves the others all that the machine has."""
+    import ray
+
+    asked: dict[str, Any] = {}
+
+    def remote(**options: Any) -> Callable[[type], Any]:
+        asked.update(options)
+        return lambda of: SimpleNamespace(remote=lambda **_: None)
+
+    monkeypatch.setattr(ray, "remote", remote)
+    LaneKind("a:b", (), gpus, 1, 0).start("ledger")
+    assert asked["runtime_env"]["env_vars"].get("CUDA_VISIBLE_DEVICES") == seen
