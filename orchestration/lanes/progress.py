@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from orchestration.study.names import listed
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -134,8 +136,7 @@ class Watch:
             self._line(f"running {self._names()}   [{self.state()}]")
 
     def _names(self) -> str:
-        labels = [label for label, _ in self.running.values()]
-        named = ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
+        named = listed([label for label, _ in self.running.values()], SHOWN)
         return "; ".join([*(moved.doing for moved in self.moved.values() if moved.doing), named])
 
     def _name(self, run: Run) -> str:

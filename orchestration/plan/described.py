@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from orchestration.plan.bill import of_claims
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
+from orchestration.study.names import listed
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure
@@ -187,7 +188,7 @@ def _stops(plan: Plan) -> Iterator[str]:
 def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
     """Everything that is said of some claims, once, behind their names."""
     for text in dict.fromkeys(text for texts in said.values() for text in texts):
-        yield f"{', '.join(_name(plan, reach) for reach, texts in said.items() if text in texts)}: {text}"
+        yield f"{listed([_name(plan, reach) for reach, texts in said.items() if text in texts])}: {text}"
 
 
 def _name(plan: Plan, reach: Reach) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from orchestration.study.names import listed
+
 if TYPE_CHECKING:
     from orchestration.study.study import Study
 
@@ -18,7 +20,7 @@ def slips(study: Study) -> list[str]:
     for arm, settings in trained.items():
         for what in _of_settings(settings):
             told.setdefault(what, []).append(arm)
-    found = [f"{', '.join(arms)}: {what}" for what, arms in told.items()]
+    found = [f"{listed(arms)}: {what}" for what, arms in told.items()]
     if trained and len(study.seeds.all) == 1 and study.compare:
         found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
     return found

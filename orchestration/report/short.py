@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from orchestration.study.names import listed
+
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Findings
@@ -28,7 +30,7 @@ def in_short(findings: Findings) -> str:
 
     def names(chosen: Sequence[Verdict]) -> str:
         called = [f"{v.claim} on {v.backbone}" if several and v.backbone else v.claim for v in chosen]
-        return ", ".join(called[:NAMED]) + (f" and {len(called) - NAMED} more" if len(called) > NAMED else "")
+        return listed(called, NAMED)
 
     parts = []
     if held:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-LIST_AT_MOST = 12  # of longer lists only those nearest to what was written are repeated
+LIST_AT_MOST = 12  # names; of more accepted ones those nearest to what was written are repeated
 
 NAME_BYTES = 200  # file systems take 255, with room for what we add
 NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
@@ -72,6 +72,11 @@ def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:
     """The names most like this one, whatever their case, best first; none when none is like it."""
     by_lower = {known.lower(): known for known in names}
     return [by_lower[near] for near in difflib.get_close_matches(name.lower(), by_lower, count, cutoff=0.6)]
+
+
+def listed(names: Sequence[str], most: int = LIST_AT_MOST) -> str:
+    """`A, B, C and 7 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def names_accepted(name: str, names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora.store.fields import is_name
-from orchestration.study.names import cut, is_path_component, printable, slug
+from orchestration.study.names import cut, is_path_component, listed, printable, slug
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,11 @@ def test_what_shows_nothing_or_looks_like_another_is_no_name(name: str) -> None:
 def test_cut_keeps_both_ends() -> None:
     assert cut("B1-noHN", 18) == "B1-noHN"
     assert cut("abcdefghijklmnopqrstuvwxyz", 9) == "abcde…xyz"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(0, ""), (1, "A0"), (3, "A0, A1, A2"), (4, "A0, A1, A2 and 1 more"), (500, "A0, A1, A2 and 497 more")],
+)
+def test_of_many_names_the_first_are_listed(count: int, expected: str) -> None:
+    assert listed([f"A{number}" for number in range(count)], 3) == expected
