@@ -36,7 +36,7 @@ def _torch() -> Check:
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
-        with suppress(ModuleNotFoundError):  # the extra `gpu`
+        with suppress(Exception):  # without the extra `gpu`; and a part of a card (MIG) does not tell
             device += f", {torch.cuda.utilization()} % busy"
     elif isinstance(there, int) and there:
         found = f"{torch.__version__} uses none of the {there} GPUs"

@@ -107,7 +107,9 @@ def within_memory(
     """
     try:
         return work()
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not short_of_memory(error):
+            raise
         said = str(error).splitlines()[0]
     if micro is None or world.size > 1 or world.zero_stage:
         raise OutOfMemory(_short(texts, None, said, knob=micro is not None))
@@ -120,12 +122,19 @@ def within_memory(
         undo()
         try:
             done = work()
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not short_of_memory(error):
+                raise
             continue
         if micro.auto:
             return done
         raise OutOfMemory(_short(asked, size, said, knob=True))
     raise OutOfMemory(_short(asked, 0, said, knob=True))
+
+
+def short_of_memory(error: RuntimeError) -> bool:
+    """Whether the device had no memory left: for torch, or for cuBLAS or cuDNN, which say so in words alone."""
+    return isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error)
 
 
 def _short(texts: int, fits: int | None, said: str, *, knob: bool) -> str:

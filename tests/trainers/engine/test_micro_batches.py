@@ -146,17 +146,24 @@ def test_dropout_is_drawn_as_before_when_a_part_is_read_again(
 
 
 class Card(nn.Module):
-    """An encoder on a card that holds the cells of so many texts at a time, forward or back."""
+    """An encoder on a card that holds the cells of so many texts at a time, forward or back.
+
+    What lacks memory is torch first, and cuBLAS the next time.
+    """
 
     def __init__(self, encoder: Encoder, room: int) -> None:
         super().__init__()
         self.encoder, self.room = encoder, room
         self.seen: list[int] = []
+        self.lacks: list[RuntimeError] = [
+            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore"),
+        ]
 
     def forward(self, texts: Tokens) -> Tensor:
         self.seen.append(len(texts))
         if len(texts) > self.room:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
+            raise self.lacks[-1] if len(self.lacks) == 1 else self.lacks.pop()
         return self.encoder(texts)
 
 
