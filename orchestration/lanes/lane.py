@@ -212,6 +212,15 @@ class Lane:
         return of_all if len(lease.job.runs) > 1 else of_all.for_run(first.id)
 
 
+def variables_of(threads: int, gpus: float) -> dict[str, str]:
+    """What the process of a lane or of a worker finds in its environment, however it was started.
+
+    OpenMP and the tokenizers keep to its threads. From a process without a GPU Ray hides none.
+    """
+    variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
+    return variables if gpus else {**variables, "CUDA_VISIBLE_DEVICES": ""}
+
+
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
     """Each result with what it cost since the one before; what was trained at once shares that out evenly."""
     share: Mapping[str, float] = {}

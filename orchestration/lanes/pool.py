@@ -25,7 +25,7 @@ from orchestration.lanes.events import (
     RunStarted,
     Waiting,
 )
-from orchestration.lanes.lane import Lane, LaneState, Lease, Problem
+from orchestration.lanes.lane import Lane, LaneState, Lease, Problem, variables_of
 from orchestration.lanes.waits import (
     POLL_SECONDS,
     Elsewhere,
@@ -81,17 +81,12 @@ class LaneKind:
     models: bool = True
 
     def start(self, url: str) -> Any:
-        """A new actor. OpenMP and the tokenizers keep to the lane's threads however the process was started.
-
-        DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the lane's. From an
-        actor without a GPU Ray hides none.
-        """
+        """A new actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the
+        lane's."""
         import ray
 
         remote: Any = ray.remote  # its types do not know every option
-        variables = {f"{library}_NUM_THREADS": str(self.threads) for library in ("OMP", "MKL", "RAYON")}
-        variables["DS_ACCELERATOR"] = "cuda" if self.gpus else "cpu"
-        variables |= {} if self.gpus else {"CUDA_VISIBLE_DEVICES": ""}
+        variables = variables_of(self.threads, self.gpus) | {"DS_ACCELERATOR": "cuda" if self.gpus else "cpu"}
         actor = remote(
             num_cpus=self.threads,
             num_gpus=self.gpus,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.lanes.cluster import RunShare, room_words
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, Waiting
 from orchestration.lanes.group_worker import GroupKind, train
+from orchestration.lanes.lane import variables_of
 from orchestration.lanes.pool import START_SECONDS, WIND_DOWN_SECONDS
 from orchestration.lanes.waits import POLL_SECONDS, Elsewhere, Stillness, stalled_words, still_words
 from orchestration.study.errors import StudyError
@@ -363,8 +364,6 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
 
     os.environ.update(FASTER)
     api: Any = ray.train  # its types are those of the first Ray Train
-    variables = {f"{library}_NUM_THREADS": str(kind.threads) for library in ("OMP", "MKL", "RAYON")}
-    variables |= {} if kind.gpus else {"CUDA_VISIBLE_DEVICES": ""}  # as for lanes
     wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
     share = {name: amount for name, amount in wanted.items() if amount}
     TorchTrainer(
@@ -379,7 +378,7 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
             storage_path=f"{kind.url}/.train",
             failure_config=api.FailureConfig(max_failures=kind.retries),
             checkpoint_config=api.CheckpointConfig(num_to_keep=1),
-            worker_runtime_env={"env_vars": variables},
+            worker_runtime_env={"env_vars": variables_of(kind.threads, kind.gpus)},
         ),
     ).fit()
 

@@ -296,13 +296,8 @@ def _told(items: pa.Table, metric: str) -> pa.ChunkedArray | None:
     The value to compare with is taken from the column, chunk by chunk: to make one of a text, or one array of the
     chunks, pyarrow imports pandas, which is a quarter of a second of every command.
     """
-    names = _names(items["metric"])
+    names = {name.as_py(): name for chunk in items["metric"].chunks for name in chunk.dictionary}
     return pc.equal(items["metric"].cast(pa.string()), names[metric]) if metric in names else None
-
-
-def _names(column: pa.ChunkedArray) -> dict[str, pa.Scalar]:
-    """The values that a column of names has, as pyarrow holds them."""
-    return {name.as_py(): name for chunk in column.chunks for name in chunk.dictionary}
 
 
 def read_curve(files: Files) -> pa.Table:
@@ -313,7 +308,7 @@ def read_curve(files: Files) -> pa.Table:
 def read_checked_items(files: Files, record: Record) -> pa.Table:
     """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
     table = read_items(files)
-    names = _names(table["metric"])
+    names = table["metric"].unique().to_pylist()  # those that rows have: a dictionary may hold more
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:

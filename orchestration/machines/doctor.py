@@ -36,8 +36,11 @@ def _torch() -> Check:
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
-        with suppress(Exception):  # without the extra `gpu`; and a part of a card (MIG) does not tell
-            device += f", {torch.cuda.utilization()} % busy"
+        with suppress(ImportError, RuntimeError):  # without the extra `gpu`, or what its driver brings
+            import pynvml
+
+            with suppress(pynvml.NVMLError):  # a part of a card (MIG) does not tell
+                device += f", {torch.cuda.utilization()} % busy"
     elif isinstance(there, int) and there:
         found = f"{torch.__version__} uses none of the {there} GPUs"
         return Check(name="torch", ok=False, found=found, mend="SEMRAY_TORCH=gpu make environment, from scratch")

@@ -14,7 +14,8 @@ from corpora.store.errors import CorpusError
 from orchestration.lanes.lane import Problem, metered, problem
 from orchestration.lanes.pool import LaneKind
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Run, Scored, Trained
+from orchestration.study.run import Scored, Trained
+from tests.finished_study import make_run
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter
@@ -71,18 +72,7 @@ def test_other_errors_may_pass(act: Callable[[], Any]) -> None:
 
 def test_what_was_trained_at_once_shares_its_cost() -> None:
     """Two runs at once, then one alone, each scored."""
-    run = Run(
-        family="concept",
-        arm="B1",
-        backbone="tiny",
-        seed=0,
-        settings={},
-        data={},
-        defining={},
-        backbone_fingerprint="b",
-        corpus_fingerprint="c",
-        tasks={"t2d": "rows"},
-    )
+    run = make_run("B1", 0)
     spent = iter(
         [
             {"seconds": 6.0, "flops": 8.0, "flops_per_second": 2.0},

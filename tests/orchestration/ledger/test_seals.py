@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -300,6 +301,17 @@ def test_items_that_are_not_there_are_missed_even_when_sealed(ledger: Ledger) ->
     with pytest.raises(LedgerError, match=r"scores\.parquet: it lacks the items of t2d/recall@10\n  accepted: "):
         ledger.items(entry)
     assert "it lacks the items of t2d/recall@10" in (ledger.audit(entry) or "")
+
+
+def test_a_name_that_no_row_has_stands_for_no_items(ledger: Ledger) -> None:
+    entry = make_run(0).entry("t2d")
+    place = Path(ledger.url) / entry / "scores.parquet"
+    table = pq.read_table(place)
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * len(table), pa.int32()), ["t2d/recall@10", "t2d/mrr"])
+    pq.write_table(table.set_column(0, "metric", names), place, write_page_checksum=True)
+    reseal(place.parent)
+    assert len(pq.read_table(place)["metric"].chunk(0).dictionary) == 2
+    assert ledger.items(entry)["metric"].unique().to_pylist() == ["t2d/recall@10"]
 
 
 def test_items_are_held_against_the_seal_that_was_read_with_their_figures(ledger: Ledger) -> None:
