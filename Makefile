@@ -90,7 +90,7 @@ docs: $(READY)
 	@echo "open site/tutorial.html"
 
 bench: $(READY) wordnet
-	@for script in $$(ls benchmarks/*.py | grep -v 'tables\.py\|builds\.py\|steps\.py\|gpu\.py\|report_picture\.py\|outdated\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $$(grep -l __main__ benchmarks/*.py | grep -v 'gpu\.py\|report_picture\.py\|outdated\.py'); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 	@$(BIN)/python benchmarks/outdated.py
 
 gpu: $(READY)

@@ -26,7 +26,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from steps import Clock, train_with_peer
 from tables import save
@@ -34,12 +33,11 @@ from tables import save
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from made_up import corpus  # noqa: E402
 from ragged_attention import ragged, ragged_attention  # noqa: E402
 
-from corpora.san.records import SanCorpus  # noqa: E402
-from corpora.store.columns import Texts  # noqa: E402
 from orchestration.study.names import slug  # noqa: E402
-from semray.testing import WORDS, tiny_backbone  # noqa: E402
+from semray.testing import tiny_backbone  # noqa: E402
 from trainers.encoders.encoder import SLACK, Encoder  # noqa: E402
 from trainers.encoders.packing import Rectangle, packed_attention  # noqa: E402
 from trainers.encoders.tokens import Tokens, groups  # noqa: E402
@@ -134,18 +132,6 @@ class Bench:
     def wait(self) -> None:
         if self.on_card:
             torch.cuda.synchronize()
-
-
-def corpus(size: int) -> SanCorpus:
-    """Made-up sentences of 6 to 24 words, each a token."""
-    draw = np.random.default_rng(0)
-    lengths = draw.integers(6, 25, size)
-    words = iter(draw.choice(WORDS, int(lengths.sum())).tolist())
-    rows = Texts(pa.array([" ".join(next(words) for _ in range(length)) for length in lengths], pa.large_string()))
-    return SanCorpus(
-        sentences=rows, soft=rows, negator="made up", sets={}, entailed=None, contradicted=None, teachers={},
-        fingerprint=f"made-up-{size}",
-    )  # fmt: skip
 
 
 def trained(

@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from made_up import corpus
 from steps import Clock, load_of_machine, one_quiet_thread, options_of, repeated
 from tables import save
 
@@ -67,8 +68,6 @@ def main() -> None:
 
 def simcse(place: Path, shape: tuple[int, int, int], steps: int) -> Fit:
     """SimCSE's training of a BERT of that shape: layers, width, heads."""
-    from gpu import corpus
-
     from semray.testing import tiny_backbone
     from trainers.san.settings import Settings
     from trainers.san.training import fit

@@ -19,7 +19,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script as a module, which is gone after the test."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     gpu = importlib.import_module("gpu")
-    for name in ("gpu", "ragged_attention", "steps", "tables", "stacked_adapters", "stacked_encoders"):
+    for name in ("gpu", "made_up", "ragged_attention", "steps", "tables", "stacked_adapters", "stacked_encoders"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     return gpu
