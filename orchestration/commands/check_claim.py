@@ -12,20 +12,23 @@ from statistics import fmean, variance
 
 from evaluators.significance.published import SeedSpread, published
 from evaluators.significance.repeats import Repeat, repeat
-from orchestration.commands.terminal import DONE, say
+from orchestration.commands.terminal import DONE, ledger_of, say, study_file
 from orchestration.families.registry import names
-from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
 
 
 def check_claim(options: Namespace) -> int:
     """The noise of such figures, the chance that a repeat keeps the sign, and the seeds that would settle it."""
     figures = (options.control, options.treatment)
-    if not all(math.isfinite(figure) and abs(figure) <= 100 for figure in figures):
-        raise StudyError(f"figures: {figures}\n  accepted: two figures of one metric, .7625 or 76.25")
-    unit = 100.0 if max(map(abs, figures)) > 1 else 1.0
+    smaller, larger = sorted(map(abs, figures))
+    in_two_units = 0 < smaller <= 1 and larger >= 10  # a share against a percentage
+    if not (math.isfinite(smaller) and larger <= 100) or in_two_units:
+        raise StudyError(
+            f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
+        )
+    unit = 100.0 if larger > 1 else 1.0
     spread, degrees, hours = _spread_of(options)
     found = repeat(*figures, spread.sd * unit, degrees, options.seeds)
     if options.json:
@@ -54,7 +57,7 @@ def _of_ledger(options: Namespace) -> tuple[SeedSpread, int, float | None]:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
 
-    study, ledger = read_study(options.study), Ledger(options.ledger)
+    study, ledger = read_study(study_file(options.study)), ledger_of(options)
     findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
     if options.metric not in findings.metrics:
         raise StudyError(f"--metric {options.metric}\n  accepted: {', '.join(findings.metrics)}")
@@ -99,7 +102,7 @@ def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) ->
         raise StudyError(f"--write {path}: is there already\n  accepted: a file that is not")
     seeds = min(found.seeds or 200, 200)
     expect = "better" if found.difference > 0 else "worse"
-    path.write_text(
+    text = (
         f"# {options.control:g} against {options.treatment:g}: would it happen again? {spread.source}.\n"
         f"# {seeds} seeds show a difference of this size without pairing; `semray plan` says what pairing saves.\n"
         "question: Is the published difference there?\n"
@@ -114,4 +117,6 @@ def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) ->
         "  - {claim: again, treatment: treatment, control: control,"
         f" metric: {spread.metric}, expect: {expect}}}\n"
     )
+    with written_to(path):
+        path.write_text(text, encoding="utf-8")
     say(f"study     {path}")

@@ -45,6 +45,7 @@ HOMES = {  # the file of each word, in the order of a day's work
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
+    _open_streams()
     options = parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a letter the terminal's encoding lacks is shown as its escape
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -52,19 +53,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with doing("importing"):
         from orchestration.commands.terminal import DONE, INTERRUPTED, WRONG_REQUEST, fitted, width_of
-        from orchestration.study.errors import StudyError
+        from orchestration.study.errors import StudyError, written_to
         from orchestration.study.names import printable
     try:
-        return _carried_out(options)
+        with written_to("standard output"):
+            code = _carried_out(options)
+            sys.stdout.flush()  # a full disk is told of here, not when the process ends
+        return code
     except StudyError as error:
+        _give_up_stdout()
         print(fitted(printable(str(error), keep="\n"), width_of(sys.stderr)), file=sys.stderr)
         return WRONG_REQUEST
     except KeyboardInterrupt:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `semray report | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return DONE
+
+
+def _open_streams() -> None:
+    """A stream that whoever started us closed leads nowhere, not into the file that is opened next."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = open(os.devnull, mode)  # noqa: SIM115  # it takes the lowest free number: the stream's
+            os.set_inheritable(nowhere.fileno(), True)
+            setattr(sys, name, nowhere)
+
+
+def _give_up_stdout() -> None:
+    """What stdout takes no more leads nowhere: Python would try once more at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _carried_out(options: argparse.Namespace) -> int:
@@ -95,7 +117,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     words.add_argument("--version", action=_Version)
-    commands = words.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    commands = words.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="semray", help=argparse.SUPPRESS
+    )
     words.epilog = _grouped(add_all(commands))
     return words
 

@@ -13,7 +13,7 @@ from orchestration.commands.model_card import model_card
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import UNSEALED, Ledger, run_of
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import names_accepted
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import as_grown
@@ -33,10 +33,11 @@ def export(options: Namespace) -> int:
     model = ledger.model_of(run_id)
     if model is None:
         raise StudyError(f"run {run_id} left no model in {ledger.url}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(model, target, dirs_exist_ok=True)
     record = ledger.training(run_id)
-    (target / "README.md").write_text(_card(options, ledger, record, target), encoding="utf-8")
+    with written_to(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(model, target, dirs_exist_ok=True)
+        (target / "README.md").write_text(_card(options, ledger, record, target), encoding="utf-8")
     print(
         json.dumps({"run": run_id, "path": str(target)})
         if options.json
@@ -83,7 +84,7 @@ def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> s
 
 def set_aside(options: Namespace) -> int:
     """Move a damaged entry of the ledger away, so that its run is done again."""
-    ledger = Ledger(options.ledger)
+    ledger = ledger_of(options)
     print(f"moved to {ledger.set_aside(_only(ledger.entries(), options.run, ledger))}")
     return DONE
 
@@ -91,7 +92,7 @@ def set_aside(options: Namespace) -> int:
 def audit(options: Namespace) -> int:
     """Look at every file of a ledger, and at what was declared, held and searched; name each that is damaged, with
     what mends it."""
-    ledger = Ledger(options.ledger)
+    ledger = ledger_of(options)
     found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
     damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED)}
     damaged |= ledger.damaged_notes()

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from orchestration.commands.terminal import DONE, study_of
+from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.ledger.ledger import Ledger, Spent
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
+from orchestration.study.run import NO_BACKBONE
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def gate(options: Namespace) -> int:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
 
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     plan = grown(planned(study, ledger), ledger)
     findings = find(study, plan.runs, ledger, asked=options.claim)
     missing = {(run.arm, run.backbone) for run in plan.left}
@@ -59,7 +60,7 @@ def gate(options: Namespace) -> int:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:
         for one in answers:
-            on = f" on {one.backbone}" if one.backbone else ""
+            on = f" on {one.backbone}" if one.backbone not in ("", NO_BACKBONE) else ""
             print(printable(f"{one.answer}  {one.claim}{on}: {one.why}"))
     return max(CODES[one.answer] for one in answers)
 

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from evaluators.significance.components import Components, components, crossed
 from evaluators.significance.power import Noise, seeds_required, smallest_effect
-from orchestration.commands.terminal import DONE, study_of
+from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.crossed import alone_changed, level_seeds, of_design, with_seeds
@@ -41,7 +41,7 @@ class Told:
 
 def noise(options: Namespace) -> int:
     """Print the share of every stream in the variance of a metric, and what to make of it."""
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     run, streams = _chosen(study, ledger, options.arm, options.backbone)
     metric = _metric(study, options.arm, options.metric)
     seeds = level_seeds(study.seeds.initial, options.levels)

@@ -33,7 +33,7 @@ def sync(options: Namespace) -> int:
         findings = told_of_versions(find(study, plan.runs, ledger), before)
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
-    say(done.line, f"next    semray ui {options.study}")
+    say(done.line, *([] if done.problem else [f"next    semray ui {options.study}"]))
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from orchestration.commands.terminal import DONE, SOME_FAILED, say, study_of
+from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.repeats import Reproduction
 from orchestration.plan.held import planned
@@ -23,7 +23,7 @@ from orchestration.verdicts.repeating import compared
 
 def reproducible(options: Namespace) -> int:
     """Run an arm twice at one seed; exit code 0 when all scores are the same to 1e-6."""
-    study, ledger = study_of(options), Ledger(options.ledger)
+    study, ledger = study_of(options), ledger_of(options)
     run = _chosen(study, ledger, options.arm, options.seed)
     prepare(study)
     say(f"running {run.label} twice")

@@ -27,7 +27,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned, scored_before
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import cut, printable
 from orchestration.study.study import Study
 
@@ -151,7 +151,8 @@ def write_report(
     say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)
-        digest = write_passport(passport, plan, ledger, findings)
+        with written_to(passport):
+            digest = write_passport(passport, plan, ledger, findings)
         say(f"passport  {passport}", f"publish   sha256 {digest}")
         if options.sign:
             say(f"signature {sign(passport, Path(options.sign))}")

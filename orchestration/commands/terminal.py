@@ -31,10 +31,10 @@ def study_of(options: Namespace) -> Study:
 def study_file(named: str) -> Path:
     """The file that a person means: a path, or the name of a study in this folder or in `studies`."""
     path = Path(named)
-    if path.exists() or path.suffix:
+    if os.path.exists(named) or path.suffix:  # which a name too long for a file does not stop
         return path
     candidates = (folder / f"{named}{ending}" for folder in (Path(), STUDIES) for ending in (".yaml", ".yml"))
-    return next((file for file in candidates if file.is_file()), path)
+    return next((file for file in candidates if os.path.isfile(file)), path)
 
 
 def ledger_of(options: Namespace) -> Ledger:

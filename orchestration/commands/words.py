@@ -22,6 +22,18 @@ def at_least_one(text: str) -> int:
     return int(text)
 
 
+def a_place(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError(f"{text!r}: accepted: a folder, or a URL such as s3://bucket/ledger")
+    return text
+
+
+def a_figure(text: str) -> float:
+    with suppress(ValueError):
+        return float(text)
+    raise ArgumentTypeError(f"{text!r}: accepted: a number such as 76.25 or .7625")
+
+
 def a_price(text: str) -> float:
     with suppress(ValueError):
         if 0 < (price := float(text)) < math.inf:
@@ -49,7 +61,8 @@ class WordGroup:
             command.add_argument("study", metavar="STUDY", help=STUDY)
         command.add_argument(
             "--ledger",
-            default=os.environ.get("SEMRAY_LEDGER", "ledger"),
+            type=a_place,
+            default=os.environ.get("SEMRAY_LEDGER") or "ledger",
             help="where finished runs are kept: a folder or an fsspec URL such as s3://bucket/ledger "
             "(default: $SEMRAY_LEDGER or ./ledger)",
         )
@@ -175,9 +188,9 @@ def _add_read(words: WordGroup) -> None:
         "check-claim", "say whether a published difference is believable, and what would settle it", study=False
     )
     check.add_argument(
-        "control", metavar="CONTROL", type=float, help="the published figure to beat: 76.25 or .7625"
+        "control", metavar="CONTROL", type=a_figure, help="the published figure to beat: 76.25 or .7625"
     )
-    check.add_argument("treatment", metavar="TREATMENT", type=float, help="the figure that is to be better")
+    check.add_argument("treatment", metavar="TREATMENT", type=a_figure, help="the figure that is to be better")
     check.add_argument("--seeds", type=at_least_one, default=1, help="seeds behind each figure (default: 1)")
     noise = check.add_mutually_exclusive_group()
     noise.add_argument(

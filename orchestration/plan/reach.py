@@ -168,17 +168,22 @@ def _warnings(
         yield "1 seed gives no verdict; 3 give an idea of the noise"
     elif growing and floor * claims > ALPHA:
         yield (
-            f"an e-process of {n} seeds cannot go below p = {floor:.2g}, or {min(1.0, floor * claims):.2g} over "
-            f"{claims} claims: nothing can be decided; raise seeds.max"
+            f"an e-process of {n} seeds cannot go below p = {floor:.2g}{_over(claims, floor, '.2g')}: "
+            "nothing can be decided; raise seeds.max"
         )
     elif not (growing or crossed) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
         least = math.ceil(1 + math.log2(claims / ALPHA))
         yield (
-            f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}, or {min(1.0, floor * claims):g} "
-            f"over {claims} claims; the verdict rests on the paired t test, which takes the deltas for normal "
+            f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}{_over(claims, floor, 'g')}; "
+            f"the verdict rests on the paired t test, which takes the deltas for normal "
             f"({least} seeds would allow an exact test)"
         )
     if needed is not None and needed > n:
         yield f"{n} seeds are not expected to settle a margin of {claim.margin:g}: it takes {needed} or more"
     if claim.min_effect is not None and detected is not None and claim.min_effect < detected:
         yield f"the smallest effect worth reporting, {claim.min_effect:g}, is below what {n} seeds can show"
+
+
+def _over(claims: int, floor: float, form: str) -> str:
+    """What becomes of the smallest p where several claims are corrected together."""
+    return f", or {min(1.0, floor * claims):{form}} over {claims} claims" if claims > 1 else ""

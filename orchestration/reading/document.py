@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +123,7 @@ def read(path: Path) -> Document:
 
 
 def _text(path: Path) -> str:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise StudyError(f"{path}: is a folder\n  accepted: the .yaml file of a study{_files_near(path, path)}")
     try:
         content = content_of(path)

@@ -191,7 +191,8 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     """The tasks, those of a group by their own names, or WRONG."""
     table, groups = known
     accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
-    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks: {', '.join(accepted)}"], "evaluate")
+    of_these = f": {', '.join(accepted)}" if accepted else ""
+    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{of_these}"], "evaluate")
     if names is WRONG or family is None:
         return names
     before = len(check.problems)

@@ -24,6 +24,7 @@ from orchestration.report.tables import (
     compared_metrics,
     unfinished,
 )
+from orchestration.study.errors import written_to
 from orchestration.study.names import printable
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def write(
     from orchestration.report import plots
     from orchestration.report.html import html
 
-    folder.mkdir(parents=True, exist_ok=True)
+    with written_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     drawn = plots.every(findings)
     texts = {
         "report.md": markdown(findings),
@@ -165,13 +167,14 @@ def write(
     }
     chosen = (name for name in drawn if (each_png if name.startswith("seeds-") else not drawn[name].tall))
     pictures = {f"{name}.png": drawn[name].png for name in chosen}
-    for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in drawn)):
-        if left.name not in pictures:  # of an earlier report, whose figures were others
-            left.unlink(missing_ok=True)
-    for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
-        part = folder / f".{name}.part"
-        part.write_bytes(content)
-        os.replace(part, folder / name)
+    with written_to(folder):
+        for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in drawn)):
+            if left.name not in pictures:  # of an earlier report, whose figures were others
+                left.unlink(missing_ok=True)
+        for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
+            part = folder / f".{name}.part"
+            part.write_bytes(content)
+            os.replace(part, folder / name)
     return folder / "report.html"
 
 

@@ -2,6 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+REFUSED = {  # what a machine says of a place that is none to write to, or to read from
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),
+    *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE),
+}
+
 
 class StudyError(Exception):
     """A study, a request or its data is wrong; the message says where and what would be accepted. Exit code 2."""
+
+
+@contextmanager
+def written_to(place: Path | str) -> Iterator[None]:
+    """StudyError where the machine refuses what is written within the block: read-only, full, taken.
+
+    A full disk does not name the file, so `place` does.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in REFUSED and not isinstance(error, shutil.Error):
+            raise
+        said = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # of its first file
+        raise StudyError(
+            f"{error.filename or place}: {said}\n  accepted: a place that may be written and has room"
+        ) from error

@@ -115,11 +115,23 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
     counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
     with _quiet():
         try:
+            _refuse_unwritable(uri)
             with _alone(uri, tree.experiment):
                 links = _mirror(tree, uri, counts)
         except _outside_errors() as error:
             problem = _reason(error)
     return SyncReport(uri=shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
+
+
+def _refuse_unwritable(uri: str) -> None:
+    """PermissionError for a local database that cannot be written: MLflow's client would try for minutes."""
+    if not uri.startswith("sqlite:///"):
+        return
+    database = Path(uri.removeprefix("sqlite:///")).absolute()
+    folder = next(place for place in database.parents if place.exists())  # it is made below that
+    for place, fit in ((folder, folder.is_dir()), (database, True)):  # SQLite keeps its journal beside the file
+        if not fit or (place.exists() and not os.access(place, os.W_OK)):
+            raise PermissionError(f"{place} cannot be written")
 
 
 def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:

@@ -8,7 +8,9 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +44,7 @@ compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
   - {{claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.03}}
 """
+ROOT = Path(__file__).resolve().parents[3]
 Ask = Callable[..., tuple[int, str, str]]
 
 
@@ -95,6 +98,78 @@ def test_every_word_stands_in_help_once_in_the_order_of_the_day(capsys: pytest.C
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("semray ")
+
+
+def test_the_usage_of_a_word_names_it_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    assert capsys.readouterr().out.startswith("usage: semray report [-h] ")
+    with pytest.raises(SystemExit):
+        main(["plan"])
+    assert "\nsemray plan: error: the following arguments are required: STUDY" in capsys.readouterr().err
+
+
+def test_an_empty_name_of_a_ledger_is_none(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMRAY_LEDGER", "")
+    assert "\ndone 13   left 0" in ask("plan", "first")[1]
+    with pytest.raises(SystemExit):
+        main(["plan", "first", "--ledger", ""])
+    assert "--ledger: '': accepted: a folder, or a URL" in capsys.readouterr().err
+
+
+def test_places_that_cannot_be_written_are_named(ask: Ask, place: Path) -> None:
+    """A file where a folder should be: what a disk that may not be written, or is full, comes to too."""
+    (place / "file").write_text("")
+    below = str(place / "file" / "below")
+    for words in (
+        ("report", "first", "--out", below),
+        ("report", "first", "--out", str(place / "out"), "--passport", f"{below}.passport"),
+        ("export", "B1", below, "--seed", "0", "--study", "first"),
+        ("check-claim", "70", "71", "--write", f"{below}.yaml"),
+        ("init", "family", "mine", "--path", below),
+        ("plan", "x" * 300),
+    ):
+        code, _, err = ask(*words)
+        assert code == 2, words
+        *_, said, accepted = err.splitlines()
+        assert re.search(r"(file|x{300})\S*: \w", said), err
+        assert accepted.startswith("  accepted: "), err
+
+
+def test_a_database_that_cannot_be_written_is_not_asked_for_minutes(ask: Ask, place: Path) -> None:
+    (place / "file").write_text("")
+    began = time.monotonic()
+    code, _, err = ask("sync", "first", "--mlflow", f"sqlite:///{place}/file/mlflow.db")
+    assert code == 1
+    assert "/file cannot be written; the ledger has everything" in err
+    assert "next " not in err
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("closed", "shown"), [("", 13), ("2>&-", 13), ("0<&- 2>&-", 13), (">&-", 0), (">/dev/full", 0)]
+)
+def test_streams_that_take_nothing(place: Path, closed: str, shown: int) -> None:
+    words = f"{sys.executable} -m orchestration status ../studies/first.yaml --json {closed}"
+    path = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", words],
+        cwd=place / "deeper",
+        env=os.environ | path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    full = "full" in closed
+    assert done.returncode == (2 if full else 0), done.stderr
+    assert len(json.loads(done.stdout or "[]")) == shown
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("importing", "ledger  none at"))]
+    assert said == full * [
+        "standard output: No space left on device",
+        "  accepted: a place that may be written and has room",
+    ]
 
 
 def test_a_study_is_found_by_its_name(ask: Ask) -> None:

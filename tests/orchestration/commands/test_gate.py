@@ -79,7 +79,7 @@ def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.Ca
 
 
 def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
-    place: Path, capsys: pytest.CaptureFixture[str]
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["check-claim", "76.25", "77.05"]) == 0
     said = capsys.readouterr().out
@@ -92,6 +92,14 @@ def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
     assert found["spread"]["sd"] > 0
     assert main(["check-claim", ".60", ".61", *at, "--metric", "none"]) == 2
     assert main(["check-claim", ".60", ".61", "--like", "nobody"]) == 2
+    capsys.readouterr()
+    monkeypatch.chdir(place)
+    assert main(["check-claim", ".60", ".61", "--study", "gated", "--metric", "t2d/recall@10"]) == 0
+    assert main(["check-claim", "76.25", ".7705"]) == 2
+    assert "both as .7625 or both as 76.25" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["check-claim", "76,25", "77.05"])
+    assert "'76,25': accepted: a number such as 76.25 or .7625" in capsys.readouterr().err
 
 
 def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:
