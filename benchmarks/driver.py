@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from orchestration.lanes.events import Event, RunFinished  # noqa: E402
-from orchestration.lanes.pool import Pool  # noqa: E402
+from orchestration.lanes.pooled.pool import Pool  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.study.run import Job  # noqa: E402
 from tests.finished_study import make_run  # noqa: E402

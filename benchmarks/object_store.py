@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from orchestration.commands.show import described  # noqa: E402
-from orchestration.lanes.pool import Pool  # noqa: E402
+from orchestration.lanes.pooled.pool import Pool  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.plan.held import planned  # noqa: E402
 from orchestration.reading.read_study import read_study  # noqa: E402

@@ -28,8 +28,8 @@ from tables import save
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
+from orchestration.lanes.groups.fit import FASTER
 from orchestration.lanes.launch import WARM, Event, LaneReady, RunFinished, launch
-from orchestration.lanes.worker_group import FASTER
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.run import Job, Result, Run, Scored, Trained

@@ -27,7 +27,9 @@ from orchestration.lanes.events import (
     RunMoved,
     RunStarted,
 )
-from orchestration.lanes.pool import JobSource, LaneKind, Pool
+from orchestration.lanes.pooled.pool import Pool
+from orchestration.lanes.pooled.queued import JobSource
+from orchestration.lanes.pooled.slots import LaneKind
 from orchestration.plan.launcher import launcher
 from orchestration.study.errors import StudyError
 
@@ -109,7 +111,7 @@ class Lanes:
                 tries = self.resources.retries + 1
                 outcome = self._pooled().run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
             if grouped:
-                from orchestration.lanes.worker_group import launch_groups
+                from orchestration.lanes.groups.launch_groups import launch_groups
 
                 lanes, threads = self.resources.lanes or room, self.threads_per_lane
                 later = launch_groups(

@@ -12,7 +12,7 @@ import pytest
 
 from corpora.store.errors import CorpusError
 from orchestration.lanes.lane import Problem, metered, problem
-from orchestration.lanes.pool import LaneKind
+from orchestration.lanes.pooled.slots import LaneKind
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Scored, Trained
 from tests.finished_study import make_run

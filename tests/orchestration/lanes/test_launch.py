@@ -33,7 +33,7 @@ from orchestration.lanes.launch import (
     RunStarted,
     launch,
 )
-from orchestration.lanes.pool import WIND_DOWN_SECONDS
+from orchestration.lanes.waits import WIND_DOWN_SECONDS
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError

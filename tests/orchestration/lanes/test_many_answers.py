@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestration.lanes import pool as pools
 from orchestration.lanes.events import Event, RunFailed
-from orchestration.lanes.pool import Pool
+from orchestration.lanes.pooled import pool as pools
+from orchestration.lanes.pooled.pool import Pool
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Job
 from tests.finished_study import make_run

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.desk import Desk
 from orchestration.lanes.events import Event, RunFinished, RunStarted
 from orchestration.lanes.lane import Lane, Lease
-from orchestration.lanes.pool import Pool
+from orchestration.lanes.pooled.desk import Desk
+from orchestration.lanes.pooled.pool import Pool
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError

@@ -207,7 +207,7 @@ def test_a_search_that_asks_for_nothing_more_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[psutil.Process], None], words: str
 ) -> None:
     """Who hands over what points ask for hangs for good or dies: nothing is under way, and nothing will be."""
-    monkeypatch.setattr("orchestration.lanes.pool.ASKING_SECONDS", 8.0)
+    monkeypatch.setattr("orchestration.lanes.pooled.pool.ASKING_SECONDS", 8.0)
     monkeypatch.setattr("orchestration.search.tune.STOP_SECONDS", 1.0)
     done: list[psutil.Process] = []
 

@@ -1,8 +1,9 @@
 """Runs of several workers, or of hours: one Ray Train worker group per run.
 
     launch_groups   the driver: hands out runs, commits their results
-    fit             a task of its own per run: sets up Ray Train and waits for it
-    train           every worker of the group, see train_worker
+    fit.py          a task of its own per run: sets up Ray Train and waits for it
+    worker.py       what every worker of the group does
+    board.py        where workers say how far they are, for the driver to read
 
 A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
 another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.
@@ -10,8 +11,6 @@ another driver at the same run. Every start has an attempt number of its own. Wh
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
 import traceback
 from collections import deque
@@ -23,10 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.cluster import RunShare, room_words
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, Waiting
-from orchestration.lanes.group_worker import GroupKind, train
-from orchestration.lanes.lane import variables_of
-from orchestration.lanes.pool import START_SECONDS, WIND_DOWN_SECONDS
-from orchestration.lanes.waits import POLL_SECONDS, Elsewhere, Stillness, stalled_words, still_words
+from orchestration.lanes.groups.board import Board, Sign
+from orchestration.lanes.groups.fit import fit
+from orchestration.lanes.groups.worker import GroupKind
+from orchestration.lanes.waits import (
+    POLL_SECONDS,
+    START_SECONDS,
+    WIND_DOWN_SECONDS,
+    Elsewhere,
+    Stillness,
+    stalled_words,
+    still_words,
+)
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Run
 
@@ -35,79 +42,9 @@ if TYPE_CHECKING:
 
     from orchestration.ledger.ledger import Failure, Ledger
     from orchestration.study.blocks import Resources
-    from trainers.engine.world import Progress
-
-FASTER = {  # Ray Train answers at its poll and starts services that nobody reads: 11.1 s per fit, 7.5 s with these
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
-    "RAY_TRAIN_METRICS_ENABLED": "0",
-    "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
-    "RAY_TRAIN_ENABLE_WORKER_STRUCTURED_LOGGING": "0",
-    "RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
-}
 
 SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for
 GIVE_BACK_SECONDS = 10.0  # for a group that found no room to end of itself
-
-Sign = tuple[str, float, int]  # where a worker was last, for how many seconds, and the number of this sign
-
-
-class Board:
-    """Where rank 0 of a group writes how far its run is, for the driver to read, and hears that it is to stop."""
-
-    def __init__(self) -> None:
-        self._progress: dict[str, Progress] = {}
-        self._signs: dict[str, dict[int, tuple[str, float, int]]] = {}
-        self._said: dict[tuple[str, int], tuple[str, str]] = {}
-        self._numbers = count()
-        self._ended: set[str] = set()
-        self._stop = asyncio.Event()
-
-    def write(self, run_id: str, progress: Progress) -> None:
-        self._progress[run_id] = progress
-
-    def read(self) -> dict[str, Progress]:
-        """What was written since the last call."""
-        fresh, self._progress = self._progress, {}
-        return fresh
-
-    def begin(self, run_id: str, rank: int) -> None:
-        """A worker has started: what its group was ended for lies behind it."""
-        self._ended.discard(run_id)
-        self._said.pop((run_id, rank), None)
-        self.sign(run_id, rank, "at its start")
-
-    def end(self, run_id: str) -> None:
-        """Have the workers of a run's group end themselves."""
-        self._ended.add(run_id)
-
-    def ended(self, run_id: str) -> bool:
-        return run_id in self._ended
-
-    def sign(self, run_id: str, rank: int, words: str, news: str = "") -> None:
-        """A worker has come so far; news: all that it says. To say the same again is to come no further."""
-        if self._said.get((run_id, rank)) != (words, news):
-            self._said[run_id, rank] = words, news
-            self._signs.setdefault(run_id, {})[rank] = (words, time.monotonic(), next(self._numbers))
-
-    def signs(self) -> dict[str, dict[int, Sign]]:
-        """Run id -> rank -> where that worker was last."""
-        now = time.monotonic()
-        return {
-            run_id: {rank: (words, now - at, number) for rank, (words, at, number) in ranks.items()}
-            for run_id, ranks in self._signs.items()
-        }
-
-    def stop(self) -> None:
-        """Let the running step of every group end, and the group with it, its checkpoint saved."""
-        self._stop.set()
-
-    async def stopped(self) -> bool:
-        """True, as soon as `stop` has been called; until then there is no answer."""
-        return await self._stop.wait()
-
-
-# The driver
 
 
 def launch_groups(
@@ -351,66 +288,3 @@ class _Groups:
 def _places(ranks: Mapping[int, Sign]) -> str:
     signs = sorted(ranks.items())
     return ", ".join(f"rank {rank} {words} ({seconds:.0f} s ago)" for rank, (words, seconds, _) in signs)
-
-
-# The task that waits for a group
-
-
-def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
-    """One Ray Train run. Its name is the run's id, so that it goes on where an earlier driver left it."""
-    import ray
-    import ray.train
-    from ray.train.torch import TorchTrainer
-
-    os.environ.update(FASTER)
-    api: Any = ray.train  # its types are those of the first Ray Train
-    wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
-    share = {name: amount for name, amount in wanted.items() if amount}
-    TorchTrainer(
-        train,
-        train_loop_config={"kind": kind, "run": run, "before": before, "board": board},
-        scaling_config=api.ScalingConfig(
-            num_workers=run.world_size, use_gpu=bool(kind.gpus), resources_per_worker=share
-        ),
-        torch_config=_on_node_addresses(),
-        run_config=api.RunConfig(
-            name=run.id,
-            storage_path=f"{kind.url}/.train",
-            failure_config=api.FailureConfig(max_failures=kind.retries),
-            checkpoint_config=api.CheckpointConfig(num_to_keep=1),
-            worker_runtime_env={"env_vars": variables_of(kind.threads, kind.gpus)},
-        ),
-    ).fit()
-
-
-def _on_node_addresses() -> Any:
-    """A process group whose workers listen where Ray reaches their nodes.
-
-    gloo would listen on the address of the host's own name, which on many machines is a loopback one: workers of
-    one node would meet there, those of two never.
-    """
-    from ray.train.torch import TorchConfig
-    from ray.train.torch.config import _TorchBackend
-
-    class Backend(_TorchBackend):
-        def on_start(self, worker_group: Any, backend_config: Any) -> None:
-            worker_group.execute(_listen_on_node_address)
-            super().on_start(worker_group, backend_config)
-
-    class Config(TorchConfig):
-        @property
-        def backend_cls(self) -> type[Backend]:
-            return Backend
-
-    return Config()
-
-
-def _listen_on_node_address() -> None:
-    """Name the interface that has the node's address to gloo; where none has it, gloo finds its own way."""
-    import psutil
-    import ray
-
-    address = ray.util.get_node_ip_address()
-    for interface, given in psutil.net_if_addrs().items():
-        if any(one.address == address for one in given):
-            os.environ["GLOO_SOCKET_IFNAME"] = interface

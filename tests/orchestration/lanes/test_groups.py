@@ -234,7 +234,7 @@ def test_a_group_that_cannot_even_be_ended(
     def hear(event: Event) -> None:
         if isinstance(event, Waiting) and event.what.endswith("; its workers are ended"):
             signal_both(signal.SIGSTOP)
-            monkeypatch.setattr("orchestration.lanes.worker_group.START_SECONDS", 4.0)
+            monkeypatch.setattr("orchestration.lanes.groups.launch_groups.START_SECONDS", 4.0)
             monkeypatch.setattr(Resources, "stall_seconds", 6.0)
         else:
             impatient(event)
@@ -251,8 +251,8 @@ def test_a_group_without_room(ledger: Ledger, tmp_path: Path, monkeypatch: pytes
     """Somebody else has one of the two cores, and keeps it."""
     import ray
 
-    monkeypatch.setattr("orchestration.lanes.worker_group.START_SECONDS", 5.0)
-    monkeypatch.setattr("orchestration.lanes.worker_group.SAID_SECONDS", 1.0)
+    monkeypatch.setattr("orchestration.lanes.groups.launch_groups.START_SECONDS", 5.0)
+    monkeypatch.setattr("orchestration.lanes.groups.launch_groups.SAID_SECONDS", 1.0)
     somebody, told = ray.remote(num_cpus=1)(Somebody).remote(), list[Event]()
     asked, run = ASKED.format("1 CPU"), make_run(tmp_path / "meet")
     ray.get(somebody.is_there.remote())

@@ -1,0 +1,1 @@
+"""Where do large runs execute? In Ray Train worker groups, one for each run."""

@@ -1,0 +1,1 @@
+"""Where do small runs execute? In long-lived actors, one job after another."""

@@ -1,0 +1,305 @@
+"""The driver's side of pooled lanes: which lane gets which job, and what is done about what a lane says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from orchestration.lanes.events import (
+    Event,
+    LaneReady,
+    Outcome,
+    Preparing,
+    RunLooked,
+    RunMoved,
+    RunStarted,
+    Waiting,
+)
+from orchestration.lanes.lane import LaneState, Lease, Problem
+from orchestration.lanes.pooled.commits import Commits
+from orchestration.lanes.pooled.desk import Desk
+from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
+from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots
+from orchestration.lanes.waits import (
+    POLL_SECONDS,
+    Elsewhere,
+    Stillness,
+    place_of,
+    stalled_words,
+    still_words,
+    unasked_words,
+)
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+
+ASKING_SECONDS = 600.0  # for a source to ask while nothing is under way, or `stall_minutes` if longer
+LEDGER_THREADS = 32  # where the ledger is remote: 64 lanes with runs of 10 s ask it some 180 things a second
+HEAR_SECONDS = 0.02  # how often to look what came of those
+ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
+
+
+class Pool:
+    """Some lanes of one kind, and the queue of their jobs.
+
+    lease_seconds, stall_seconds: how long a lane may say nothing, and nothing new. growing: there may be room for
+    more later.
+    """
+
+    def __init__(
+        self,
+        kind: LaneKind,
+        ledger: Ledger,
+        on_event: Callable[[Event], None],
+        stop: threading.Event,
+        *,
+        lease_seconds: float,
+        stall_seconds: float,
+        growing: bool = False,
+    ) -> None:
+        self.ledger, self.on_event, self.stop = ledger, on_event, stop
+        self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
+        self.elsewhere = Elsewhere(ledger, on_event)
+        self.source: JobSource | None = None
+        self.unasked = Stillness()  # of the source, while nothing else is under way
+        self.tries, self.more = 1, False
+        self.queue: deque[Queued] = deque()
+        self.slots = Slots(kind, ledger.url)
+        self.desk = Desk(LEDGER_THREADS if ledger.remote else 0)
+        self.commits = Commits(ledger, self.desk, self.queue, on_event)
+
+    def run(
+        self,
+        jobs: Sequence[Job],
+        *,
+        lanes: int,
+        tries: int,
+        source: JobSource | None = None,
+        more: bool = False,
+    ) -> Outcome:
+        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop.
+
+        more: other jobs may follow; unless asked to stop, the lanes are kept for them, until `close`.
+        """
+        self.source, self.tries, self.more = source, tries, more
+        self._queue(jobs)
+        kept = False
+        try:
+            if (lacking := lanes - len(self.slots)) > 0:
+                self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
+                self.slots.open(lacking)
+            while self._expecting() and not self.stop.is_set():
+                self.desk.hear()
+                self._hand_out()
+                self._grow()
+                self._listen()
+                self._look_after()
+                self._end_if_unasked()
+            self.desk.finish()
+            stopped = self._expecting()
+            if stopped:
+                self.slots.wind_down()
+            kept = more and not stopped
+        finally:
+            if not kept:
+                self.close()
+        return self.commits.outcome(stopped=stopped)
+
+    def close(self) -> None:
+        """Commit what lies finished, then end all lanes."""
+        for slot in list(self.slots):
+            if slot.held:
+                self.commits.take_staged(slot.held)
+            self.slots.give_back([slot])
+        self.desk.close()
+
+    def _queue(self, jobs: Sequence[Job]) -> None:
+        self.queue.extend(Queued(job.runs, self.tries) for job in jobs)
+
+    @property
+    def _asking(self) -> bool:
+        """Whether more jobs may come from the source."""
+        return self.source is not None and self.source.bell is not None
+
+    def _expecting(self) -> bool:
+        """Whether there is work, or more may come."""
+        return self._asking or bool(self.queue) or self.desk.busy or any(slot.held for slot in self.slots)
+
+    # Jobs to lanes
+
+    def _hand_out(self) -> None:
+        """Have the next jobs looked up, one for each lane that has nothing to do."""
+        for slot in self.slots:
+            self._serve(slot)
+
+    def _serve(self, slot: Slot) -> None:
+        while slot.ready and slot.idle and (queued := due(self.queue)):
+            slot.promised = True
+            self.desk.do(slot, partial(looked_up, queued.runs, self.ledger), partial(self._begin, slot, queued))
+
+    def _begin(self, slot: Slot, queued: Queued, found: Found) -> None:
+        """Give a job to the lane that it was looked up for, or back to the queue."""
+        slot.promised = False
+        owing = {run.id for run in found.left}
+        for run in queued.runs:
+            if run.id not in owing:
+                self.commits.finish(run, 0.0)
+        queued.runs = found.left
+        if any(self.elsewhere.tell(run, found.elsewhere.get(run.id)) for run in found.left):
+            queued.not_before = time.monotonic() + ELSEWHERE_SECONDS
+            self.queue.append(queued)
+        elif found.left and (self.stop.is_set() or slot not in self.slots):  # a lane that died meanwhile
+            self.queue.appendleft(queued)
+        elif found.left:
+            self._assign(slot, queued, found)
+
+    def _assign(self, slot: Slot, queued: Queued, found: Found) -> None:
+        slot.held = Held(queued, dict(found.attempts), found.lacking)
+        slot.work = slot.actor.work.remote(Lease(job=Job(runs=queued.runs), attempts=found.attempts))
+        slot.polled = time.monotonic()
+        for run in queued.runs:
+            self.on_event(RunStarted(run=run, lane=slot.number, attempt=found.attempts[run.id]))
+
+    def _grow(self) -> None:
+        """While runs wait, ask for as many lanes more as are at work, and one at least; later give back the idle.
+
+        What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
+        waits and none can come it must not start machines any more, and may end those that have nothing to do.
+        Idle lanes are kept for later jobs, but not on a cluster that grows, where each might hold a machine.
+        """
+        idle = [slot for slot in self.slots if slot.idle]
+        busy = len(self.slots) - len(idle)
+        may_come = self._asking or (self.more and not self.growing)
+        if self.growing and self.queue:
+            self.slots.open(max(0, min(len(self.queue), max(1, busy)) - len(idle)))
+        elif busy and not self.queue and not may_come:
+            self.slots.give_back(idle)  # where none is busy, all is done
+
+    # Answers of lanes
+
+    def _listen(self) -> None:
+        """Take all answers of lanes that are there, waiting for the first until it is time to ask again.
+
+        To look which are there takes as long as there are lanes, however many have answered.
+        """
+        import ray
+
+        owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
+        bell = self.source.bell if self.source else None
+        awaited = [*owners, bell] if bell is not None else list(owners)
+        seconds = HEAR_SECONDS if self.desk.busy else POLL_SECONDS
+        if not awaited:
+            self.stop.wait(seconds)
+            return
+        first, others = ray.wait(awaited, num_returns=1, timeout=seconds)
+        more = ray.wait(others, num_returns=len(others), timeout=0)[0] if first and others else []
+        for ref in [*first, *more]:
+            if self.source and ref == bell:
+                self._queue(self.source.jobs())
+            elif ref in (slot := owners[ref]).outstanding():  # else what came before it ended that lane
+                self._hear(slot, ref)
+
+    def _hear(self, slot: Slot, ref: Any) -> None:
+        """One answer of a lane: that it is ready, how far it is, or what came of its work."""
+        import ray
+
+        try:
+            answer = ray.get(ref)
+        except ray.exceptions.RayError as error:
+            self._bury(slot, error)
+            return
+        if ref == slot.starting:
+            self.slots.welcome(slot)
+            self.on_event(LaneReady(lane=slot.number, seconds=time.monotonic() - slot.opened))
+        elif ref == slot.poll:
+            slot.poll = None
+            if slot.held:
+                self._take(slot.held, answer)
+                self._drop_unwanted(slot, slot.held)
+                self._end_if_still(slot, slot.held, answer)
+        else:
+            self._end_work(slot, answer)
+
+    def _take(self, held: Held, state: LaneState) -> None:
+        """Commit what a lane has staged, and pass on where it is."""
+        runs = {run.id: run for run in held.owed()}
+        self.commits.take(held, state)
+        if state.moving and state.moving[0] in held.attempts:
+            run = runs[state.moving[0]]
+            self.on_event(RunMoved(run=run, progress=state.moving[1]))
+            for look in state.looks:
+                self.on_event(RunLooked(run=run, progress=look))
+
+    def _end_work(self, slot: Slot, state: LaneState) -> None:
+        """A lane has done its job, or failed at it: let it go on, then see to the results."""
+        held, slot.held, slot.work = slot.held, None, None
+        assert held is not None
+        if state.problem:
+            self.slots.replace(slot)
+        else:
+            self._serve(slot)
+        self._take(held, state)
+        if state.problem:
+            self.commits.fail(held, state.problem)
+        if state.dropped:
+            self.commits.let_go(held)
+
+    def _drop_unwanted(self, slot: Slot, held: Held) -> None:
+        for run in held.owed():
+            if self.source and not self.source.wanted(run.id):
+                slot.drop(run.id)
+
+    # Lanes, and a source, that do not go on
+
+    def _look_after(self) -> None:
+        """Ask busy lanes how far they are; replace those that do not answer."""
+        import ray
+
+        self.slots.end_if_none_starts()
+        now = time.monotonic()
+        for slot in [slot for slot in self.slots if slot.held]:
+            if slot.poll is None and now - slot.polled >= POLL_SECONDS:
+                slot.ask()
+            elif slot.poll is not None and now - slot.polled > self.lease_seconds:
+                answered, _ = ray.wait([slot.poll], timeout=0)  # it may be this process that was away
+                if not answered:
+                    message = f"its lane was silent for {self.lease_seconds:g} s"
+                    self._lose(slot, message, message)
+
+    def _bury(self, slot: Slot, error: Exception) -> None:
+        """The lane's process died, at work or before it was ready."""
+        if slot.ready:
+            self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
+        else:
+            self.slots.start_again(slot, str(error))
+
+    def _lose(self, slot: Slot, message: str, details: str) -> None:
+        self.slots.replace(slot)
+        if slot.held:
+            self.commits.take_staged(slot.held)
+            self.commits.fail(slot.held, Problem(message=message, traceback=details, final=False))
+
+    def _end_if_still(self, slot: Slot, held: Held, state: LaneState) -> None:
+        """Replace a lane that answers and comes no further: its run waits for what will not happen."""
+        if state.problem or not (owed := held.owed()):
+            return  # its job is over
+        seconds = held.still.hear(repr((state.moving, sorted(state.staged))))
+        place = place_of(state.moving[1] if state.moving else None)
+        if seconds >= self.stall_seconds:
+            self._lose(slot, stalled_words("its lane", self.stall_seconds, place), slot.stack())
+        elif held.still.worth_a_word(self.stall_seconds):
+            self.on_event(Waiting(what=still_words(owed[0], seconds, place, self.stall_seconds)))
+
+    def _end_if_unasked(self) -> None:
+        """A source that asks for nothing, with nothing that it asked for under way, waits for what never comes."""
+        idle = not self.queue and not self.desk.busy and all(slot.ready and not slot.held for slot in self.slots)
+        seconds = self.unasked.hear("idle" if idle else f"at work at {time.monotonic()}")
+        limit = max(self.stall_seconds, ASKING_SECONDS)
+        if seconds >= limit:
+            raise StudyError(unasked_words(limit))

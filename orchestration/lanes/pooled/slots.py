@@ -1,0 +1,174 @@
+"""The lanes of a pool as processes: how one is started, replaced, asked where it stands, and given back."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count, filterfalse, islice
+from typing import TYPE_CHECKING, Any
+
+from orchestration.lanes.lane import Lane, variables_of
+from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS
+from orchestration.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from orchestration.lanes.pooled.queued import Held
+    from orchestration.study.run import Body
+
+START_TRIES = 3  # of every lane in a row, none being ready
+STACK_SECONDS = 10.0  # for a lane that stands still to say where
+
+
+@dataclass(frozen=True)
+class LaneKind:
+    """What all lanes of a pool have in common; but for memory, in bytes, the fields are those of `Lane`."""
+
+    body: Body | str
+    warm: tuple[str, ...]
+    gpus: float
+    threads: int
+    checkpoint_every: int
+    memory: int = 0
+    models: bool = True
+
+    def start(self, url: str) -> Any:
+        """A new actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the
+        lane's."""
+        import ray
+
+        remote: Any = ray.remote  # its types do not know every option
+        variables = variables_of(self.threads, self.gpus) | {"DS_ACCELERATOR": "cuda" if self.gpus else "cpu"}
+        actor = remote(
+            num_cpus=self.threads,
+            num_gpus=self.gpus,
+            memory=self.memory or None,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={"poll": 1},
+            runtime_env={"env_vars": variables},
+        )(Lane)
+        return actor.remote(url=url, **{name: value for name, value in vars(self).items() if name != "memory"})
+
+
+@dataclass(eq=False)
+class Slot:
+    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is.
+
+    promised: a job for it is being looked up. starting, work, poll: answers that are awaited from it.
+    """
+
+    number: int
+    actor: Any
+    starting: Any
+    opened: float
+    polled: float = 0.0
+    held: Held | None = None
+    promised: bool = False
+    work: Any = None
+    poll: Any = None
+
+    @property
+    def ready(self) -> bool:
+        return self.starting is None
+
+    @property
+    def idle(self) -> bool:
+        return self.held is None and not self.promised
+
+    def outstanding(self) -> list[Any]:
+        return [ref for ref in (self.starting, self.work, self.poll) if ref is not None]
+
+    def ask(self) -> None:
+        """Have it say how far it is; the answer is `poll`."""
+        self.polled = time.monotonic()
+        self.poll = self.actor.state.options(concurrency_group="poll").remote()
+
+    def drop(self, run_id: str) -> None:
+        """Have it give a run up."""
+        self.actor.drop.options(concurrency_group="poll").remote(run_id)
+
+    def stack(self) -> str:
+        """The calls that it is in, for the log; "" where it cannot say."""
+        import ray
+
+        with suppress(ray.exceptions.RayError):
+            return ray.get(self.actor.stack.options(concurrency_group="poll").remote(), timeout=STACK_SECONDS)
+        return ""
+
+
+class Slots:
+    """The lanes of one kind that a pool has, each under a number of its own."""
+
+    def __init__(self, kind: LaneKind, url: str) -> None:
+        self._kind, self._url = kind, url
+        self._slots: list[Slot] = []
+        self._false_starts: Counter[int] = Counter()  # by the lane's number, since a lane was last ready
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def open(self, lanes: int) -> None:
+        """Start so many more, under the lowest numbers that are free."""
+        taken = {slot.number for slot in self._slots}
+        self._slots += [self._start(number) for number in islice(filterfalse(taken.__contains__, count()), lanes)]
+
+    def welcome(self, slot: Slot) -> None:
+        """One has become ready."""
+        slot.starting = None
+        self._false_starts.clear()
+
+    def start_again(self, slot: Slot, why: str) -> None:
+        """Replace one that died before it was ready. StudyError where none is, and each has died too often."""
+        if not any(other.ready for other in self._slots):
+            self._false_starts[slot.number] += 1
+            if all(self._false_starts[one.number] >= START_TRIES for one in self._slots):
+                raise StudyError(_no_lane(why))
+        self.replace(slot)
+
+    def end_if_none_starts(self) -> None:
+        """StudyError where all have been waited for too long."""
+        now = time.monotonic()
+        if all(not slot.ready and now - slot.opened > START_SECONDS for slot in self._slots):
+            raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
+
+    def replace(self, slot: Slot) -> None:
+        """End a lane's process, whatever state it is in, and start another in its place."""
+        import ray
+
+        ray.kill(slot.actor)
+        slot.starting = slot.work = slot.poll = None  # nobody waits for its answers any more
+        self._slots[self._slots.index(slot)] = self._start(slot.number)
+
+    def give_back(self, slots: Sequence[Slot]) -> None:
+        import ray
+
+        for slot in slots:
+            ray.kill(slot.actor)
+            self._slots.remove(slot)
+
+    def wind_down(self) -> None:
+        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        import ray
+
+        busy = [slot for slot in self._slots if slot.held]
+        for slot in busy:
+            slot.actor.stop.options(concurrency_group="poll").remote()
+        ray.wait([slot.work for slot in busy], num_returns=len(busy), timeout=WIND_DOWN_SECONDS)
+
+    def _start(self, number: int) -> Slot:
+        actor = self._kind.start(self._url)
+        return Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
+
+
+def _no_lane(why: str) -> str:
+    last = (why.strip() or "it died without a word").splitlines()[-1]
+    return (
+        f"no lane could be started: {last}\n"
+        f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"
+    )
