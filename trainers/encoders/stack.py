@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.packing import PACKED, Rectangle
 from trainers.engine.lockstep import Ask, in_lockstep
-from trainers.engine.micro_batches import OutOfMemory, short_of_memory
+from trainers.engine.shortage import OutOfMemory, Shortage, shortage_told
 from trainers.engine.transfers import moved
 from trainers.engine.world import World
 
@@ -201,13 +201,11 @@ class _Stack:
             self._backward()
             return dict.fromkeys(waiting)
         try:
-            with torch.autocast(self._device, torch.bfloat16, enabled=self._half):
+            with shortage_told(), torch.autocast(self._device, torch.bfloat16, enabled=self._half):
                 return dict(zip(asked, self._forward(tuple(asked), list(asked.values())), strict=True))
-        except RuntimeError as error:
-            if not short_of_memory(error):
-                raise
+        except Shortage as short:
             raise OutOfMemory(
-                f"the device has no memory for a step of {len(asked)} encoders: {str(error).splitlines()[0]}"
+                f"the device has no memory for a step of {len(asked)} encoders: {short}"
                 "\n  accepted: a smaller resources.runs_per_stack, or a smaller train.batch_size"
             ) from None
 

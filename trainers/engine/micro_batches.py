@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainers.engine.limits import MicroBatchSize, micro_batch_refusal
+from trainers.engine.shortage import OutOfMemory, Shortage, shortage_told
 from trainers.engine.transfers import moved
-from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
     from trainers.engine.world import World
@@ -39,10 +39,6 @@ class Divisible(Protocol):
     def lengths(self) -> np.ndarray: ...
 
     def take(self, texts: np.ndarray) -> Any: ...
-
-
-class OutOfMemory(TrainerError):
-    """The card does not hold a step; the message says what it holds."""
 
 
 @dataclass
@@ -106,11 +102,10 @@ def within_memory(
     not begun.
     """
     try:
-        return work()
-    except RuntimeError as error:
-        if not short_of_memory(error):
-            raise
-        said = str(error).splitlines()[0]
+        with shortage_told():
+            return work()
+    except Shortage as short:
+        said = str(short)
     if micro is None or world.size > 1 or world.zero_stage:
         raise OutOfMemory(_short(texts, None, said, knob=micro is not None))
     asked, size = micro.size or texts, micro.size or texts
@@ -121,20 +116,14 @@ def within_memory(
             torch.cuda.empty_cache()
         undo()
         try:
-            done = work()
-        except RuntimeError as error:
-            if not short_of_memory(error):
-                raise
+            with shortage_told():
+                done = work()
+        except Shortage:
             continue
         if micro.auto:
             return done
         raise OutOfMemory(_short(asked, size, said, knob=True))
     raise OutOfMemory(_short(asked, 0, said, knob=True))
-
-
-def short_of_memory(error: RuntimeError) -> bool:
-    """Whether the device had no memory left: for torch, or for cuBLAS or cuDNN, which say so in words alone."""
-    return isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error)
 
 
 def _short(texts: int, fits: int | None, said: str, *, knob: bool) -> str:

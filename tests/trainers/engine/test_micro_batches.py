@@ -27,8 +27,9 @@ from trainers.encoders.occurrence_encoder import OccurrenceEncoder
 from trainers.encoders.tokens import Tokens
 from trainers.engine import micro_batches
 from trainers.engine.loop import Recipe, fit
-from trainers.engine.micro_batches import InParts, MicroBatch, OutOfMemory
+from trainers.engine.micro_batches import InParts, MicroBatch
 from trainers.engine.optimisation import parameter_groups
+from trainers.engine.shortage import OutOfMemory
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, World
 from trainers.san import settings as san_settings
