@@ -557,6 +557,13 @@ def test_a_run_that_needs_what_is_not_there(ledger: Ledger, folder: Path) -> Non
         go(ledger, alone([make_run(folder, 0)]), squares, resources={"gpus_per_run": 0.5})
 
 
+def test_a_ray_of_ones_own_has_no_dashboard_no_scaling_and_no_reader_of_logs() -> None:
+    """Each is an interpreter more that it would wait for."""
+    words = [word for process in psutil.Process().children() for word in process.cmdline()[:4]]
+    assert any(word.endswith("/raylet") for word in words)
+    assert not [word for word in words if word.endswith(("dashboard.py", "monitor.py"))]
+
+
 def test_nothing_listens_beyond_this_machine() -> None:
     import ray
 
