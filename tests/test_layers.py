@@ -34,7 +34,7 @@ DOORS = {  # files beside the rooms, and the one room that each opens
 ONLY_UNDER = {
     "ray": ("orchestration.lanes", "orchestration.search", "orchestration.machines"),
     "mlflow": ("orchestration.tracking", "orchestration.machines"),
-    "deepspeed": ("trainers.engine.loop",),
+    "deepspeed": ("trainers.engine.loop", "trainers.engine.deep_speed"),
 }
 HEAVY = {"torch", "ray", "mlflow", "transformers", "sentence_transformers", "deepspeed", "matplotlib"}
 LIGHT = [f"orchestration.{room}" for room in ("study", "families", "reading", "plan", "verdicts", "commands")]

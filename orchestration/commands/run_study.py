@@ -97,7 +97,13 @@ class _Training:
         threads = max(1, cores() // max(1, stacks)) if family(study.family).stacked else 1
         self.ledger, self.resources = ledger, study.resources
         self.watch = Watch(0, backbones=len(study.backbones))
-        self.lanes = Lanes(ledger=ledger, resources=study.resources, on_event=self._hear, threads_per_lane=threads)
+        self.lanes = Lanes(
+            ledger=ledger,
+            resources=study.resources,
+            on_event=self._hear,
+            warm=family(study.family).imports,
+            threads_per_lane=threads,
+        )
         self.asked: dict[str, Run] = {}
         self.given_up: set[str] = set()
 

@@ -83,4 +83,5 @@ FAMILY: Family = CommandFamily(
     first_checks=(check_watched, check_starts, check_metrics),
     needs_backbone=False,
     streams=(),  # a script is given one seed
+    imports=("torch",),  # the script is a process of its own
 )

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, World
 
 
+# What nearly every run imports that trains or reads an encoder
+USUAL_IMPORTS = ("torch", "transformers.modeling_utils", "trainers.engine.deep_speed", "trainers.engine.loop")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArmSeen:
     """An arm of a claim as its family sees it: what it is called, its settings, and the mean of each metric over
@@ -143,10 +147,11 @@ class Family(Protocol):
     part of the training rows that is then left out of training, so that only a search may name them.
     distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
     arm_plots: what it plots of whole runs, where they have the figures. streams: those that its trainings draw
-    from and that may have a seed of their own; `trainers.engine.streams`. headroom: from a data block and a
-    backbone's name, what each of its data sets leaves to gain, before any training; None for a family that cannot
-    tell. spread: how far the headline of one recipe moves between seeds, as a standard deviation with its source,
-    for studies without finished pairs; None where no public figure is known.
+    from and that may have a seed of their own; `trainers.engine.streams`. imports: the modules that its runs
+    need, imported once in every lane. headroom: from a data block and a backbone's name, what each of its data
+    sets leaves to gain, before any training; None for a family that cannot tell. spread: how far the headline of
+    one recipe moves between seeds, as a standard deviation with its source, for studies without finished pairs;
+    None where no public figure is known.
     """
 
     @property
@@ -165,6 +170,8 @@ class Family(Protocol):
     def dev_apart(self) -> bool: ...
     @property
     def streams(self) -> tuple[str, ...]: ...
+    @property
+    def imports(self) -> tuple[str, ...]: ...
     @property
     def distributions(self) -> Mapping[str, Mapping[str, str]]: ...
     @property

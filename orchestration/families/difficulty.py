@@ -15,7 +15,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Family, RowsOf
+from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, RowsOf
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -44,6 +44,7 @@ class DifficultyFamily:
     shape = None
     dev_apart = True  # a search trains without the third of the training rows that it judges by
     streams = ("data", "init")
+    imports = USUAL_IMPORTS
     distributions: Mapping[str, Mapping[str, str]] = {}
     arm_plots: Sequence[ArmPlot] = ()
     spread = None

@@ -20,6 +20,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import (
+    USUAL_IMPORTS,
     ArmPlot,
     ArmSeen,
     Corpus,
@@ -85,6 +86,7 @@ class EncoderFamily:
     stacked: bool = False
     dev_apart: bool = False
     streams: tuple[str, ...] = ("data", "init", "dropout", "negatives")
+    imports: tuple[str, ...] = USUAL_IMPORTS
     headroom: None = None
 
     def tasks(self, data: Any) -> Tasks:

@@ -50,7 +50,7 @@ class ElsewhereFamily:
     space: Space = ()
     stacked = dev_apart = needs_backbone = False
     shape = None
-    streams = ()
+    streams = imports = ()
     distributions: Mapping[str, Mapping[str, str]] = {}
     arm_plots: Sequence[ArmPlot] = ()
     headroom = spread = None

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orchestration.families.contract import USUAL_IMPORTS
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
 from orchestration.lanes.events import (
     Event,
@@ -53,7 +54,7 @@ __all__ = [
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
 FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
-WARM = ("torch", "transformers", "deepspeed", "trainers.engine.loop")  # what every run imports, paid once per lane
+WARM = USUAL_IMPORTS
 
 
 @dataclass(eq=False, kw_only=True)

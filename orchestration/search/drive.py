@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
-from orchestration.lanes.launch import WARM, serve
+from orchestration.lanes.launch import serve
 from orchestration.search.requests import Asking, Exchange
 from orchestration.search.standings import Standings
 
@@ -29,12 +29,13 @@ def run_search(
     on_event: Callable[[Event], None],
     on_change: Callable[[Standings, Trial, str], None],
     body: Body | str = "orchestration.lanes.lane:execute",
-    warm: Sequence[str] = WARM,
+    warm: Sequence[str] | None = None,
 ) -> bool:
     """Search around one arm until its trials or its budget are spent; True when asked to stop before.
 
     What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
-    is told of every trial that got a score, and with words of one that is raced out.
+    is told of every trial that got a score, and with words of one that is raced out. warm: what lanes import
+    first, if not what the family says.
     """
     board, search = Standings(selection, ledger, on_change), selection.search
     asking: list[Asking] = []
@@ -79,6 +80,6 @@ def run_search(
         resources=selection.study.resources,
         on_event=hear,
         body=body,
-        warm=warm,
+        warm=family(selection.study.family).imports if warm is None else warm,
     )
     return outcome.stopped

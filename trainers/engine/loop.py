@@ -9,7 +9,6 @@ run that resumes from a checkpoint goes on exactly as if it had never stopped.
 from __future__ import annotations
 
 import gc
-import logging
 import math
 import os
 import random
@@ -231,8 +230,10 @@ def _deepspeed_engine(
     model: nn.Module, groups: Sequence[Mapping[str, Any]], recipe: Recipe, seed: int, world: World
 ) -> Iterator[DeepSpeedEngine]:
     """A DeepSpeed engine around the model, taken down afterwards: many runs share one process."""
+    from trainers.engine import deep_speed  # seconds of imports, for what trains alone
+
     reset_process(seed, world)
-    deepspeed = _import_deepspeed()
+    deepspeed = deep_speed.prepared()
     _join_process_group(world)
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
     model.to(world.device)
@@ -320,19 +321,6 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def _import_deepspeed() -> Any:
-    with _quiet():
-        import deepspeed
-        import deepspeed.ops
-        from deepspeed.utils import logger
-
-    logger.setLevel(logging.ERROR)
-    # None of its compiled ops is for us, yet initialising would compile one on a CPU: 50 s, or a failure without a
-    # compiler. To find out which it could compile, it asks compilers and GPUs and prints what they lack on stdout.
-    deepspeed.ops.__compatible_ops__ = {}
-    return deepspeed
 
 
 def _checkpointed() -> list[type]:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from trainers.engine import loop
+from trainers.engine import deep_speed, loop
 from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.optimisation import clip, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
@@ -207,7 +207,7 @@ def test_deepspeed_is_not_asked_what_it_could_compile(monkeypatch: pytest.Monkey
 
     monkeypatch.delitem(vars(deepspeed.ops), "__compatible_ops__", raising=False)
     monkeypatch.setattr(deepspeed.ops, "_probe_compatible_ops", lambda: pytest.fail("it was asked"))
-    loop._import_deepspeed()
+    deep_speed.prepared()
     assert build_shm_op() is None
 
 
