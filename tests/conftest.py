@@ -1,7 +1,14 @@
-"""For all tests: a property has no deadline, since a busy machine is no mistake; pytest ends what hangs."""
+"""For all tests: a property has no deadline, since a busy machine is no mistake; pytest ends what hangs.
 
+What tests import stays to the end, and every collection of garbage would look through it: a run collects twice, a third
+of a second each once torch, transformers and Ray are there. So it is set aside, when all is imported and after a file.
+"""
+
+import gc
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # Ray gives its workers way to everything else on the machine: beside tests of another process, lanes would starve.
@@ -9,3 +16,16 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+gc.disable()  # until all is imported
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_a_file_imported() -> Iterator[None]:
+    yield
+    gc.collect()
+    gc.freeze()
