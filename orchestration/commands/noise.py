@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from evaluators.significance.components import Components, components, crossed
 from evaluators.significance.power import Noise, seeds_required, smallest_effect
 from orchestration.commands.terminal import DONE, ledger_of, study_of
+from orchestration.commands.whole import require_whole
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.crossed import alone_changed, level_seeds, of_design, with_seeds
@@ -46,8 +47,8 @@ def noise(options: Namespace) -> int:
     metric = _metric(study, options.arm, options.metric)
     seeds = level_seeds(study.seeds.initial, options.levels)
     prepare(study)
-    with ledger.drive(study.name), closing(_Lanes(study, ledger)) as lanes:
-        told = _told(study, ledger, run, streams, seeds, metric, lanes.carry_out)
+    with ledger.drive(study.name), _carrying_out(study, ledger) as carry:
+        told = _told(study, ledger, run, streams, seeds, metric, carry)
     if options.json:
         print(json.dumps(asdict(told), indent=1))
     else:
@@ -90,36 +91,26 @@ def _metric(study: Study, arm: str, asked: str | None) -> str:
     return asked
 
 
-class _Lanes:
-    """The lanes of a design from its first run to its last."""
+@contextmanager
+def _carrying_out(study: Study, ledger: Ledger) -> Iterator[Carry]:
+    """What trains those runs that the ledger lacks, in lanes that are kept from the first call to the last."""
+    from orchestration.lanes.launch import Lanes
+    from orchestration.lanes.progress import Watch
 
-    def __init__(self, study: Study, ledger: Ledger) -> None:
-        from orchestration.lanes.launch import Lanes
-        from orchestration.lanes.progress import Watch
+    watch = Watch(0)
+    lanes = Lanes(ledger=ledger, resources=study.resources, on_event=watch)
 
-        self.ledger, self.watch = ledger, Watch(0)
-        self.lanes = Lanes(ledger=ledger, resources=study.resources, on_event=self.watch)
-
-    def close(self) -> None:
-        self.lanes.close()
-
-    def carry_out(self, runs: Sequence[Run]) -> None:
-        """Train what the ledger lacks. StudyError where a run fails."""
-        held = self.ledger.held(runs)
+    def carry(runs: Sequence[Run]) -> None:
+        held = ledger.held(runs)
         left = list({run.id: run for run in runs if run.lacking(held)}.values())
         if not left:
             return
-        self.watch.total += len(left)
-        try:
-            outcome = self.lanes.run([Job(runs=(run.remaining(held),)) for run in left], more=True)
-        finally:
-            self.watch.close()
-        if outcome.stopped:
-            raise KeyboardInterrupt
-        if outcome.failed:
-            run_id, failure = next(iter(outcome.failed.items()))
-            (label,) = (run.label for run in left if run.id == run_id)
-            raise StudyError(f"{label}: {failure.error}\n  accepted: an arm that runs to its end")
+        with watch.awaiting(len(left)):
+            outcome = lanes.run([Job(runs=(run.remaining(held),)) for run in left], more=True)
+        require_whole(outcome, left)
+
+    with closing(lanes):
+        yield carry
 
 
 def _told(

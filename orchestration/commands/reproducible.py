@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
+from orchestration.commands.whole import require_whole
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.repeats import Reproduction
 from orchestration.plan.held import planned
@@ -59,11 +60,7 @@ def _run_in_each(study: Study, run: Run, ledgers: tuple[Ledger, Ledger]) -> None
                 job = Job(runs=(run,))
                 outcome = launch([job], ledger=apart, resources=study.resources, on_event=watch, warm=())
             watch.close()
-            if outcome.failed:
-                failure = next(iter(outcome.failed.values()))
-                raise StudyError(f"{run.label}: {failure.error}\n  accepted: an arm that runs to its end")
-            if outcome.stopped:
-                raise KeyboardInterrupt
+            require_whole(outcome, [run])
 
 
 @contextmanager

@@ -121,12 +121,9 @@ class _Training:
             say(f"lanes are free: seed {seeds} at once with it, each judged in its turn")
         left = self._left(ahead)
         self.asked |= {run.id: run for run in left.left}
-        self.watch.total += len(left.left)
         reserve = plan.study.seeds.reserve
-        try:
+        with self.watch.awaiting(len(left.left)):
             outcome = self.lanes.run(left.jobs, more=bool(reserve) and ahead.runs[-1].seed != reserve[-1])
-        finally:
-            self.watch.close()
         self.given_up |= outcome.failed.keys()
         return outcome.stopped
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from orchestration.study.names import listed
@@ -77,6 +79,15 @@ class Watch:
                     f"{self._name(run)}: {message}{'; trying again' if retrying else ''}   [{self.state()}]"
                 )
         self._tick()
+
+    @contextmanager
+    def awaiting(self, runs: int) -> Iterator[None]:
+        """Within, so many runs more are waited for; afterwards the terminal is on a fresh line."""
+        self.total += runs
+        try:
+            yield
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +55,14 @@ class AtOnce:
 
     trained = 0
 
-    def __init__(self, study: Study, ledger: Ledger) -> None:
-        self.ledger = ledger
+    @classmethod
+    @contextmanager
+    def carrying_out(cls, study: Study, ledger: Ledger) -> Iterator[noise.Carry]:
+        def carry(runs: Sequence[Run]) -> None:
+            held = ledger.held(runs)
+            cls.trained += carry_out([run for run in runs if run.lacking(held)], ledger)
 
-    def close(self) -> None:
-        pass
-
-    def carry_out(self, runs: Sequence[Run]) -> None:
-        held = self.ledger.held(runs)
-        AtOnce.trained += carry_out([run for run in runs if run.lacking(held)], self.ledger)
+        yield carry
 
 
 def toy_with(**effects: float) -> Callable[..., object]:
@@ -78,7 +78,7 @@ def toy_with(**effects: float) -> Callable[..., object]:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(registry.FAMILIES, "toy", "tests.toy_family")
-    monkeypatch.setattr(noise, "_Lanes", AtOnce)
+    monkeypatch.setattr(noise, "_carrying_out", AtOnce.carrying_out)
     monkeypatch.setattr(AtOnce, "trained", 0)
     tiny_backbone(tmp_path / "tiny")
     (tmp_path / "toys.yaml").write_text(STUDY.replace("PLACE", str(tmp_path)))
