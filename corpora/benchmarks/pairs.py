@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corpora.store.ties import tied
+
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
@@ -44,18 +46,9 @@ class Pairs:
 
     def groups(self) -> tuple[str, ...]:
         """Per row the group of rows it is tied to by shared sentences, named after its first row."""
-        parent: dict[str, str] = {}
-
-        def root(sentence: str) -> str:
-            while parent.setdefault(sentence, sentence) != sentence:
-                parent[sentence] = parent[parent[sentence]]
-                sentence = parent[sentence]
-            return sentence
-
-        for a, b in zip(self.a, self.b, strict=True):
-            parent[root(b)] = root(a)
+        group = tied(zip(self.a, self.b, strict=True))
         first: dict[str, str] = {}
-        return tuple(first.setdefault(root(a), row) for a, row in zip(self.a, self.ids, strict=True))
+        return tuple(first.setdefault(group(a), row) for a, row in zip(self.a, self.ids, strict=True))
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Retrieval pool: rows where a side-b text appears first (K,), and each row's own place in it (N,)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from corpora.store.ties import tied
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 
@@ -106,19 +107,10 @@ class ItemSum:
     @cached_property
     def group_index(self) -> np.ndarray:
         """Number of the group of each term's each item, term after term, from 0. (sum of M,)"""
-        parent: dict[str, str] = {}
-
-        def root(name: str) -> str:
-            while parent.setdefault(name, name) != name:
-                parent[name] = parent[parent[name]]
-                name = parent[name]
-            return name
-
         rows = [row for _, term in self.terms for row in zip(term.item_ids, term.group_ids, strict=True)]
-        for item, group in rows:
-            parent[root(f"item {item}")] = root(f"group {group}")
+        joint = tied((f"item {item}", f"group {group}") for item, group in rows)
         numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(root(f"group {group}"), len(numbers)) for _, group in rows])
+        return np.array([numbers.setdefault(joint(f"group {group}"), len(numbers)) for _, group in rows])
 
     @cached_property
     def places(self) -> tuple[slice, ...]:

@@ -31,7 +31,7 @@ from orchestration.report.drawing import (
     styled,
 )
 from orchestration.report.seeds import seeds_svg
-from orchestration.report.tables import agreement, anchor, difference, known
+from orchestration.report.tables import agreement, anchor, complete_pairs, difference, known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,8 +138,7 @@ def _margin(fill: Callable[..., object], across: Sequence[float], margin: float 
 def pairs(finding: Finding) -> Figure:
     """Every seed under both arms, joined, beside the paired differences with their mean and 95 % interval."""
     verdict = finding.verdict
-    complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
-    complete = complete[:1] if verdict.seedless else complete
+    complete = complete_pairs(verdict)
     with styled():
         figure = canvas(4.4, 2.7)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from orchestration.report.tables import known
+from orchestration.report.tables import complete_pairs, known
 from orchestration.study.names import cut, printable
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class Scale(NamedTuple):
 def seeds_svg(finding: Finding) -> str:
     """An `<svg>` element whose points link to their runs; `pairs` of plots.py says what it shows."""
     verdict = finding.verdict
-    complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
-    complete = complete[:1] if verdict.seedless else complete
+    complete = complete_pairs(verdict)
     parts = [*_slopes(finding, complete), *_deltas(finding, complete)] if complete else []
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}pt" height="{HEIGHT:g}pt" '

@@ -143,6 +143,12 @@ def known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
+def complete_pairs(verdict: Verdict) -> list[dict[str, float]]:
+    """The seeds that both arms have, to be drawn; of arms that no seed moves the first stands for all."""
+    complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
+    return complete[:1] if verdict.seedless else complete
+
+
 def each_run(verdict: Verdict) -> str:
     """The tests of two correlations, one for each seed, as a range; "" where there are none."""
     if not verdict.each_run:
