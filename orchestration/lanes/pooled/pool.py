@@ -139,7 +139,7 @@ class Pool:
             self._serve(slot)
 
     def _serve(self, slot: Slot) -> None:
-        while slot.ready and slot.idle and (queued := due(self.queue)):
+        while slot.ready and slot.idle and not self.stop.is_set() and (queued := due(self.queue)):
             slot.promised = True
             self.desk.do(slot, partial(looked_up, queued.runs, self.ledger), partial(self._begin, slot, queued))
 

@@ -370,6 +370,22 @@ def test_a_driver_that_is_asked_to_stop(ledger: Ledger, folder: Path, number: si
     assert not outcome.stopped
 
 
+def test_a_driver_that_is_asked_to_stop_before_a_run_ends(ledger: Ledger, folder: Path) -> None:
+    """A lane that has nothing to do by then is handed no other run, nor is one leased for it again and again."""
+    runs = [make_run(folder, seed) for seed in range(10)]
+    started = count(1)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunStarted) and next(started) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome, _ = go(ledger, alone(runs), squares, hear)
+    assert outcome.stopped
+    assert len(outcome.finished) <= 2
+    assert ledger.ids() == set(outcome.finished)
+    assert all(ledger.newest(run.id) <= 1 for run in runs)
+
+
 def test_a_driver_that_is_asked_to_stop_twice(ledger: Ledger, folder: Path) -> None:
     """It does not wait for a step that takes long."""
     asked: list[float] = []
