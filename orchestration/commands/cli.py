@@ -92,7 +92,13 @@ def _give_up_stdout() -> None:
 def _carried_out(options: argparse.Namespace) -> int:
     """The command's exit code. StudyError where it needs what the light core of the package has not."""
     from orchestration.commands.waiting import doing
+    from orchestration.study.errors import StudyError
     from orchestration.study.extras import lacking, needs_train
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise StudyError("the folder that this was called in is gone\n  accepted: one that is there") from None
 
     word = options.command if options.command in HOMES else "own"
     try:

@@ -13,7 +13,7 @@ from orchestration.commands.waiting import doing
 from orchestration.ledger.ledger import Ledger, LedgerError
 from orchestration.report.layout import laid_out
 from orchestration.study.errors import StudyError
-from orchestration.study.names import cut, printable
+from orchestration.study.names import cut, listed, printable
 
 ELSEWHERE = "its file is elsewhere"
 QUESTION = 60  # characters of a question that are shown
@@ -36,7 +36,7 @@ def ls(options: Namespace) -> int:
     held_rows = [(family, backbone, str(count)) for (family, backbone), count in runs]
     blocks += [laid_out(("family", "backbone", "runs"), held_rows, width)] if held_rows else []
     blocks.append([f"{ledger.url}: {sum(count for _, count in runs)} runs, {in_bytes(room)}"])
-    blocks[-1] += [f"{len(damaged)} entries are damaged:  semray audit"] if damaged else []
+    blocks[-1] += [f"damaged: {listed(damaged)}; what mends it:  semray audit"] if damaged else []
     print("\n\n".join("\n".join(map(printable, block)) for block in blocks))
     return DONE
 

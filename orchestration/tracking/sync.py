@@ -115,15 +115,15 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
     counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
     with _quiet():
         try:
-            _refuse_unwritable(uri)
+            refuse_unwritable(uri)
             with _alone(uri, tree.experiment):
                 links = _mirror(tree, uri, counts)
-        except _outside_errors() as error:
-            problem = _reason(error)
+        except outside_errors() as error:
+            problem = reason(error)
     return SyncReport(uri=shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
 
 
-def _refuse_unwritable(uri: str) -> None:
+def refuse_unwritable(uri: str) -> None:
     """PermissionError for a local database that cannot be written: MLflow's client would try for minutes."""
     if not uri.startswith("sqlite:///"):
         return
@@ -295,7 +295,7 @@ def shown(uri: str) -> str:
     return re.sub(r"(?<=://)[^/@]*@", "", uri)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """The last cause, in one line and without secrets."""
     text = shown(str(error)).strip() or type(error).__name__
     if "Max retries exceeded" in text or "Connection" in type(error).__name__:
@@ -303,7 +303,7 @@ def _reason(error: Exception) -> str:
     return text.splitlines()[0][:200]
 
 
-def _outside_errors() -> tuple[type[Exception], ...]:
+def outside_errors() -> tuple[type[Exception], ...]:
     """What MLflow, its database, the network, the disk or an object store raises, or a driver that is not
     installed. Anything else would be our mistake."""
     from alembic.util import CommandError

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from orchestration.study.errors import StudyError
 from orchestration.tracking import pages
-from orchestration.tracking.sync import SETTINGS
+from orchestration.tracking.sync import SETTINGS, outside_errors, reason, refuse_unwritable, shown
 
 START_SECONDS = 120.0
 SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -23,13 +23,19 @@ SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTIO
 def experiment_page(uri: str, study: str, base: str) -> str:
     """The address of a study's table on a server at `base`: verdicts and claimed metrics are its columns.
 
-    StudyError where MLflow has no such experiment.
+    StudyError where MLflow has no such experiment, or does not answer.
     """
     from mlflow import MlflowClient
 
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
+    try:
+        refuse_unwritable(uri)
+        found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
+    except outside_errors() as error:
+        raise StudyError(
+            f"mlflow {shown(uri)}: {reason(error)}\n  accepted: a server that answers, or a database"
+        ) from None
     if found is None:
         raise StudyError(f"mlflow: no experiment {study}\n  accepted: one that `semray sync {study}` has written")
     viewed = pages.VIEW_TAG in found.tags

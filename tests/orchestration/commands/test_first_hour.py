@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from orchestration.verdicts.declared import declare
 from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
+from tests.waiting import free_port
 
 STUDY = """\
 question: What does a person see first?
@@ -148,6 +150,22 @@ def test_a_database_that_cannot_be_written_is_not_asked_for_minutes(ask: Ask, pl
     assert time.monotonic() - began < 60
 
 
+def test_pages_of_a_server_that_is_away(ask: Ask) -> None:
+    code, _, err = ask("ui", "first", "--mlflow", f"http://me:secret@127.0.0.1:{free_port()}")
+    assert code == 2
+    assert re.search(r"mlflow http://127\.0\.0\.1:\d+: the server does not answer\n  accepted: the address", err)
+    assert "secret" not in err
+
+
+def test_a_folder_that_is_gone(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    code, _, err = ask("plan", str(place / "studies" / "first.yaml"))
+    assert code == 2
+    assert "the folder that this was called in is gone\n  accepted: " in err
+
+
 @pytest.mark.parametrize(
     ("closed", "shown"), [("", 13), ("2>&-", 13), ("0<&- 2>&-", 13), (">&-", 0), (">/dev/full", 0)]
 )
@@ -241,6 +259,15 @@ def test_ls(ask: Ask, place: Path) -> None:
     found = json.loads(ask("ls", "--json")[1])
     assert [one["runs"] for one in found["runs"]] == [1 + 2 * 2 * 6]
     assert found["bytes"] > 0
+
+
+def test_ls_names_what_is_damaged(ask: Ask, place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "ledger", tmp_path / "ledger")
+    run_id = min(Ledger(place / "ledger").ids())
+    (tmp_path / "ledger" / run_id / "result.json").unlink()
+    code, out, _ = ask("ls", "--ledger", str(tmp_path / "ledger"))
+    assert code == 0
+    assert out.endswith(f"\ndamaged: {run_id}; what mends it:  semray audit\n")
 
 
 @pytest.mark.timeout(30)
