@@ -113,7 +113,7 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
-    with _quiet():
+    with quiet():
         try:
             refuse_unwritable(uri)
             with _alone(uri, tree.experiment):
@@ -316,7 +316,7 @@ def outside_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """MLflow's migrations and urllib3's retries are their own affair and stay off the terminal."""
     levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}
     before = {name: logging.getLogger(name).level for name in levels}

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from orchestration.study.errors import StudyError
 from orchestration.tracking import pages
-from orchestration.tracking.sync import SETTINGS, outside_errors, reason, refuse_unwritable, shown
+from orchestration.tracking.sync import SETTINGS, outside_errors, quiet, reason, refuse_unwritable, shown
 
 START_SECONDS = 120.0
 SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -31,7 +31,8 @@ def experiment_page(uri: str, study: str, base: str) -> str:
         os.environ.setdefault(name, value)
     try:
         refuse_unwritable(uri)
-        found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
+        with quiet():
+            found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
     except outside_errors() as error:
         raise StudyError(
             f"mlflow {shown(uri)}: {reason(error)}\n  accepted: a server that answers, or a database"
