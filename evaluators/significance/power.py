@@ -125,7 +125,7 @@ def smallest_effect(
 ) -> float:
     """Smallest difference that n deltas detect with the given power; in sds of the deltas without `noise`.
 
-    Looked for with few nodes first: with all of them the power is then asked for some six times, not fifteen.
+    Looked for with few nodes first: with all of them the power is then asked for some four times, not fifteen.
     """
     noise = noise or Noise()
     upper = max(noise.sd, noise.item)
@@ -137,10 +137,13 @@ def smallest_effect(
     def roughly(effect: float) -> float:
         return lacking(effect, FEW_NODES)
 
-    while roughly(upper) < 0 or lacking(upper) < 0:
+    while roughly(upper) < 0:
         upper *= 2
-    rough = halved(roughly, 0.0, upper, within=1e-9 * upper)
-    return halved(lacking, 0.0, upper, within=1e-12 * upper, near=(rough * (1 - NEAR), rough * (1 + NEAR)))
+    rough = halved(roughly, 0.0, upper, within=NEAR * upper / 100)
+    near = rough * (1 - NEAR), rough * (1 + NEAR)
+    while lacking(min(near[1], upper)) < 0 and lacking(upper) < 0:  # what is shown near there is shown at upper too
+        upper *= 2
+    return halved(lacking, 0.0, upper, within=1e-12 * upper, near=near)
 
 
 def halved(

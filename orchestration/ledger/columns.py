@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 KEPT = 8  # of each column, those decoded last: the tasks of a study name their items each in its own way
+MEASURED = "value"  # the column that no two files share: never taken for another
 
 
 class OtherColumns(ValueError):
@@ -26,6 +27,7 @@ class DecodedColumns:
 
     def __init__(self) -> None:
         self._known: dict[str, deque[tuple[Any, pa.ChunkedArray]]] = {}
+        self._distinct: deque[tuple[pa.ChunkedArray, list[Any]]] = deque(maxlen=KEPT)
 
     def table(self, content: bytes, schema: pa.Schema) -> pa.Table:
         """The table in a parquet file.
@@ -38,14 +40,28 @@ class DecodedColumns:
         stored = file.schema_arrow
         if stored.names != schema.names:
             raise OtherColumns(f"it has the columns {stored.names}, expected {schema.names}")
-        keys = {field.name: (_chunks(file, content, place), field) for place, field in enumerate(stored)}
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        keys = {
+            field.name: ([_chunk(group.column(place), content) for group in groups], field)
+            for place, field in enumerate(stored)
+            if field.name != MEASURED
+        }
         columns = {name: self._decoded(name, key) for name, key in keys.items()}
-        if lacking := [name for name, column in columns.items() if column is None]:
+        if lacking := [name for name in stored.names if columns.get(name) is None]:
             read = file.read(columns=lacking, use_threads=False)
             for name in lacking:
                 columns[name] = read[name].cast(schema.field(name).type)
-                self._known.setdefault(name, deque(maxlen=KEPT)).append((keys[name], columns[name]))
-        return pa.Table.from_arrays(list(columns.values()), schema=schema)
+                if name in keys:
+                    self._known.setdefault(name, deque(maxlen=KEPT)).append((keys[name], columns[name]))
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def distinct(self, column: pa.ChunkedArray) -> list[Any]:
+        """What the rows of a column hold, each once, in the order of first appearance."""
+        values = next((values for known, values in self._distinct if known.equals(column)), None)
+        if values is None:
+            values = column.unique().to_pylist()
+            self._distinct.append((column, values))
+        return values
 
     def _decoded(self, name: str, key: Any) -> pa.ChunkedArray | None:
         known = self._known.get(name, ())
@@ -53,21 +69,17 @@ class DecodedColumns:
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers, (M,); nan where one is null.
+    """A column of numbers, (M,); nan where one is null. Not to be written to: it may be the column's own memory.
 
     As its `to_numpy`, which imports pandas: a quarter of a second of every look.
     """
     filled = column.fill_null(math.nan) if column.null_count else column
-    return np.concatenate([np.from_dlpack(chunk) for chunk in filled.chunks] or [np.empty(0)])
-
-
-def _chunks(file: pq.ParquetFile, content: bytes, place: int) -> list[tuple[Any, ...]]:
-    """The bytes of one column, chunk by chunk, and how they are decoded."""
-    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-    return [_chunk(group.column(place), content) for group in groups]
+    chunks = [np.from_dlpack(chunk) for chunk in filled.chunks]
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0)])
 
 
 def _chunk(column: Any, content: bytes) -> tuple[Any, ...]:
+    """The bytes of one column in one group of rows, and how they are decoded."""
     begin = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
     stored = content[begin : begin + column.total_compressed_size]
     return stored, column.physical_type, column.compression, column.encodings, column.num_values

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from evaluators.metrics.scores import Score
     from trainers.engine.world import Progress
 
+AGGREGATES = get_args(Aggregate)
 FORMAT = 2  # of the entry's files; 1 had no seal, and scores beside the training
 # Beside seal and model; a passport has these
 ENTRY_FILES = ("spec.json", "result.json", "env.json", "curve.parquet", "scores.parquet")
@@ -59,12 +60,14 @@ Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotF
 
 
 def as_json(content: bytes) -> Any:
-    return json.loads(content, parse_constant=_no_constant, object_pairs_hook=each_once)
+    return STRICT.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
+
+STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=each_once)
 
 as_env = lru_cache(maxsize=64)(as_json)  # runs of one machine have the same one: read, and kept, once
 
@@ -136,13 +139,15 @@ class Files:
     @staticmethod
     def of(entry: str, url: str, raw: Read, columns: DecodedColumns) -> Files:
         """LedgerError for a seal that cannot be read. Without one only entries of before are accepted, later."""
-        plain = Files(entry=entry, url=url, raw=raw, columns=columns)
+        seal = None
         try:
-            return replace(plain, seal=read_seal(raw(SEAL)))
+            seal = read_seal(raw(SEAL))
         except FileNotFoundError:
-            return plain
+            pass
         except (ValueError, RecursionError, OSError) as error:
+            plain = Files(entry=entry, url=url, raw=raw)
             raise plain.damaged(SEAL, f"it is no seal ({error})") from None
+        return Files(entry=entry, url=url, raw=raw, seal=seal, columns=columns)
 
     @property
     def run_id(self) -> str:
@@ -247,7 +252,7 @@ def read_training(files: Files) -> Record:
         raise files.damaged(SEAL, "it is missing")
     if not former:
         return _record(files, spec, body, env, lambda run: run.id)
-    return replace(_record(files, spec, body, env, lambda _: former_id(spec)), metrics=_metrics(files, body))
+    return _record(files, spec, body, env, lambda _: former_id(spec), scored=True)
 
 
 def read_scores(files: Files) -> Record:
@@ -260,8 +265,7 @@ def read_scores(files: Files) -> Record:
     if not isinstance(task, str) or not isinstance(rows, str):
         raise files.damaged("spec.json", "it names no task")
     named = {**spec, "tasks": {task: rows}}
-    record = _record(files, named, body, env, lambda run: run.entry(task))
-    return replace(record, metrics=_metrics(files, body))
+    return _record(files, named, body, env, lambda run: run.entry(task), scored=True)
 
 
 def _run(fields: Mapping[str, Any]) -> Run:
@@ -308,7 +312,7 @@ def read_curve(files: Files) -> pa.Table:
 def read_checked_items(files: Files, record: Record) -> pa.Table:
     """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
     table = read_items(files)
-    names = table["metric"].unique().to_pylist()  # those that rows have: a dictionary may hold more
+    names = files.columns.distinct(table["metric"])  # those that rows have: a dictionary may hold more
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:
@@ -326,8 +330,10 @@ def _record(
     body: Mapping[str, Any],
     env: Mapping[str, Any],
     name_of: Callable[[Run], str],
+    *,
+    scored: bool = False,
 ) -> Record:
-    """Without its metrics. name_of: the name that an entry of such a run has."""
+    """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
     with _whole(files, "spec.json"):
         run, named = _run(spec), spec["id"]
         own = name_of(run)
@@ -351,7 +357,7 @@ def _record(
         return Record(
             id=files.run_id,
             run=run,
-            metrics={},
+            metrics=_metrics(body["metrics"], files.entry) if scored else {},
             seconds=seconds,
             notes=dict(body["notes"]),
             env=env,
@@ -364,9 +370,8 @@ def _record(
         )
 
 
-def _metrics(files: Files, body: Mapping[str, Any]) -> dict[str, Metric]:
-    with _whole(files, "result.json"):
-        return {name: _read_metric(fields, files.entry) for name, fields in body["metrics"].items()}
+def _metrics(told: Mapping[str, Any], entry: str) -> dict[str, Metric]:
+    return {name: _read_metric(fields, entry) for name, fields in told.items()}
 
 
 @contextmanager
@@ -383,7 +388,7 @@ def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
     plain = fields["value"] is None or type(fields["value"]) in (int, float)
     if not plain or not isinstance(fields["larger_is_better"], bool) or math.isinf(value):
         raise ValueError("a metric is a finite value, or null, and larger_is_better true or false")
-    if fields["aggregate"] is not None and fields["aggregate"] not in get_args(Aggregate):
+    if fields["aggregate"] is not None and fields["aggregate"] not in AGGREGATES:
         raise ValueError(f"no aggregate {fields['aggregate']!r}")
     return Metric(
         value=value, aggregate=fields["aggregate"], larger_is_better=fields["larger_is_better"], entry=entry

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,14 @@ def read_seal(content: bytes) -> dict[str, str]:
     found = json.loads(content, object_pairs_hook=each_once)
     if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
         raise ValueError("it maps no files to digests")
-    if wrong := [name for name in found if not all(map(is_path_component, name.split("/")))]:
+    if wrong := [name for name in found if not _is_file_name(name)]:
         raise ValueError(f"{wrong[0]!r} is no file of an entry")
     return found
+
+
+@lru_cache(maxsize=1024)  # entries have files of the same names
+def _is_file_name(name: str) -> bool:
+    return all(map(is_path_component, name.split("/")))
 
 
 def is_foreign(name: str) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 SCHEMA = 2  # raised whenever the same settings would give another model
 NO_BACKBONE = "none"  # in a study that starts from none: nothing of that name is looked for
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
@@ -156,7 +157,7 @@ def former_id(fields: Mapping[str, Any]) -> str:
 
 def canonical(value: Any) -> bytes:
     """The one JSON text of a value: keys sorted, no blanks, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return CANONICAL.encode(value).encode()
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

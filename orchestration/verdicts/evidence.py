@@ -49,7 +49,7 @@ class ItemNames:
         """table: what a run's file holds, of this metric and of others."""
         self._metric, rows = metric, of_metric(table, metric)
         self._file = {name: table[name] for name in ("metric", *NAMING)}
-        self._place = is_of_metric(table, metric)  # (rows of the file,) bool
+        self._place = _together(is_of_metric(table, metric))
         self._columns = {name: rows[name] for name in NAMING}
         self.ids: tuple[str, ...] = tuple(rows["item_id"].to_pylist())
         self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
@@ -62,10 +62,17 @@ class ItemNames:
         Files that are named alike throughout, as a rule, are told at once where they share their columns.
         """
         if all(column.equals(table[name]) for name, column in self._file.items()):
-            return numbers(table["value"])[self._place]
+            return np.array(numbers(table["value"])[self._place])  # these alone: the file may hold many more
         rows = of_metric(table, self._metric)
         alike = all(column.equals(rows[name]) for name, column in self._columns.items())
         return numbers(rows["value"]) if alike else None
+
+
+def _together(chosen: np.ndarray) -> slice | np.ndarray:
+    """Chosen rows by their range, where they follow each other: to take them so is a copy. (rows,) bool."""
+    rows = np.flatnonzero(chosen)
+    whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+    return slice(int(rows[0]), int(rows[-1]) + 1) if whole else chosen
 
 
 class RunItems(NamedTuple):
