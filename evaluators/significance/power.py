@@ -139,9 +139,9 @@ def smallest_effect(
 
     while roughly(upper) < 0:
         upper *= 2
-    rough = halved(roughly, 0.0, upper, within=NEAR * upper / 100)
+    rough = halved(roughly, 0.0, upper, within=NEAR * upper / 100, near=(upper / 2, upper))
     near = rough * (1 - NEAR), rough * (1 + NEAR)
-    while lacking(min(near[1], upper)) < 0 and lacking(upper) < 0:  # what is shown near there is shown at upper too
+    while lacking(min(near[1], upper)) < 0 and lacking(upper) < 0:  # shown there, shown at upper
         upper *= 2
     return halved(lacking, 0.0, upper, within=1e-12 * upper, near=near)
 
@@ -159,26 +159,32 @@ def halved(
     A few steps of the secant narrow it down first, and the forty of the bisection ask only for what these leave
     open. Scipy's own finders take a quarter of a second to load. near: two places between which it probably is.
     """
-    found = near and _narrowed(rising, *near, within=within)
-    below, above = found or _narrowed(rising, low, high, within=within) or (low, high)
+    halvings = max(0, math.ceil(math.log2((high - low) / within)))
+    apart = (high - low) / 2**halvings  # of the last places that the bisection asks for
+    found = near and _narrowed(rising, *near, low, apart)
+    below, above = found or _narrowed(rising, low, high, low, apart) or (low, high)
     while high - low > within:
-        middle = (low + high) / 2
-        is_above = middle >= above or (middle > below and rising(middle) >= 0)
+        middle, off = (low + high) / 2, apart / 4  # but for rounding, a place that was asked for is met again
+        is_above = middle > above - off or (middle > below + off and rising(middle) >= 0)
         low, high = (low, middle) if is_above else (middle, high)
     return (low + high) / 2
 
 
 def _narrowed(
-    rising: Callable[[float], float], low: float, high: float, *, within: float
+    rising: Callable[[float], float], low: float, high: float, first: float, apart: float
 ) -> tuple[float, float] | None:
     """Two places between these, the function below 0 at the first and not at the second (Illinois's rule); None
-    where it is not so at these."""
+    where it is not so at these.
+
+    It asks for places of the bisection alone, which lie so far apart from the first on: that need not ask again.
+    """
     at_low, at_high, side = rising(low), rising(high), 0
     if not at_low < 0 <= at_high:
         return None
     for _ in range(SECANTS):
-        place = low - at_low * (high - low) / (at_high - at_low)
-        place = min(max(place, low + within), high - within)  # beside a root that is met, to close in on it
+        steps = (low - at_low * (high - low) / (at_high - at_low) - first) / apart
+        after, before = math.floor((low - first) / apart) + 1, math.ceil((high - first) / apart) - 1
+        place = first + min(max(math.floor(steps), after), before) * apart
         if not low < place < high:
             break
         value = rising(place)

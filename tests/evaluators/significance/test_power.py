@@ -5,6 +5,7 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from evaluators.significance.power import (
+    NODES,
     Noise,
     halved,
     more_seeds,
@@ -64,6 +65,20 @@ def test_smallest_effect_is_where_the_power_is_reached(n, noise, alpha):
     found = smallest_effect(n, alpha, noise=noise)
     assert power(n, noise, effect=found * (1 - 1e-9), alpha=alpha) < 0.8
     assert power(n, noise, effect=found * (1 + 1e-9), alpha=alpha) > 0.8
+
+
+@pytest.mark.parametrize(("n", "sd"), [(6, 0.0103), (20, 0.0131), (50, 0.02)])
+def test_smallest_effect_asks_for_the_whole_power_few_times(n, sd, monkeypatch):
+    asked = []
+
+    def counted(*given, nodes, **how):
+        asked.append(nodes)
+        return power(*given, nodes=nodes, **how)
+
+    monkeypatch.setattr("evaluators.significance.power.power", counted)
+    smallest_effect(n, 1e-4, noise=Noise(sd=sd, item=0.0009, cell=0.002, groups=2000))
+    assert asked.count(NODES) <= 5
+    assert len(asked) <= 18
 
 
 def test_smallest_effects_golden():
