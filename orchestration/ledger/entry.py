@@ -256,8 +256,7 @@ def read_training(files: Files) -> Record:
 
 
 def read_scores(files: Files) -> Record:
-    """What a run scored on one task. LedgerError when a file is missing or damaged, or a figure lacks its
-    items."""
+    """What a run scored on one task. LedgerError when a file is missing or damaged."""
     if files.seal is None:
         raise files.damaged(SEAL, "it is missing")
     spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)

@@ -214,7 +214,8 @@ def _rows(evidence: StudyRecords, claim: Declared) -> str:
     judged = claim.resolved(evidence.study.figures)
     figures = {figure for part in judged.parts for figure in evidence.study.figures_of(part.metric)}
     tasks = [task.name for task in evidence.tasks if not figures.isdisjoint(task.metrics)]
-    runs = [run for (arm, _), runs in evidence.runs_of.items() if arm in judged.arms for run in runs]
+    arms = set(judged.arms)
+    runs = [run for (arm, _), runs in evidence.runs_of.items() if arm in arms for run in runs]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]

@@ -46,6 +46,17 @@ def test_names_that_were_read_before_are_not_decoded_again(monkeypatch: pytest.M
     assert asked == [["item", "value"], ["value"]]
 
 
+def test_names_are_told_apart_once_for_columns_alike() -> None:
+    columns = DecodedColumns()
+    first, alike, other = (
+        columns.table(file_of(items, [1.0, 2.0, 3.0]), SCHEMA)["item"]
+        for items in (["b", "a", "b"],) * 2 + (["a"] * 3,)
+    )
+    assert columns.distinct(first) == ["b", "a"]
+    assert columns.distinct(alike) is columns.distinct(first)
+    assert columns.distinct(other) == ["a"]
+
+
 def test_a_damaged_page_is_told_though_its_like_was_read() -> None:
     columns, whole = DecodedColumns(), file_of(["first", "second"], [1.0, 2.0], compression="none")
     columns.table(whole, SCHEMA)
