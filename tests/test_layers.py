@@ -39,6 +39,7 @@ ONLY_UNDER = {
 HEAVY = {"torch", "ray", "mlflow", "transformers", "sentence_transformers", "deepspeed", "matplotlib"}
 LIGHT = [f"orchestration.{room}" for room in ("study", "families", "reading", "plan", "verdicts", "commands")]
 LIGHT += ["corpora", "search_spaces", "evaluators.tasks", "semray.extending"]
+LIGHT += ["trainers.concept.batches"]  # a driver draws, to see that runs can
 SHARED_NAMES = {  # what every family or benchmark defines under one name, each in its own folder
     "Settings": {"trainers", "orchestration.families.contract"},
 }

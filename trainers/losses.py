@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,23 +25,6 @@ def unit(rows: Tensor) -> Tensor:
     """Rows of length 1, in float32 or wider: at τ = 0.01 logits reach ±100, too coarse for half precision."""
     wide = rows.double() if rows.dtype == torch.float64 else rows.float()
     return F.normalize(wide, dim=-1)
-
-
-def keep_mask(ids: Sequence[Sequence[object]] | Sequence[np.ndarray]) -> np.ndarray:
-    """Which cells of a batch may serve as negatives: True where i = j or rows i and j share no id. -> (B, B) bool.
-
-    ids holds B rows of any hashable ids. Two rows of one concept are no negatives of each other.
-    """
-    holders: dict[object, list[int]] = {}
-    for row, members in enumerate(ids):
-        for member in members:
-            holders.setdefault(int(member) if isinstance(member, np.integer) else member, []).append(row)
-    keep = np.ones((len(ids), len(ids)), bool)
-    for rows in holders.values():
-        if len(rows) > 1:
-            keep[np.ix_(rows, rows)] = False
-    np.fill_diagonal(keep, True)
-    return keep
 
 
 def info_nce_directed(

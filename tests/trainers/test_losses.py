@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trainers import losses
+from trainers.concept.batches import keep_mask
 
 Q = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
 C = torch.tensor([[1, 0.5], [0.2, 1], [1, 2]], dtype=torch.float64)
 IDS = [["s1"], ["s2"], ["s1", "s3"]]
-KEEP = torch.from_numpy(losses.keep_mask(IDS))
+KEEP = torch.from_numpy(keep_mask(IDS))
 
 vectors = arrays(np.float64, (5, 4), elements=st.floats(-2, 2, width=32)).filter(
     lambda rows: (np.linalg.norm(rows, axis=1) > 0.1).all()
@@ -101,7 +102,7 @@ def test_the_order_of_rows_does_not_matter(left: np.ndarray, right: np.ndarray, 
     q, c, keep = (
         torch.from_numpy(left),
         torch.from_numpy(right),
-        torch.from_numpy(losses.keep_mask([[0], [1], [0, 2], [3], [2]])),
+        torch.from_numpy(keep_mask([[0], [1], [0, 2], [3], [2]])),
     )
     once = losses.info_nce(q, c, temperature=0.1, keep=keep)
     again = losses.info_nce(q[order], c[order], temperature=0.1, keep=keep[order][:, order])
@@ -113,7 +114,7 @@ def test_rows_split_among_workers_average_to_the_whole(left: np.ndarray, right: 
     q, c, keep = (
         torch.from_numpy(left),
         torch.from_numpy(right),
-        torch.from_numpy(losses.keep_mask([[0], [0], [1], [2], [1]])),
+        torch.from_numpy(keep_mask([[0], [0], [1], [2], [1]])),
     )
     whole = losses.info_nce_directed(q, c, temperature=0.1, keep=keep)
     parts = [
@@ -132,8 +133,8 @@ def test_equal_rows_cannot_be_told_apart(n: int):
 @given(st.lists(st.lists(st.integers(0, 6), max_size=4), min_size=1, max_size=8))
 def test_keep_mask_against_its_definition(ids: list[list[int]]):
     expected = [[i == j or not set(a) & set(b) for j, b in enumerate(ids)] for i, a in enumerate(ids)]
-    assert losses.keep_mask(ids).tolist() == expected
-    assert losses.keep_mask([np.array(row, np.int32) for row in ids]).tolist() == expected
+    assert keep_mask(ids).tolist() == expected
+    assert keep_mask([np.array(row, np.int32) for row in ids]).tolist() == expected
 
 
 def test_half_precision_rows_are_scored_in_float32():

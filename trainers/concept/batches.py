@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainers.engine.streams import numpy_stream
-from trainers.losses import keep_mask
 
 if TYPE_CHECKING:
     from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
@@ -166,6 +165,23 @@ def draw_negatives(
     order = np.lexsort((chance, owner))  # owners stay in order, a random order within each
     kept = np.sort(order[within < each])
     return values[kept], owner[kept]
+
+
+def keep_mask(ids: Sequence[Sequence[object]] | Sequence[np.ndarray]) -> np.ndarray:
+    """Which cells of a batch may serve as negatives: True where i = j or rows i and j share no id. -> (B, B) bool.
+
+    ids holds B rows of any hashable ids. Two rows of one concept are no negatives of each other.
+    """
+    holders: dict[object, list[int]] = {}
+    for row, members in enumerate(ids):
+        for member in members:
+            holders.setdefault(int(member) if isinstance(member, np.integer) else member, []).append(row)
+    keep = np.ones((len(ids), len(ids)), bool)
+    for rows in holders.values():
+        if len(rows) > 1:
+            keep[np.ix_(rows, rows)] = False
+    np.fill_diagonal(keep, True)
+    return keep
 
 
 def _view(name: str, rows: PairRows, drawn: np.ndarray, weight: float, mine: slice) -> View:
