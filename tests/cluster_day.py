@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.hosts import ROOT, SHARED, Host
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -126,8 +126,7 @@ def laptop(folder: Path, machines: Sequence[Host], *, steps: int = 40) -> Laptop
     token.parent.mkdir(parents=True)
     token.write_text(os.urandom(24).hex())
     token.chmod(0o600)
-    (folder / "shared/wordnet").mkdir()
-    write_wordnet(folder / "shared/wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "shared/wordnet")
     tiny_backbone(folder / "shared/tiny", layers=2)
     return place
 

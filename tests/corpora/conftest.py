@@ -114,10 +114,16 @@ def small_entries() -> list[Entry]:
 SMALL_EXCEPTIONS = {"v": ["held hold", "wrote write", "written write"], "n": ["oxen ox"]}
 
 
+def write_small_wordnet(folder: Path) -> None:
+    """The small lexicon in this folder, which is made where it is not there."""
+    folder.mkdir(exist_ok=True)
+    write_wordnet(folder, small_entries(), SMALL_EXCEPTIONS)
+
+
 @pytest.fixture(scope="session")
 def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small-wordnet")
-    write_wordnet(folder, small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder)
     return folder
 
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from orchestration.ledger.ledger import Ledger, run_of
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port, until
 
@@ -214,8 +214,7 @@ def test_a_study_that_is_killed_again_and_again(
     runs = 1 + 2 * seeds  # B0 has no seeds
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     backbone, wordnet = tiny_backbone(tmp_path / "tiny", layers=2), tmp_path / "wordnet"
-    wordnet.mkdir()
-    write_wordnet(wordnet, small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(wordnet)
     (tmp_path / "kills.yaml").write_text(
         STUDY.format(seeds=seeds, steps=STEPS, backbone=backbone, wordnet=wordnet)
     )

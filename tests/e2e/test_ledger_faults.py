@@ -20,7 +20,7 @@ import pytest
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage
 from tests.buckets import s3_bucket
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import until
 
@@ -58,8 +58,7 @@ sys.exit(cli.main(sys.argv[2:]))
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("faults")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     tiny_backbone(folder / "tiny", layers=2)
     for name, seeds, steps, every, workers in (
         ("quick", 2, 20, 10, 1),

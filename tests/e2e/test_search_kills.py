@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from orchestration.ledger.ledger import Ledger
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
@@ -50,8 +50,7 @@ resources: {{lanes: 1, retries: 3}}
 
 
 def write_study(folder: Path, **fields: Any) -> None:
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     (folder / "margins.yaml").write_text(STUDY.format(wordnet=folder / "wordnet", **fields))
 
 

@@ -21,7 +21,7 @@ import pytest
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger, run_of
 from orchestration.study.run import RUN_ID
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import until
 
@@ -66,8 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study of three arms and three seeds, a tiny encoder and a small WordNet."""
     folder = tmp_path_factory.mktemp("study")
     wordnet = folder / "wordnet"
-    wordnet.mkdir()
-    write_wordnet(wordnet, small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(wordnet)
     backbone = tiny_backbone(folder / "tiny")
     for name, seeds, models in (
         ("small", "3", "keep"),

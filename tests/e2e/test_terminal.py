@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from orchestration.ledger.ledger import Ledger
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.terminal import Session, on_terminal
 from tests.tiny import tiny_backbone
 
@@ -37,9 +37,8 @@ WIDTHS = (60, 80, 120)
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `studies/small.yaml` and a study that takes long."""
     folder = tmp_path_factory.mktemp("terminal")
-    (folder / "wordnet").mkdir()
     (folder / "studies").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     backbone = tiny_backbone(folder / "tiny")
     for name, steps in (("small", 8), ("slow", 100_000)):
         text = STUDY.format(backbone=backbone, wordnet=folder / "wordnet", steps=steps)

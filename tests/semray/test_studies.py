@@ -14,7 +14,7 @@ from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 
@@ -34,8 +34,7 @@ compare:
 
 
 def test_a_finished_study_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     file, ledger = tmp_path / "python.yaml", tmp_path / "ledger"
     file.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
     study = semray.load_study(file)

@@ -112,8 +112,8 @@ def test_the_tasks_ask_for_test_and_dev(small_wordnet: Path):
 
 @pytest.fixture
 def small_wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+    from tests.corpora.conftest import write_small_wordnet
 
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
-    write_wordnet(tmp_path, small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path)
     return tmp_path

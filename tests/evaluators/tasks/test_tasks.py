@@ -14,7 +14,7 @@ from corpora.store.columns import Ragged, Texts
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.tasks.concept import tasks, tasks_on
 from evaluators.tasks.task import Benchmark, evaluate, metric_names, named
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.measuring import given, scores_of
 from tests.ontology import write_ontology
 
@@ -189,7 +189,7 @@ def table_of_one(rows):
 
 def test_sizes_of_what_is_tested_change_those_tasks_alone(tmp_path):
     """And never what is trained on."""
-    write_wordnet(tmp_path, small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path)
     data = ConceptData(wordnet=str(tmp_path), dbpedia=str(write_ontology(tmp_path, [])))
     fewer = replace(data, stress_concepts=1)
     assert fingerprint(data) == fingerprint(fewer)

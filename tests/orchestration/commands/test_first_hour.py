@@ -25,7 +25,7 @@ from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.study.names import printable
 from orchestration.verdicts.declared import declare
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -59,10 +59,9 @@ def written(folder: Path) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two studies in `studies/`, whose runs are in the ledger with scores made up."""
     folder = tmp_path_factory.mktemp("first")
-    (folder / "wordnet").mkdir()
     (folder / "studies").mkdir()
     (folder / "deeper").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     backbone, ledger = tiny_backbone(folder / "tiny"), Ledger(folder / "ledger")
     for name, warmup, rate in (("first", 2, "1.0e-4"), ("second", 2, "2.0e-4"), ("slips", 60, "10.0")):
         study = folder / f"studies/{name}.yaml"

@@ -12,7 +12,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.verdicts.declared import declare
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 
@@ -41,8 +41,7 @@ compare:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A declared study of which all but the runs of M1 are in the ledger."""
     folder = tmp_path_factory.mktemp("gate")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     text = STUDY.format(backbone=tiny_backbone(folder / "tiny", layers=1), wordnet=folder / "wordnet")
     (folder / "gated.yaml").write_text(text)
     ledger, study = Ledger(folder / "ledger"), read_study(folder / "gated.yaml")

@@ -22,7 +22,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.results import finish
 from tests.tiny import tiny_backbone
 
@@ -72,8 +72,7 @@ def exported(ledger: Ledger, runs: list[Run], table: Path) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study with its ledger, and its scores as a table."""
     folder = tmp_path_factory.mktemp("judge")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     text = STUDY.format(backbone=tiny_backbone(folder / "tiny"), wordnet=folder / "wordnet")
     (folder / "own.yaml").write_text(text + CLAIMS)
     (folder / "claims.yaml").write_text(CLAIMS)

@@ -21,7 +21,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.study.study import Study
 from tests import toy_family
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from trainers.engine.streams import numpy_stream
 from trainers.engine.world import Progress, World
@@ -202,8 +202,7 @@ def test_a_real_arm_is_taken_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a real Ray: a mean readout draws no initial weights; order, dropout and negatives all move the score."""
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     tiny_backbone(tmp_path / "tiny", layers=1)
     (tmp_path / "real.yaml").write_text(REAL.format(place=tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestration.commands.cli import main
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 
 
@@ -23,8 +23,7 @@ from tests.tiny import tiny_backbone
 )
 def test_flags_that_cannot_be(tmp_path, monkeypatch, capsys, flags, says):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     assert (
         main(["san-generate", "--out", str(tmp_path / "x"), "--wordnet", str(tmp_path / "wordnet"), *flags]) == 2
     )

@@ -13,7 +13,7 @@ from orchestration.families.registry import FAMILIES, WRITTEN
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 
@@ -48,8 +48,7 @@ for words in json.loads(sys.argv[1]):
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study whose runs are all in the ledger, with scores made up."""
     folder = tmp_path_factory.mktemp("looks")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     study = folder / "looks.yaml"
     study.write_text(STUDY.format(backbone=tiny_backbone(folder / "tiny"), wordnet=folder / "wordnet"))
     ledger = Ledger(folder / "ledger")

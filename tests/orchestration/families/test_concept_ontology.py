@@ -16,7 +16,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Trained
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.ontology import write_ontology
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
@@ -44,8 +44,7 @@ compare:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(dbpedia.VARIABLE, raising=False)
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     tiny_backbone(tmp_path / "tiny")
     write_ontology(
         tmp_path, [(f"T{n}", f"zz{n} {WORDS[n % 9]}", f"some sort of goods {n} in a shop") for n in range(260)]

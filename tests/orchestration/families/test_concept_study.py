@@ -20,7 +20,7 @@ from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from trainers.concept.settings import Settings
 from trainers.engine.world import World
@@ -56,8 +56,7 @@ def study_of(place: Path, old: str = "", new: str = "") -> Study:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     tiny_backbone(folder / "tiny")
     return folder
 

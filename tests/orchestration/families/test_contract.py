@@ -13,7 +13,7 @@ import pytest
 
 from orchestration.families.registry import FAMILIES
 from semray.testing import WORDS, Broken, FamilyContract, Small, prepared
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
 from tests.corpora.sources.test_gcide import dictionary
 from tests.trainers.masked_lm import SHAPES, masked_lm
@@ -36,7 +36,7 @@ class Case:
 
 
 def _wordnet(place: Path) -> None:
-    write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(place / "wordnet")
 
 
 def _semcor(place: Path) -> None:

@@ -21,7 +21,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored
 from orchestration.verdicts.findings import ItemDelta
 from orchestration.verdicts.item_texts import with_item_texts
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import CLAIMS, findings_of
 from tests.results import outcome
 from tests.tiny import WORDS, tiny_backbone
@@ -54,8 +54,7 @@ evaluate: [similarity]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     backbone = tiny_backbone(folder / "tiny")
     (folder / "small.yaml").write_text(STUDY.format(backbone=backbone, wordnet=folder / "wordnet"))
     return folder

@@ -9,7 +9,7 @@ import pytest
 from orchestration.families.concept import check_layers
 from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 
@@ -33,8 +33,7 @@ resources: {workers_per_run: 2}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    (folder / "wordnet").mkdir()
-    write_wordnet(folder / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(folder / "wordnet")
     tiny_backbone(folder / "tiny")
     return folder
 

@@ -17,7 +17,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result
 from semray.testing import outcome
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
 
@@ -36,8 +36,7 @@ resources: {{runs_per_stack: 4, precision: fp32}}
 
 def planned(place: Path, train: str = "") -> Plan:
     if not (place / "tiny").exists():
-        (place / "wordnet").mkdir()
-        write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+        write_small_wordnet(place / "wordnet")
         tiny_backbone(place / "tiny")
     path = place / "study.yaml"
     path.write_text(STUDY.format(backbone=place / "tiny", wordnet=place / "wordnet", train=train))

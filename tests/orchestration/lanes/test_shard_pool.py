@@ -34,11 +34,10 @@ ONE = RunShare(cpus=1)
 @pytest.fixture(scope="module")
 def order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Order]:
     """Sixty sentences and a WordNet of one word; the cache is the module's own."""
-    from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+    from tests.corpora.conftest import write_small_wordnet
 
     place = tmp_path_factory.mktemp("san")
-    (place / "wordnet").mkdir()
-    write_wordnet(place / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(place / "wordnet")
     (place / "lines.txt").write_text("\n".join(SENTENCES))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEMRAY_CACHE", str(place / "cache"))

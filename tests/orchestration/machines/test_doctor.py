@@ -32,7 +32,7 @@ from orchestration.machines.cluster_checks import (
     versions_agree,
 )
 from orchestration.machines.doctor import checks, tracking
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
 
@@ -50,8 +50,7 @@ def well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     for name in [name for name in os.environ if name.startswith(("RAY_", "SEMRAY_", "MLFLOW_"))]:
         monkeypatch.delenv(name)
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     tiny_backbone(tmp_path / "backbones/all-MiniLM-L6-v2", layers=1)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SEMRAY_WORDNET", str(tmp_path / "wordnet"))

@@ -14,7 +14,7 @@ from orchestration.plan.plan import Facts, Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import former_id
 from orchestration.study.study import Study
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 
@@ -36,8 +36,7 @@ SAID = "scored by an earlier version of the task: t2d; `semray run` scores anew"
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     path = tmp_path / "versions.yaml"
     path.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
     return read_study(path)

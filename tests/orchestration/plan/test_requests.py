@@ -8,7 +8,7 @@ from orchestration.commands.show import described
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
-from tests.corpora.conftest import SMALL_EXCEPTIONS, small_entries, write_wordnet
+from tests.corpora.conftest import write_small_wordnet
 from tests.counting_store import CountingStore, counting_store, requests
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
@@ -32,8 +32,7 @@ compare:
 
 def test_a_plan_asks_about_its_own_runs(tmp_path: Path) -> None:
     """100 runs, 5 of them done, beside 50,000 of others in two entries each: 60 requests about those at most."""
-    (tmp_path / "wordnet").mkdir()
-    write_wordnet(tmp_path / "wordnet", small_entries(), SMALL_EXCEPTIONS)
+    write_small_wordnet(tmp_path / "wordnet")
     tiny_backbone(tmp_path / "tiny")
     (tmp_path / "asks.yaml").write_text(STUDY.format(folder=tmp_path))
     with counting_store() as url:
