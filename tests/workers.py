@@ -6,6 +6,7 @@ again in each of them costs more than most of what they are asked.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 IMPORTED = [
     "torch",
     "torch.distributed",
-    "deepspeed",
+    "trainers.engine.deep_speed",
     "transformers.models.bert.modeling_bert",
     "trainers.engine.loop",
 ]
@@ -53,6 +54,7 @@ def _joined(
     import torch
     import torch.distributed as dist
 
+    gc.freeze()  # what was imported before the fork is no garbage: to look through it would copy it, too
     os.environ.clear()
     os.environ.update(variables)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
