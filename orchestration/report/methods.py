@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestration.families.registry import family
 from orchestration.report.tables import tests_of
+from orchestration.study.run import NO_BACKBONE
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Findings
 
+SHARED = {  # by runs of one seed: random stream -> what is drawn from it. A script's streams are its own
+    "data": "the order of the data",
+    "init": "the initialisation of what they have in common",
+    "negatives": "the negatives that they draw",
+}
 LIBRARIES = ("semray", "torch", "transformers", "deepspeed", "sentence-transformers")
 
 
@@ -33,17 +40,20 @@ def _runs(findings: Findings) -> str:
         arm for arm in findings.arms if any(row.seed is not None for row in findings.runs if row.arm == arm)
     ]
     untrained = [arm for arm in findings.arms if arm not in trained]
-    encoders = [Path(name).name for name in findings.backbones]
-    said = f"We compared {_listed(list(findings.arms))} on {_listed(encoders)}."
-    if trained:
+    encoders = [Path(name).name for name in findings.backbones if name not in ("", NO_BACKBONE)]
+    said = f"We compared {_listed(list(findings.arms))}{f' on {_listed(encoders)}' if encoders else ''}."
+    if trained and seeded:
+        shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]
         said += (
             f" Each trained recipe ({_listed(trained)}) was run with {_count(len(seeded), 'random seed')}"
-            f"{_span(seeded)}; recipes with the same seed share the order of the data, the initialisation of what "
-            "they have in common and the negatives that they draw."
+            f"{_span(seeded)}; recipes with the same seed "
+            f"{f'share {_listed(shared)}' if shared else 'are paired, whatever they make of it'}."
         )
+    elif trained:
+        said += f" No run of a trained recipe ({_listed(trained)}) is finished."
     if untrained:
-        verb = "is" if len(untrained) == 1 else "are"
-        said += f" {_listed(untrained)} {verb} not trained and stands beside every seed with one result."
+        verbs = ("is", "stands") if len(untrained) == 1 else ("are", "stand")
+        said += f" {_listed(untrained)} {verbs[0]} not trained and {verbs[1]} beside every seed with one result."
     return said
 
 

@@ -152,7 +152,9 @@ def test_a_database_that_cannot_be_written_is_not_asked_for_minutes(ask: Ask, pl
 def test_pages_of_a_server_that_is_away(ask: Ask) -> None:
     code, _, err = ask("ui", "first", "--mlflow", f"http://me:secret@127.0.0.1:{free_port()}")
     assert code == 2
-    assert re.search(r"mlflow http://127\.0\.0\.1:\d+: the server does not answer\n  accepted: a server that answers", err)
+    assert re.search(
+        r"mlflow http://127\.0\.0\.1:\d+: the server does not answer\n  accepted: a server that answers", err
+    )
     assert "secret" not in err
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from orchestration.commands.cli import main
 from orchestration.lanes.lane import execute
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.search.trials import Selection, selections
@@ -46,6 +47,20 @@ def planned(place: Path, old: str = "", new: str = "") -> Plan:
     (place / "mine.yaml").write_text(STUDY.replace(old, new) if old else STUDY)
     study = read_study(place / "mine.yaml")
     return plan(study, gather_facts(study))
+
+
+def test_the_methods_paragraph_claims_nothing_of_a_script(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No encoder is named where there is none, and nobody knows what its runs of one seed share."""
+    asked, ledger = planned(place), Ledger(place / "ledger")
+    for run in asked.runs:
+        attempt = ledger.lease(run.id)
+        for result in execute(Job(runs=(run,)), World()):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+    assert main(["report", "mine", "--methods"]) == 0
+    said = capsys.readouterr().out
+    assert "We compared slow and fast. Each trained recipe (slow and fast)" in said
+    assert "seeds (3 to 4); recipes with the same seed are paired, whatever they make of it." in said
 
 
 def ids(place: Path, old: str = "", new: str = "") -> list[str]:
