@@ -54,7 +54,7 @@ wordnet: $(READY)
 quickstart: $(READY) wordnet
 	@$(BIN)/semray run studies/quickstart.yaml --ledger $(LEDGER)
 
-# Tests wait for processes of their own as often as they compute, so three share two cores. What failed is run once more
+# Tests wait for processes of their own as often as they compute, so four share two cores. What failed is run once more
 # with the machine to itself, and both are shown: a fault of the code fails twice, a deadline of a full machine once.
 TESTS := $(BIN)/python -m pytest -q -m "not long"
 

@@ -140,21 +140,22 @@ def _start(cpus: int) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray_constants.ENABLE_RAY_CLUSTER = False
     private_token()
-    _without_idle_parts()
-    ray.init(
-        address="local",
-        num_cpus=cpus,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=OBJECT_STORE_BYTES,
-        _node_ip_address="127.0.0.1",
-        _system_config={"prestart_worker_first_driver": False},  # lanes want an environment of their own
-    )
+    with _without_idle_parts():
+        ray.init(
+            address="local",
+            num_cpus=cpus,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            object_store_memory=OBJECT_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            _system_config={"prestart_worker_first_driver": False},  # lanes want an environment of their own
+        )
 
 
-def _without_idle_parts() -> None:
-    """No processes that a Ray of one's own has no use for, and waits for when it starts.
+@contextmanager
+def _without_idle_parts() -> Iterator[None]:
+    """Within, no Ray starts the processes that one's own has no use for, and would wait for.
 
     A dashboard without pages, an autoscaler of nothing, and a reader of logs for a driver that wants none.
     """
@@ -163,8 +164,14 @@ def _without_idle_parts() -> None:
     def no_process(node: Node, **_: object) -> None:
         node._webui_url = ""
 
-    for part in ("start_api_server", "start_monitor", "start_log_monitor"):
+    usual = {part: getattr(Node, part) for part in ("start_api_server", "start_monitor", "start_log_monitor")}
+    for part in usual:
         setattr(Node, part, no_process)
+    try:
+        yield
+    finally:
+        for part, start in usual.items():
+            setattr(Node, part, start)
 
 
 def private_token() -> Path:
