@@ -101,7 +101,8 @@ def fit(
 
     _assert_covered(model, groups)
     seat = nullcontext() if world.seat is None else world.seat.joined(model)
-    with counting(model) as flops, seat, _deepspeed_engine(model, groups, recipe, seed, world) as engine:
+    engined = _deepspeed_engine(model, groups, recipe, seed, world)
+    with _linear_kept(), counting(model) as flops, seat, engined as engine:
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
@@ -255,6 +256,19 @@ def _deepspeed_engine(
         engine.destroy()
         optimizer.state.clear()  # the engine itself is a cycle; its bulk goes now
         model.zero_grad(set_to_none=True)
+
+
+@contextmanager
+def _linear_kept() -> Iterator[None]:
+    """ZeRO 3 puts a linear layer of its own in the place of torch's, for the whole process, and leaves it there.
+
+    It rounds in another way: so would what the process does next, whether it trains or scores.
+    """
+    own = torch.nn.functional.linear
+    try:
+        yield
+    finally:
+        torch.nn.functional.linear = own
 
 
 def _make_whole(model: nn.Module, engine: DeepSpeedEngine) -> None:

@@ -429,6 +429,16 @@ def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero
     assert same(weights(resumed), weights(sharded))
 
 
+def test_a_run_of_zero_3_leaves_torch_as_it_was() -> None:
+    """DeepSpeed's own linear layer rounds in another way: whatever came next in the process would, too."""
+    linear = torch.nn.functional.linear
+    trained(steps=3, world=World(zero_stage=3))
+    assert torch.nn.functional.linear is linear
+    with pytest.raises(Killed):
+        trained(world=World(zero_stage=3, report=killing(1)))
+    assert torch.nn.functional.linear is linear
+
+
 @pytest.fixture(autouse=True)
 def _default_dtype() -> Iterator[None]:
     yield
