@@ -103,9 +103,9 @@ def row(study: str, name: str, spent: Spent) -> dict[str, Any]:
 
 def lane(study: str) -> dict[str, Any]:
     """CPU seconds of the parts of a run, and a digest of its scores."""
-    from orchestration.lanes.launch import WARM
+    from orchestration.families.contract import USUAL_IMPORTS
 
-    for module in WARM:
+    for module in USUAL_IMPORTS:
         importlib.import_module(module)
     gc.freeze()
     from orchestration.ledger.ledger import Ledger

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING
 from tables import save
 
 from evaluators.metrics.scores import Score
+from orchestration.families.contract import USUAL_IMPORTS
 from orchestration.lanes.cluster import connected
 from orchestration.lanes.groups.fit import FASTER
-from orchestration.lanes.launch import WARM, Event, LaneReady, RunFinished, launch
+from orchestration.lanes.launch import Event, LaneReady, RunFinished, launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.run import Job, Result, Run, Scored, Trained
@@ -154,7 +155,7 @@ def main() -> None:
         import ray
 
         folder = Path(name)
-        for module in WARM:
+        for module in USUAL_IMPORTS:
             importlib.import_module(module)
         gc.freeze()
         ray.cloudpickle.register_pickle_by_value(sys.modules["__main__"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluators.metrics.scores import Score
@@ -10,7 +11,23 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run, Scored, Trained
 from semray.testing import RunResults, outcome
 
-__all__ = ["RunResults", "finish", "outcome", "results"]
+__all__ = ["RunResults", "finish", "outcome", "results", "run_in"]
+
+
+def run_in(folder: Path, seed: int | None, arm: str = "A", **settings: object) -> Run:
+    """A run of one task m whose body meets its test in this folder, and does what the settings say."""
+    return Run(
+        family="concept",
+        arm=arm,
+        backbone="tiny",
+        seed=seed,
+        settings=settings,
+        data={"folder": str(folder)},
+        tasks={"m": "rows"},
+        defining=settings,
+        backbone_fingerprint="b",
+        corpus_fingerprint="c",
+    )
 
 
 def results(run: Run, scores: Sequence[Score] = (), **training: Any) -> Iterator[Result]:

@@ -19,7 +19,7 @@ from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import as_grown
 
 if TYPE_CHECKING:
-    from orchestration.ledger.entry import Record
+    from orchestration.ledger.entries.record import Record
 
 MANY = 12  # runs named in a message
 

@@ -17,7 +17,7 @@ from orchestration.ledger.ledger import Ledger, Spent
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
-from orchestration.study.run import NO_BACKBONE
+from orchestration.study.run import on
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def gate(options: Namespace) -> int:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:
         for one in answers:
-            on = f" on {one.backbone}" if one.backbone not in ("", NO_BACKBONE) else ""
-            print(printable(f"{one.answer}  {one.claim}{on}: {one.why}"))
+            print(printable(f"{one.answer}  {one.claim}{on(one.backbone)}: {one.why}"))
     return max(CODES[one.answer] for one in answers)
 
 

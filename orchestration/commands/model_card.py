@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.families.opening import SENTENCE_TRANSFORMER
 
 if TYPE_CHECKING:
-    from orchestration.ledger.entry import Record
+    from orchestration.ledger.entries.record import Record
     from orchestration.verdicts.findings import Findings
 
 FOR_SEMRAY = "These weights are of use to semray alone, which scores them on further tasks."

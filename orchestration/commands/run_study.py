@@ -101,7 +101,6 @@ class _Training:
             ledger=ledger,
             resources=study.resources,
             on_event=self._hear,
-            warm=family(study.family).imports,
             threads_per_lane=threads,
         )
         self.asked: dict[str, Run] = {}

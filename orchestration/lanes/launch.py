@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orchestration.families.contract import USUAL_IMPORTS
+from orchestration.families.registry import family
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
 from orchestration.lanes.events import (
     Event,
@@ -54,21 +54,21 @@ __all__ = [
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
 FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
-WARM = USUAL_IMPORTS
 
 
 @dataclass(eq=False, kw_only=True)
 class Lanes:
     """Where the jobs of a study execute: Ray, reached with the first of them, and lanes, kept for the next.
 
-    Use it while driving the study, and close it.
+    Use it while driving the study, and close it. warm: the modules that a lane imports before its first job; what
+    the family of the first job names, where that is None.
     """
 
     ledger: Ledger
     resources: Resources
     on_event: Callable[[Event], None]
     body: Body | str = "orchestration.lanes.lane:execute"
-    warm: Sequence[str] = WARM
+    warm: Sequence[str] | None = None
     threads_per_lane: int = 1
     lease_seconds: float = LEASE_SECONDS
     stop: threading.Event = field(default_factory=threading.Event)
@@ -110,7 +110,7 @@ class Lanes:
             if pooled:
                 lanes = self.resources.lanes or _room(self._share(grouped=False), self._growing)
                 tries = self.resources.retries + 1
-                outcome = self._pooled().run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
+                outcome = self._pooled(pooled).run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
             if grouped:
                 from orchestration.lanes.groups.launch_groups import launch_groups
 
@@ -148,12 +148,13 @@ class Lanes:
         self._ray.enter_context(connected(max(cores(), self._share(grouped).cpus * (self.resources.lanes or 1))))
         self._reached = True
 
-    def _pooled(self) -> Pool:
+    def _pooled(self, jobs: Sequence[Job]) -> Pool:
         if self._pool is None:
             one, resources = self._share(grouped=False), self.resources
+            warm = family(jobs[0].runs[0].family).imports if self.warm is None else self.warm
             self._pool = Pool(
                 LaneKind(
-                    self.body, tuple(self.warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory
+                    self.body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory
                 ),
                 self.ledger,
                 self.on_event,
@@ -172,7 +173,7 @@ def launch(
     resources: Resources,
     on_event: Callable[[Event], None],
     body: Body | str = "orchestration.lanes.lane:execute",
-    warm: Sequence[str] = WARM,
+    warm: Sequence[str] | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Outcome:
     """Execute the jobs as `Lanes.run`, in lanes that end with the last of them. Call it while driving a study."""
@@ -191,7 +192,7 @@ def serve(
     resources: Resources,
     on_event: Callable[[Event], None],
     body: Body | str = "orchestration.lanes.lane:execute",
-    warm: Sequence[str] = WARM,
+    warm: Sequence[str],
 ) -> Outcome:
     """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.
 

@@ -36,19 +36,17 @@ from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.columns import DecodedColumns
 from orchestration.ledger.drivers import Driver, driving, is_driving, require_hold
-from orchestration.ledger.entry import (
-    ENTRY_FILES,
-    ITEM_FILE,
-    Files,
-    Metric,
-    Record,
+from orchestration.ledger.entries.files import Files
+from orchestration.ledger.entries.layout import ENTRY_FILES, ITEM_FILE
+from orchestration.ledger.entries.read import (
     read_checked_items,
     read_curve,
     read_scores,
     read_taken_for,
     read_training,
-    write_entry,
 )
+from orchestration.ledger.entries.record import Metric, Record
+from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel

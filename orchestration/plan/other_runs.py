@@ -15,7 +15,7 @@ from orchestration.ledger.notes import LedgerError
 from orchestration.study.run import RUN_ID
 
 if TYPE_CHECKING:
-    from orchestration.ledger.entry import Record
+    from orchestration.ledger.entries.record import Record
     from orchestration.plan.plan import Plan
     from orchestration.study.run import Run
 

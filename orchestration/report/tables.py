@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 from orchestration.study.names import slug
-from orchestration.study.run import NO_BACKBONE
+from orchestration.study.run import on
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict, Word
@@ -303,14 +303,10 @@ def _range(ordered: Sequence[float]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _on(backbone: str) -> str:
-    return "" if backbone == NO_BACKBONE else f" on {backbone}"
-
-
 def unfinished(findings: Findings) -> list[str]:
     """One line for every failed run and one for those that never ran."""
     lines = [
-        f"failed   {row.arm}{_on(row.backbone)}, seed {row.seed}   {row.problem}"
+        f"failed   {row.arm}{on(row.backbone)}, seed {row.seed}   {row.problem}"
         for row in findings.with_status("failed")
     ]
     missing = findings.with_status("missing")

@@ -27,6 +27,11 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fa
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
+def on(backbone: str) -> str:
+    """How a run or a claim is said to be of this backbone; nothing, where there is none."""
+    return "" if backbone in ("", NO_BACKBONE) else f" on {backbone}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """family × arm × backbone × seed, fully resolved.
@@ -121,9 +126,8 @@ class Run:
     @property
     def label(self) -> str:
         """How the run is called on a terminal."""
-        on = "" if self.backbone == NO_BACKBONE else f" on {self.backbone}"
         apart = "".join(f", {stream} {seed}" for stream, seed in self.streams.items())
-        return f"{self.arm}{on}" + ("" if self.seed is None else f", seed {self.seed}{apart}")
+        return f"{self.arm}{on(self.backbone)}" + ("" if self.seed is None else f", seed {self.seed}{apart}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Run.from_dict` reads it back."""

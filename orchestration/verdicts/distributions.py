@@ -13,7 +13,7 @@ import numpy as np
 
 from orchestration.families.registry import family
 from orchestration.ledger.columns import numbers
-from orchestration.ledger.entry import of_metric
+from orchestration.ledger.entries.items import of_metric
 from orchestration.verdicts.findings import Distribution, Findings
 
 if TYPE_CHECKING:

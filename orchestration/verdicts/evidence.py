@@ -25,7 +25,7 @@ from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.columns import numbers
-from orchestration.ledger.entry import is_of_metric, of_metric
+from orchestration.ledger.entries.items import is_of_metric, of_metric
 from orchestration.plan.plan import by_arm
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.errors import StudyError

@@ -216,7 +216,7 @@ def _differing_metrics(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
     from evaluators.metrics.item_metrics import aggregate
-    from orchestration.ledger.entry import of_metric
+    from orchestration.ledger.entries.items import of_metric
 
     held = ledger.entries()
     for run in {run.id: run for run in runs if not run.lacking(held)}.values():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from orchestration.ledger.entry import of_metric
+from orchestration.ledger.entries.items import of_metric
 from orchestration.ledger.repeats import Reproduction
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from orchestration.ledger.entry import CURVE, ENTRY_FILES, ITEMS
+from orchestration.ledger.entries.layout import CURVE, ENTRY_FILES, ITEMS
 from orchestration.ledger.ledger import ENTRY
 from orchestration.ledger.seal import SEAL, each_once
 from orchestration.study.errors import StudyError

@@ -15,6 +15,14 @@ from types import ModuleType
 
 
 @contextmanager
+def quiet() -> Iterator[None]:
+    """No remarks on compilers that nothing here needs, nor on what DeepSpeed uses of torch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
 def _absent(name: str) -> Iterator[None]:
     """Let a package seem not to be installed, unless it was imported before."""
     if name in sys.modules:
@@ -27,8 +35,7 @@ def _absent(name: str) -> Iterator[None]:
         del sys.modules[name]
 
 
-with warnings.catch_warnings(), _absent("mlflow"):
-    warnings.simplefilter("ignore")
+with quiet(), _absent("mlflow"):
     import deepspeed
     import deepspeed.ops
     from deepspeed.utils import logger

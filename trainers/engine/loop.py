@@ -14,7 +14,6 @@ import os
 import random
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -241,7 +240,7 @@ def _deepspeed_engine(
     optimizer = torch.optim.AdamW([dict(group) for group in groups], betas=(0.9, 0.999), eps=1e-8, fused=True)
     usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
-    with _quiet():
+    with deep_speed.quiet():
         engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
         )
@@ -327,14 +326,6 @@ def reset_process(seed: int, world: World) -> None:
     random.seed(number(seed, "process"))
     np.random.seed(number(seed, "process") % 2**32)  # noqa: NPY002 - for libraries that draw from it
     torch.manual_seed(number(seed, "process"))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No remarks on compilers that nothing here needs, nor on what DeepSpeed uses of torch."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _checkpointed() -> list[type]:

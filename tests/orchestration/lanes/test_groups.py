@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -26,7 +26,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run
-from tests.results import results
+from tests.results import results, run_in
 from trainers.engine.world import Progress, World
 
 pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("ray_of_two")]
@@ -35,19 +35,7 @@ STEPS = 12
 
 def make_run(folder: Path, arm: str = "A", *, seed: int | None = 0, **settings: object) -> Run:
     folder.mkdir(exist_ok=True)
-    return Run(
-        family="concept",
-        arm=arm,
-        backbone="tiny",
-        seed=seed,
-        settings=settings,
-        data={"folder": str(folder)},
-        tasks={"m": "rows"},
-        defining=settings,
-        backbone_fingerprint="b",
-        corpus_fingerprint="c",
-        world_size=1 if seed is None else 2,
-    )
+    return replace(run_in(folder, seed, arm, **settings), world_size=1 if seed is None else 2)
 
 
 class Rows:

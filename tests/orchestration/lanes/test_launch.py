@@ -38,7 +38,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Run, Scored
-from tests.results import results
+from tests.results import results, run_in
 from trainers.engine.world import Progress, World
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("ray_of_two")]
@@ -48,21 +48,6 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("ray_of_two")]
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "meet").mkdir()
     return tmp_path / "meet"
-
-
-def make_run(folder: Path, seed: int, **settings: object) -> Run:
-    return Run(
-        family="concept",
-        arm="A",
-        backbone="tiny",
-        seed=seed,
-        settings=settings,
-        data={"folder": str(folder)},
-        tasks={"m": "rows"},
-        defining=settings,
-        backbone_fingerprint="b",
-        corpus_fingerprint="c",
-    )
 
 
 def squares(job: Job, world: World) -> Iterator[Result]:
@@ -188,7 +173,7 @@ def alone(runs: list[Run]) -> list[Job]:
 
 
 def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
-    runs = [make_run(folder, seed) for seed in range(12)]
+    runs = [run_in(folder, seed) for seed in range(12)]
     outcome, events = go(ledger, alone(runs), squares, resources={"lanes": 2})
     assert outcome.failed == {}
     assert not outcome.stopped
@@ -213,7 +198,7 @@ def test_every_run_is_done_once(ledger: Ledger, folder: Path) -> None:
 
 
 def test_a_run_is_told_with_all_the_time_that_it_took(ledger: Ledger, folder: Path) -> None:
-    job = Job(runs=(make_run(folder, 0), make_run(folder, 1)))
+    job = Job(runs=(run_in(folder, 0), run_in(folder, 1)))
     _, events = go(ledger, [job], slow_to_train)
     took = [event.seconds for event in events if isinstance(event, RunFinished)]
     assert [0.5 < seconds < 60 for seconds in took] == [True, True]
@@ -223,7 +208,7 @@ def test_lanes_stay_for_jobs_that_follow(ledger: Ledger, folder: Path) -> None:
     """A seed more costs no start of a process; what has nothing to do at the end ends with the study."""
     told: list[Event] = []
     lanes = Lanes(ledger=ledger, resources=Resources(lanes=2), on_event=told.append, body=squares, warm=())
-    runs = [make_run(folder, seed) for seed in range(8)]
+    runs = [run_in(folder, seed) for seed in range(8)]
     with closing(lanes):
         assert lanes.at_once(alone(runs[:1])) == 2
         for batch, more in ((runs[:4], True), (runs[4:5], True), (runs[5:], False)):
@@ -245,7 +230,7 @@ def test_a_run_that_raises(
     ledger: Ledger, folder: Path, error: str, always: bool, attempts: int, done: bool
 ) -> None:
     """It is tried again unless that is pointless, in a new process; the other runs do not mind."""
-    runs = [make_run(folder, 0, error=error, always=always), make_run(folder, 1, error="ValueError", always=False)]
+    runs = [run_in(folder, 0, error=error, always=always), run_in(folder, 1, error="ValueError", always=False)]
     outcome, events = go(ledger, alone(runs), raising, resources={"retries": 2})
     assert ledger.holds(runs[1])
     assert ledger.holds(runs[0]) == done
@@ -262,7 +247,7 @@ def test_a_run_that_raises(
 
 
 def test_a_job_that_forgets_a_run(ledger: Ledger, folder: Path) -> None:
-    runs = [make_run(folder, seed) for seed in range(3)]
+    runs = [run_in(folder, seed) for seed in range(3)]
     outcome, _ = go(ledger, [Job(runs=tuple(runs))], short, resources={"retries": 0})
     assert sorted(outcome.finished) == sorted(run.id for run in runs[:2])
     assert "without all results of " + runs[2].id in outcome.failed[runs[2].id].error
@@ -287,7 +272,7 @@ def send(folder: Path, number: signal.Signals) -> Callable[[Event], None]:
 
 def test_a_lane_that_is_killed(ledger: Ledger, folder: Path) -> None:
     """Its run starts again elsewhere, from the checkpoint of the attempt that died."""
-    run = make_run(folder, 0, outlive=False)
+    run = run_in(folder, 0, outlive=False)
     outcome, events = go(ledger, alone([run]), waiting, send(folder, signal.SIGKILL))
     assert outcome.finished == (run.id,)
     assert ledger.record(run).attempt == 2
@@ -301,7 +286,7 @@ def test_a_lane_that_is_killed(ledger: Ledger, folder: Path) -> None:
 
 def test_a_lane_that_is_paused(ledger: Ledger, folder: Path) -> None:
     """Its lease runs out; when it wakes up and finishes, its result is not the one that counts."""
-    run = make_run(folder, 0, outlive=True)
+    run = run_in(folder, 0, outlive=True)
     pause = send(folder, signal.SIGSTOP)
 
     def hear(event: Event) -> None:
@@ -328,7 +313,7 @@ def test_a_lane_that_answers_and_comes_no_further(
     ledger: Ledger, folder: Path, talks: bool, always: bool, place: str
 ) -> None:
     """It is ended as a silent one is, after a word of warning; the log says which calls it was in."""
-    run = make_run(folder, 0, talks=talks, always=always)
+    run = run_in(folder, 0, talks=talks, always=always)
     outcome, events = go(ledger, alone([run]), still, resources={"stall_minutes": 3 / 60, "retries": 1 - always})
     assert outcome.finished == (() if always else (run.id,))
     failed = [event for event in events if isinstance(event, RunFailed)]
@@ -342,7 +327,7 @@ def test_a_lane_that_answers_and_comes_no_further(
 
 
 def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: Path) -> None:
-    runs = [make_run(folder, seed) for seed in range(6)]
+    runs = [run_in(folder, seed) for seed in range(6)]
     outcome, _ = go(ledger, [Job(runs=tuple(runs))], stacked)
     assert sorted(outcome.finished) == sorted(run.id for run in runs)
     assert (folder / "first").read_text().split() == [run.id for run in runs]
@@ -352,7 +337,7 @@ def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_driver_that_is_asked_to_stop(ledger: Ledger, folder: Path, number: signal.Signals) -> None:
-    runs = [make_run(folder, seed) for seed in range(30)]
+    runs = [run_in(folder, seed) for seed in range(30)]
     finished = count(1)
 
     def hear(event: Event) -> None:
@@ -372,7 +357,7 @@ def test_a_driver_that_is_asked_to_stop(ledger: Ledger, folder: Path, number: si
 
 def test_a_driver_that_is_asked_to_stop_before_a_run_ends(ledger: Ledger, folder: Path) -> None:
     """A lane that has nothing to do by then is handed no other run, nor is one leased for it again and again."""
-    runs = [make_run(folder, seed) for seed in range(10)]
+    runs = [run_in(folder, seed) for seed in range(10)]
     started = count(1)
 
     def hear(event: Event) -> None:
@@ -397,13 +382,13 @@ def test_a_driver_that_is_asked_to_stop_twice(ledger: Ledger, folder: Path) -> N
             threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with pytest.raises(KeyboardInterrupt):
-        go(ledger, alone([make_run(folder, 0)]), waiting, hear)
+        go(ledger, alone([run_in(folder, 0)]), waiting, hear)
     assert 1.0 <= time.monotonic() - asked[0] < WIND_DOWN_SECONDS / 2
 
 
 def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
     """Two studies share a run: the second waits for it rather than doing it again."""
-    shared, own = make_run(folder, 0), make_run(folder, 1)
+    shared, own = run_in(folder, 0), run_in(folder, 1)
     other = Ledger(ledger.url)
 
     def hear(event: Event) -> None:
@@ -428,7 +413,7 @@ def test_a_run_that_another_driver_is_at(ledger: Ledger, folder: Path) -> None:
 @pytest.mark.parametrize("moment", [RunStarted, LaneReady])
 def test_a_failure_of_what_another_driver_took_over(ledger: Ledger, folder: Path, moment: type[Event]) -> None:
     """This driver was away. The other one has done the run when the lane here fails, or when a new lane is there."""
-    run = make_run(folder, 0, error="ValueError", always=True)
+    run = run_in(folder, 0, error="ValueError", always=True)
     other, attempts = Ledger(ledger.url), list[int]()
 
     def hear(event: Event) -> None:
@@ -451,8 +436,8 @@ def test_lanes_of_a_cluster_that_grows(ledger: Ledger, folder: Path, monkeypatch
     """It has no room when the launch begins; a lane is asked for all the same, and another while runs wait."""
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
-    runs = [make_run(folder, seed) for seed in range(4)]
-    both = [make_run(folder, seed, outlive=False) for seed in (10, 11)]
+    runs = [run_in(folder, seed) for seed in range(4)]
+    both = [run_in(folder, seed, outlive=False) for seed in (10, 11)]
     ready: list[int] = []
 
     def go_on(event: Event) -> None:
@@ -494,7 +479,7 @@ def test_lanes_are_given_back_when_no_run_waits(
     runs = []
     for seed in range(3):
         (folder / str(seed)).mkdir()
-        runs.append(make_run(folder / str(seed), seed, outlive=False))
+        runs.append(run_in(folder / str(seed), seed, outlive=False))
     counted: dict[str, int] = {}
 
     def hear(event: Event) -> None:
@@ -519,7 +504,7 @@ def test_an_empty_address_is_no_cluster(ledger: Ledger, folder: Path, monkeypatc
     monkeypatch.setenv("RAY_ADDRESS", "")
     monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
     with pytest.raises(StudyError, match="Ray has no such room"):
-        go(ledger, alone([make_run(folder, 0)]), squares)
+        go(ledger, alone([run_in(folder, 0)]), squares)
 
 
 class FirstLaneOnly:
@@ -546,20 +531,20 @@ class FirstLaneOnly:
 
 
 def test_lanes_that_die_early_while_another_works(ledger: Ledger, folder: Path) -> None:
-    runs = [make_run(folder, seed) for seed in range(2)]
+    runs = [run_in(folder, seed) for seed in range(2)]
     outcome, _ = go(ledger, alone(runs), FirstLaneOnly(folder), resources={"lanes": 2})
     assert set(outcome.finished) == {run.id for run in runs}
 
 
 def test_memory_is_room_too(ledger: Ledger, folder: Path) -> None:
     with pytest.raises(StudyError, match=r"1 CPU and 100000\.0 GiB, and Ray has no such room"):
-        go(ledger, alone([make_run(folder, 0)]), squares, resources={"memory_gib_per_run": 1e5})
-    notes = go(ledger, alone([make_run(folder, 1)]), squares, resources={"memory_gib_per_run": 0.5})[0]
+        go(ledger, alone([run_in(folder, 0)]), squares, resources={"memory_gib_per_run": 1e5})
+    notes = go(ledger, alone([run_in(folder, 1)]), squares, resources={"memory_gib_per_run": 0.5})[0]
     assert len(notes.finished) == 1
 
 
 def test_lanes_that_cannot_start(ledger: Ledger, folder: Path) -> None:
-    jobs = alone([make_run(folder, 0)])
+    jobs = alone([run_in(folder, 0)])
     with pytest.raises(
         StudyError, match=r"no lane could be started: ModuleNotFoundError: .*no_such_module.*\n  accepted"
     ):
@@ -570,7 +555,7 @@ def test_a_run_that_needs_what_is_not_there(ledger: Ledger, folder: Path) -> Non
     with pytest.raises(
         StudyError, match=r"a run needs 1 CPU and 0.5 GPUs, and Ray has no such room\n  accepted: "
     ):
-        go(ledger, alone([make_run(folder, 0)]), squares, resources={"gpus_per_run": 0.5})
+        go(ledger, alone([run_in(folder, 0)]), squares, resources={"gpus_per_run": 0.5})
 
 
 def test_a_ray_of_ones_own_has_no_dashboard_no_scaling_and_no_reader_of_logs() -> None:
@@ -595,7 +580,7 @@ def test_nothing_listens_beyond_this_machine() -> None:
 
 def test_outside_the_main_thread(ledger: Ledger, folder: Path) -> None:
     """No signal handlers there; a search calls from a thread."""
-    run, outcomes = make_run(folder, 3), []
+    run, outcomes = run_in(folder, 3), []
     thread = threading.Thread(target=lambda: outcomes.append(go(ledger, alone([run]), squares)[0]))
     thread.start()
     thread.join()

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestration.commands.cli import main
-from orchestration.ledger.entry import ITEMS
+from orchestration.ledger.entries.layout import ITEMS
 from orchestration.ledger.ledger import Ledger, LedgerError
 from orchestration.plan.plan import Plan
 from orchestration.study.errors import StudyError

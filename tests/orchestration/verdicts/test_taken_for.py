@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.ledger.entry import TAKEN_FOR
+from orchestration.ledger.entries.layout import TAKEN_FOR
 from orchestration.ledger.ledger import Ledger, LedgerError
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study

@@ -1,0 +1,150 @@
+"""Reads an entry: every field is looked at, and what is damaged or of another run is refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, get_args
+
+import pyarrow as pa
+
+from evaluators.metrics.scores import Aggregate
+from orchestration.ledger.entries.files import Files, as_env
+from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEM_FILE, ITEMS, TAKEN_FOR
+from orchestration.ledger.entries.record import Metric, Record
+from orchestration.ledger.seal import SEAL
+from orchestration.study.run import Run, former_id
+
+AGGREGATES = get_args(Aggregate)
+
+
+def read_training(files: Files) -> Record:
+    """What defines a run and what its training left. LedgerError when a file is missing or damaged.
+
+    Of an entry of before: its scores too.
+    """
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
+    former = "evaluate" in spec
+    if files.seal is None and not former:
+        raise files.damaged(SEAL, "it is missing")
+    if not former:
+        return _record(files, spec, body, env, lambda run: run.id)
+    return _record(files, spec, body, env, lambda _: former_id(spec), scored=True)
+
+
+def read_scores(files: Files) -> Record:
+    """What a run scored on one task. LedgerError when a file is missing or damaged."""
+    if files.seal is None:
+        raise files.damaged(SEAL, "it is missing")
+    spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
+    task, rows = spec.pop("task", None), spec.pop("rows", None)
+    if not isinstance(task, str) or not isinstance(rows, str):
+        raise files.damaged("spec.json", "it names no task")
+    named = {**spec, "tasks": {task: rows}}
+    return _record(files, named, body, env, lambda run: run.entry(task), scored=True)
+
+
+def read_items(files: Files) -> pa.Table:
+    """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
+    return files.table(ITEM_FILE, ITEMS)
+
+
+def read_taken_for(files: Files) -> pa.Table | None:
+    """What items were confused with: metric, item_id, taken_for; None where the entry does not tell."""
+    return files.table(TAKEN_FOR, CONFUSED) if files.seal and TAKEN_FOR in files.seal else None
+
+
+def read_curve(files: Files) -> pa.Table:
+    """The training curve: step, name ("loss", "loss/<term>", "learning_rate", …), value."""
+    return files.table("curve.parquet", CURVE)
+
+
+def read_checked_items(files: Files, record: Record) -> pa.Table:
+    """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
+    table = read_items(files)
+    names = files.columns.distinct(table["metric"])  # those that rows have: a dictionary may hold more
+    own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
+    for name, metric in own.items():
+        if metric.aggregate is not None and name not in names:
+            raise files.damaged("scores.parquet", f"it lacks the items of {name}")
+    if strange := [name for name in names if name not in own or own[name].aggregate is None]:
+        raise files.damaged(
+            "scores.parquet", f"it holds items of {strange[0]}, which by result.json is not made of any"
+        )
+    return table
+
+
+def _record(
+    files: Files,
+    spec: Mapping[str, Any],
+    body: Mapping[str, Any],
+    env: Mapping[str, Any],
+    name_of: Callable[[Run], str],
+    *,
+    scored: bool = False,
+) -> Record:
+    """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
+    with _whole(files, "spec.json"):
+        run, named = _run(spec), spec["id"]
+        own = name_of(run)
+    if own != files.entry or named != files.run_id:
+        raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
+    with _whole(files, "env.json"):
+        if not isinstance(env["libraries"], dict):
+            raise TypeError("libraries maps no names to versions")
+    with _whole(files, "result.json"):
+        if body.get("format", 1) not in (1, FORMAT):
+            raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}: a later semray wrote it")
+        seconds, cost = (
+            {str(name): float(value) for name, value in told.items()}
+            for told in (body["seconds"], body.get("cost", {}))
+        )
+        if not all(map(math.isfinite, (*seconds.values(), *cost.values()))):
+            raise ValueError("seconds or costs are no finite numbers")
+        ended = None if body.get("ended") is None else float(body["ended"])
+        if ended is not None and not math.isfinite(ended):
+            raise ValueError("ended is no finite number")
+        return Record(
+            id=files.run_id,
+            run=run,
+            metrics=_metrics(body["metrics"], files.entry) if scored else {},
+            seconds=seconds,
+            notes=dict(body["notes"]),
+            env=env,
+            attempt=int(body["attempt"]),
+            url=files.url,
+            sealed=files.seal is not None,
+            items_digest=(files.seal or {}).get(ITEM_FILE, ""),
+            began=None if ended is None else ended - sum(seconds.values()),
+            cost=cost,
+        )
+
+
+def _run(fields: Mapping[str, Any]) -> Run:
+    return Run.from_dict({name: value for name, value in fields.items() if name != "id"})
+
+
+def _metrics(told: Mapping[str, Any], entry: str) -> dict[str, Metric]:
+    return {name: _read_metric(fields, entry) for name, fields in told.items()}
+
+
+@contextmanager
+def _whole(files: Files, file: str) -> Iterator[None]:
+    """LedgerError that names the file, for whatever its fields make fail within the block."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise files.damaged(file, f"it lacks or adds fields ({error})") from None
+
+
+def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
+    value = math.nan if fields["value"] is None else float(fields["value"])
+    plain = fields["value"] is None or type(fields["value"]) in (int, float)
+    if not plain or not isinstance(fields["larger_is_better"], bool) or math.isinf(value):
+        raise ValueError("a metric is a finite value, or null, and larger_is_better true or false")
+    if fields["aggregate"] is not None and fields["aggregate"] not in AGGREGATES:
+        raise ValueError(f"no aggregate {fields['aggregate']!r}")
+    return Metric(
+        value=value, aggregate=fields["aggregate"], larger_is_better=fields["larger_is_better"], entry=entry
+    )

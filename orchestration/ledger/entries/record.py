@@ -1,0 +1,64 @@
+"""A run as the ledger holds it: what was trained, how it scored, what that took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from trainers.engine.meter import together
+
+if TYPE_CHECKING:
+    from evaluators.metrics.scores import Aggregate
+    from orchestration.study.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure of a run, and the entry that holds its items.
+
+    aggregate as in `evaluators.metrics.scores.Score`; value is nan where it has none.
+    """
+
+    value: float
+    aggregate: Aggregate | None
+    larger_is_better: bool
+    entry: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
+
+    sealed: False where an entry was written before entries had seals. items_digest: the sealed one of the items of
+    the entry, where this is of one with scores. began: when its training began, in Unix
+    time; None in entries that do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
+    """
+
+    id: str
+    run: Run
+    metrics: Mapping[str, Metric]
+    seconds: Mapping[str, float]
+    notes: Mapping[str, Any]
+    env: Mapping[str, Any]
+    attempt: int
+    url: str
+    sealed: bool = True
+    items_digest: str = ""
+    began: float | None = None
+    cost: Mapping[str, float] = field(default_factory=dict)
+
+    def with_scores(self, scores: Record) -> Record:
+        """The record with what the run scored on one task more."""
+        seconds = {
+            name: self.seconds.get(name, 0.0) + scores.seconds.get(name, 0.0)
+            for name in (*self.seconds, *(new for new in scores.seconds if new not in self.seconds))
+        }
+        return replace(
+            self,
+            metrics={**self.metrics, **scores.metrics},
+            seconds=seconds,
+            notes={**self.notes, **scores.notes},
+            sealed=self.sealed and scores.sealed,
+            cost=together(self.cost, scores.cost),
+        )
