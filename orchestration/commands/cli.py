@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 some runs failed or are left, 2 the request was wrong, 130
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -42,9 +43,14 @@ HOMES = {  # the file of each word, in the order of a day's work
     "sync": "publish",
 }
 
+# Made before circles are looked for. A large study is millions of objects that stay and hardly a circle: with the 700
+# of Python itself a tenth of a command's time is spent on them (benchmarks/large_studies.py).
+NEW_OBJECTS = 50_000
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
+    gc.set_threshold(NEW_OBJECTS)
     _open_streams()
     options = parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a letter the terminal's encoding lacks is shown as its escape

@@ -182,7 +182,10 @@ class LocalStorage:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise _no_file(name)
-            return b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
+            content = os.read(handle, status.st_size + 1)
+            if len(content) != status.st_size:  # it changes, or lies where a read may bring less
+                content += b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
+            return content
         finally:
             os.close(handle)
 
