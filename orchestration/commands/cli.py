@@ -43,8 +43,8 @@ HOMES = {  # the file of each word, in the order of a day's work
     "sync": "publish",
 }
 
-# Made before circles are looked for. A large study is millions of objects that stay and hardly a circle: with the 700
-# of Python itself a tenth of a command's time is spent on them (benchmarks/large_studies.py).
+# So many are made before circles are looked for. A large study is millions of objects that stay, and hardly a
+# circle: with the 700 of Python itself a tenth of a command's time goes by (benchmarks/large_studies.py).
 NEW_OBJECTS = 50_000
 
 
