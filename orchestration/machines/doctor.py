@@ -30,7 +30,7 @@ def _python() -> Check:
 def _torch() -> Check:
     import torch
 
-    from trainers.engine.precision import multiplies_bf16
+    from trainers.engine.precision import fast_at_bf16
 
     there = listed_cards()
     if torch.cuda.is_available():
@@ -46,7 +46,7 @@ def _torch() -> Check:
         return Check(name="torch", ok=False, found=found, mend="SEMRAY_TORCH=gpu make environment, from scratch")
     else:
         device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
-    found = f"{torch.__version__} on {device}, trains in {'bf16' if multiplies_bf16(kind) else 'fp32'}"
+    found = f"{torch.__version__} on {device}, trains in {'bf16' if fast_at_bf16(kind) else 'fp32'}"
     return Check(name="torch", ok=True, found=found)
 
 
