@@ -146,7 +146,7 @@ def _grouped(groups: Mapping[str, Mapping[str, str]]) -> str:
         for name, summary in told.items():
             text = textwrap.wrap(summary, max(width - wide - 2, 30))
             lines += [f"  {name:{wide - 2}}{text[0]}", *(f"{'':{wide}}{more}" for more in text[1:])]
-    return "\n".join([*lines, "", "Start with: semray plan quickstart"])
+    return "\n".join([*lines, "", "Start with: semray plan quickstart (in a checkout), or semray init study NAME"])
 
 
 class _Version(argparse.Action):

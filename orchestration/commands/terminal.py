@@ -14,7 +14,8 @@ from typing import TextIO
 from orchestration.ledger.beside import nearest_ledger
 from orchestration.ledger.ledger import Ledger
 from orchestration.reading.read_study import read_study
-from orchestration.study.names import printable
+from orchestration.study.errors import StudyError
+from orchestration.study.names import names_accepted, printable
 from orchestration.study.study import Study
 
 DONE, SOME_FAILED, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
@@ -31,10 +32,19 @@ def study_of(options: Namespace) -> Study:
 def study_file(named: str) -> Path:
     """The file that a person means: a path, or the name of a study in this folder or in `studies`."""
     path = Path(named)
-    if os.path.exists(named) or path.suffix:  # which a name too long for a file does not stop
+    if not named or os.path.exists(named) or path.suffix or path.name != named:
         return path
-    candidates = (folder / f"{named}{ending}" for folder in (Path(), STUDIES) for ending in (".yaml", ".yml"))
-    return next((file for file in candidates if os.path.isfile(file)), path)
+    files = {file.stem: file for folder in (STUDIES, Path()) for file in _studies_in(folder)}
+    if named not in files:
+        there = names_accepted(named, sorted(files)) if files else f"`semray init study {named}` writes one"
+        raise StudyError(
+            f"{named}: no such file, and no study of that name here or in {STUDIES}/\n  accepted: {there}"
+        )
+    return files[named]
+
+
+def _studies_in(folder: Path) -> list[Path]:
+    return [file for ending in ("*.yml", "*.yaml") for file in folder.glob(ending) if file.is_file()]
 
 
 def ledger_of(options: Namespace) -> Ledger:

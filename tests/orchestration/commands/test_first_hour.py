@@ -197,7 +197,17 @@ def test_a_study_is_found_by_its_name(ask: Ask) -> None:
     assert out.startswith("first   13 runs = 2 arms x 6 seeds x 1 backbone + 1 untrained arm x 1 backbone")
     code, _, err = ask("plan", "frist")
     assert code == 2
-    assert "frist: no such file" in err
+    assert err == (
+        "frist: no such file, and no study of that name here or in studies/\n"
+        "  accepted: first, second, slips (did you mean first?)\n"
+    )
+
+
+def test_a_name_of_a_study_where_there_are_none(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = ask("plan", "quickstart")
+    assert code == 2
+    assert "  accepted: `semray init study quickstart` writes one\n" in err
 
 
 def test_the_nearest_ledger_is_named(ask: Ask, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
