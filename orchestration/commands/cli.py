@@ -120,9 +120,10 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Every word of the command line with its options."""
+    from orchestration.commands.accepted import CommandLine
     from orchestration.commands.words import add_all
 
-    words = argparse.ArgumentParser(
+    words = CommandLine(
         prog="semray",
         usage="semray COMMAND ...   (semray COMMAND --help says more)",
         description="Is this sentence-encoder recipe really better? Studies over paired seeds, with verdicts.",

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from orchestration.commands import judge_options, own
+from orchestration.commands.accepted import a_figure, a_place, a_price, at_least_one
 from orchestration.families.registry import COMMANDS
 
 STUDY = "the study's YAML file, or its name where that lies in this folder or in studies/"
 OF_FAMILIES = "of one family"
-
-
-def at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r}: accepted: a whole number of at least 1")
-    return int(text)
-
-
-def a_place(text: str) -> str:
-    if not text.strip():
-        raise ArgumentTypeError(f"{text!r}: accepted: a folder, or a URL such as s3://bucket/ledger")
-    return text
-
-
-def a_figure(text: str) -> float:
-    with suppress(ValueError):
-        return float(text)
-    raise ArgumentTypeError(f"{text!r}: accepted: a number such as 76.25 or .7625")
-
-
-def a_price(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (price := float(text)) < math.inf:
-            return price
-    raise ArgumentTypeError(f"{text!r}: accepted: a number above 0, the price of an hour")
 
 
 class WordGroup:

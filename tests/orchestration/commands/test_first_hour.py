@@ -117,7 +117,7 @@ def test_an_empty_name_of_a_ledger_is_none(
     assert "\ndone 13   left 0" in ask("plan", "first")[1]
     with pytest.raises(SystemExit):
         main(["plan", "first", "--ledger", ""])
-    assert "--ledger: '': accepted: a folder, or a URL" in capsys.readouterr().err
+    assert "--ledger ''\n  accepted: a folder, or a URL" in capsys.readouterr().err
 
 
 def test_places_that_cannot_be_written_are_named(ask: Ask, place: Path) -> None:

@@ -98,7 +98,7 @@ def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
     assert "both as .7625 or both as 76.25" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["check-claim", "76,25", "77.05"])
-    assert "'76,25': accepted: a number such as 76.25 or .7625" in capsys.readouterr().err
+    assert "76,25\n  accepted: a number such as 76.25 or .7625" in capsys.readouterr().err
 
 
 def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:

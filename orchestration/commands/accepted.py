@@ -1,0 +1,98 @@
+"""What options accept, and how another value is refused: in words, as in a study, with exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T", int, float)
+ACCEPTED = "\n  accepted: "
+A_PLACE = "a folder, or a URL such as s3://bucket/ledger"
+
+
+class CommandLine(argparse.ArgumentParser):
+    """A parser that says of a value what would be accepted, of every number and every choice.
+
+    What is missing, or unknown as an option, is told below the usage of the word that was called.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.register("type", int, a_whole_number)
+        self.register("type", float, a_number)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end with exit code 2."""
+        if ACCEPTED not in message:
+            super().error(message)
+        from orchestration.study.names import printable
+
+        place, _, told = message.removeprefix("argument ").partition(": ")
+        print(printable(f"{place} {told}", keep="\n"), file=sys.stderr)
+        raise SystemExit(2)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse has it, but what is unknown behind a word is refused by that word."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from orchestration.study.names import names_accepted
+
+            names = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, str(refused(str(value), names_accepted(str(value), names))))
+
+
+def refused(text: str, accepted: str) -> argparse.ArgumentTypeError:
+    """A value that is not accepted, in words."""
+    return argparse.ArgumentTypeError(f"{text or repr(text)}{ACCEPTED}{accepted}")
+
+
+def a_whole_number(text: str) -> int:
+    return _read(int, text, "a whole number")
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise refused(text, "a whole number of at least 1")
+    return int(text)
+
+
+def a_number(text: str) -> float:
+    return _read(float, text, "a number")
+
+
+def a_figure(text: str) -> float:
+    return _read(float, text, "a number such as 76.25 or .7625")
+
+
+def a_price(text: str) -> float:
+    price = _read(float, text, accepted := "a number above 0, the price of an hour")
+    if price <= 0:
+        raise refused(text, accepted)
+    return price
+
+
+def a_place(text: str) -> str:
+    """Where a ledger may lie. What lies in the memory of a process no other process sees."""
+    if not text.strip() or text.startswith("memory:"):
+        raise refused(text, A_PLACE)
+    if slip := re.fullmatch(r"(s3|gs|gcs|az|abfs|abfss|file):/?([^/].*)", text):
+        raise refused(text, f"{slip[1]}://{slip[2]}, or a folder")
+    return text
+
+
+def _read(kind: Callable[[str], T], text: str, accepted: str) -> T:
+    """The text as a finite number of this kind."""
+    with suppress(ValueError):
+        if math.isfinite(number := kind(text)):
+            return number
+    raise refused(text, accepted)
