@@ -118,5 +118,6 @@ def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) ->
         f" metric: {spread.metric}, expect: {expect}}}\n"
     )
     with written_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     say(f"study     {path}")

@@ -102,7 +102,8 @@ def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
 
 
 def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:
-    words = ["check-claim", "76.25", "77.05", "--write", str(tmp_path / "again.yaml")]
+    study = tmp_path / "studies" / "again.yaml"  # in a folder that is made for it
+    words = ["check-claim", "76.25", "77.05", "--write", str(study)]
     assert main(words) == 0
-    assert "seeds: {start: 8, max: 20}" in (tmp_path / "again.yaml").read_text()
+    assert "seeds: {start: 8, max: 20}" in study.read_text()
     assert main(words) == 2  # never over a file that is there
