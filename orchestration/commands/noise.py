@@ -23,7 +23,7 @@ from orchestration.plan.crossed import alone_changed, level_seeds, of_design, wi
 from orchestration.plan.held import planned
 from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Run
+from orchestration.study.run import Job, Run, on
 from orchestration.study.study import Study
 
 Carry = Callable[[Sequence[Run]], None]
@@ -123,7 +123,7 @@ def _told(
     as_it_is = _scores(ledger, base)
     live = tuple(stream for stream, other in changed.items() if _scores(ledger, other) != as_it_is)
     idle = tuple(stream for stream in streams if stream not in live)
-    label = run.arm if run.backbone == "none" else f"{run.arm} on {run.backbone}"
+    label = f"{run.arm}{on(run.backbone)}"
     if len(live) < 2:
         return Told(run=label, metric=metric, live=live, idle=idle, found=None)
     if len(live) > len(seeds):

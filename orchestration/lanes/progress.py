@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from orchestration.study.names import listed
+from orchestration.study.run import of_seed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -153,7 +154,7 @@ class Watch:
     def _name(self, run: Run) -> str:
         if self.several:
             return run.label
-        return run.arm + ("" if run.seed is None else f", seed {run.seed}")
+        return f"{run.arm}{of_seed(run.seed)}"
 
 
 def _terminal(stream: TextIO) -> Console | None:

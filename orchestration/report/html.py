@@ -31,6 +31,7 @@ from orchestration.report.tables import (
     p_text,
 )
 from orchestration.study.names import printable
+from orchestration.study.run import of_seed
 
 if TYPE_CHECKING:
     from orchestration.report.drawing import Picture
@@ -197,7 +198,7 @@ def _count(findings: Findings, word: str) -> int:
 def _trouble(findings: Findings) -> list[Trouble]:
     """Where it fails, most serious first; of each kind the worst few."""
     failed = [
-        Trouble(f"{row.arm}, seed {row.seed} failed", row.problem, f"run-{row.id}")
+        Trouble(f"{row.arm}{of_seed(row.seed)} failed", row.problem, f"run-{row.id}")
         for row in findings.with_status("failed")
     ]
     missing = findings.with_status("missing")

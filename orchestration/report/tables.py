@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 from orchestration.study.names import slug
-from orchestration.study.run import on
+from orchestration.study.run import of_seed, on
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict, Word
@@ -306,7 +306,7 @@ def _range(ordered: Sequence[float]) -> str:
 def unfinished(findings: Findings) -> list[str]:
     """One line for every failed run and one for those that never ran."""
     lines = [
-        f"failed   {row.arm}{on(row.backbone)}, seed {row.seed}   {row.problem}"
+        f"failed   {row.arm}{on(row.backbone)}{of_seed(row.seed)}   {row.problem}"
         for row in findings.with_status("failed")
     ]
     missing = findings.with_status("missing")

@@ -12,6 +12,7 @@ from orchestration.lanes import events
 from orchestration.lanes.progress import duration
 from orchestration.search.confirm import confirmation
 from orchestration.study.errors import StudyError
+from orchestration.study.run import on
 
 if TYPE_CHECKING:
     from orchestration.lanes.events import Event
@@ -110,9 +111,8 @@ def summary(searched: Searched) -> str:
     modes = ", ".join(f"{o.metric} ({o.mode})" for o in selection.objectives)
     seeds = " ".join(map(str, selection.seeds))
     spent = f"{len(searched.trials)} points, {searched.spent} of {selection.budget} runs"
-    return (
-        f"{selection.arm} on {selection.backbone}: {modes} over seeds {seeds}; {selection.search.sampler}, {spent}"
-    )
+    what = f"{selection.arm}{on(selection.backbone)}"
+    return f"{what}: {modes} over seeds {seeds}; {selection.search.sampler}, {spent}"
 
 
 def next_step(study: Study, found: Sequence[Searched]) -> str:

@@ -32,6 +32,11 @@ def on(backbone: str) -> str:
     return "" if backbone in ("", NO_BACKBONE) else f" on {backbone}"
 
 
+def of_seed(seed: int | None) -> str:
+    """How a run is said to be of this seed; nothing, where its arm is not trained."""
+    return "" if seed is None else f", seed {seed}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """family × arm × backbone × seed, fully resolved.
@@ -127,7 +132,7 @@ class Run:
     def label(self) -> str:
         """How the run is called on a terminal."""
         apart = "".join(f", {stream} {seed}" for stream, seed in self.streams.items())
-        return f"{self.arm}{on(self.backbone)}" + ("" if self.seed is None else f", seed {self.seed}{apart}")
+        return f"{self.arm}{on(self.backbone)}{of_seed(self.seed)}{apart}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Run.from_dict` reads it back."""

@@ -238,6 +238,15 @@ def test_page_shows_what_failed_and_what_it_rests_on(page: str, findings: Findin
         assert finding.verdict.sentence.replace("<", "&lt;").replace(">", "&gt;") in page
 
 
+def test_a_failed_run_of_an_arm_without_training_has_no_seed(findings: Findings) -> None:
+    rows = tuple(replace(row, seed=None) if row.status == "failed" else row for row in findings.runs)
+    (failed,) = (row for row in rows if row.status == "failed")
+    told = replace(findings, runs=rows)
+    assert f"failed   {failed.arm} on {BACKBONE}   {failed.problem}" in forms.table(told)
+    assert f"{failed.arm} failed" in html(told, plots.every(told))
+    assert "seed None" not in forms.table(told) + html(told, plots.every(told))
+
+
 def test_items_are_read_by_their_texts(findings: Findings) -> None:
     """Where they are known; and an item's name still stands beside its text."""
     first = findings.findings[0]
