@@ -40,7 +40,8 @@ def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
-    from orchestration.verdicts.evidence import StudyRecords, seen
+    from orchestration.verdicts.evidence import StudyRecords
+    from orchestration.verdicts.pairing import seen
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(PREPARING):
@@ -254,7 +255,8 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.plan.other_runs import foretell
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
-    from orchestration.verdicts.evidence import StudyRecords, seen
+    from orchestration.verdicts.evidence import StudyRecords
+    from orchestration.verdicts.pairing import seen
 
     resources = plan.study.resources
     here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run

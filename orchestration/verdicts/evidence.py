@@ -1,4 +1,4 @@
-"""What the ledger holds of a study's runs: scores by arm and seed, and the arms of a claim paired by seed."""
+"""What the ledger holds of a study's runs: scores by arm and seed, and their items. Each file is read once."""
 
 from __future__ import annotations
 
@@ -11,31 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.claims import Claim, ClaimSide
-from evaluators.significance.comparisons import (
-    Items,
-    ItemScores,
-    ItemsError,
-    ItemSum,
-    PairedSeeds,
-    align_items,
-    pair,
-)
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
 from orchestration.ledger.columns import numbers
 from orchestration.ledger.entries.items import is_of_metric, of_metric
 from orchestration.plan.plan import by_arm
-from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evaluators.significance.claims import ClaimSide
+    from evaluators.significance.comparisons import Items, ItemsError
     from orchestration.ledger.ledger import Failure, Ledger, Metric, Record
-    from orchestration.plan.spread import Seen
     from orchestration.study.study import Study
 
 
@@ -260,130 +250,6 @@ class StudyRecords:
             assert values is not None, "a file has the items that it names"
             self.reads.names.setdefault(metric, known)
         return RunItems(known, values)
-
-
-def seen(evidence: StudyRecords) -> Seen:
-    """What a plan may know of its claims."""
-
-    def at(claim: Claim) -> SeenPairs:
-        return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
-
-    return at
-
-
-def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
-    """Score and number of independent items of one finished run of the claim's sides; not of a mean or a gain."""
-    for side in (claim.sides["control"], claim.sides["treatment"]):
-        run_id = next(iter(evidence.finished(side.arm, str(side.backbone)).values()), None)
-        found = None if run_id is None else evidence.measured(run_id, claim.metric)
-        if run_id is None or found is None or found.aggregate is None or side.over is not None:
-            continue
-        groups = len(set(evidence.items(run_id, claim.metric).names.groups))
-        if groups >= 2:
-            return Sample(arm=side.arm, score=found.value, groups=groups, aggregate=found.aggregate)
-    return None
-
-
-def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
-    """The scores of the claim's sides at every seed that the plan asks of all of them, with their items."""
-    scores = {role: _scores(evidence, side, claim.metric) for role, side in claim.sides.items()}
-    asked = [seed for seed in evidence.seeds if all(seed in by_seed for by_seed in scores.values())]
-    figures = evidence.study.figures_of(claim.metric)
-    pairs = pair(
-        scores["treatment"],
-        scores["control"],
-        seeds=asked,
-        larger_is_better=evidence.larger_is_better[claim.metric],
-        matched_control=scores.get("matched_control"),
-    )
-    if not pairs.seeds:
-        return pairs
-    matched = _items_once(evidence, claim, pairs.seeds, "matched_control") if claim.matched_control else None
-    return replace(
-        pairs,
-        items=_items_once(evidence, claim, pairs.seeds, "control"),
-        matched_items=matched,
-        tasks=figures if len(figures) > 1 else (),
-    )
-
-
-def _scores(evidence: StudyRecords, side: ClaimSide, metric: str) -> dict[int, float | None]:
-    """seed -> figure of a side: of its arm, or what that gains over another at the same seed."""
-    own = evidence.values(side.arm, str(side.backbone), metric)
-    if side.over is None:
-        return own
-    base = evidence.values(side.over, str(side.backbone), metric)
-    return {seed: _less(own[seed], base[seed]) for seed in own if seed in base}
-
-
-def _less(left: float | None, right: float | None) -> float | None:
-    return None if left is None or right is None else left - right
-
-
-def _items_once(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
-    """As `_items`; while the runs are the same it is the same object, of which nothing need be computed again."""
-    sides = claim.sides["treatment"], claim.sides[control]
-    places = [(arm, str(side.backbone)) for side in sides for arm in side.arms]
-    runs = tuple(evidence.finished(*place)[seed] for place in places for seed in seeds)
-    known = evidence.reads.compared.get((claim.metric, *sides))
-    if known is None or known[0] != runs:
-        known = runs, _items(evidence, claim, seeds, control)
-        evidence.reads.compared[claim.metric, *sides] = known
-    return known[1]
-
-
-def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
-    """The items behind the difference of treatment and control at these seeds; None where a figure keeps none.
-
-    A mean over K tasks is a sum over tasks with weights 1/K, a gain less a gain one with weights 1 and -1.
-    """
-    left, right = claim.sides["treatment"], claim.sides[control]
-    if left.over is None or right.over is None:
-        contrasts = [(1.0, (left.arm, str(left.backbone)), (right.arm, str(right.backbone)))]
-    else:
-        contrasts = [
-            (1.0, (left.arm, str(left.backbone)), (left.over, str(left.backbone))),
-            (-1.0, (right.arm, str(right.backbone)), (right.over, str(right.backbone))),
-        ]
-    figures = evidence.study.figures_of(claim.metric)
-    terms: list[tuple[float, ItemScores]] = []
-    for metric in figures:
-        for weight, one, other in contrasts:
-            found = _item_scores(evidence, metric, seeds, one, other)
-            if found is None:
-                return None
-            terms.append((weight / len(figures), found))
-    return terms[0][1] if len(terms) == 1 else ItemSum(tuple(terms))
-
-
-def _item_scores(
-    evidence: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
-) -> ItemScores | None:
-    """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
-    runs = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
-    first = runs[0][seeds[0]]
-    measured, names = evidence.measured(first, metric), evidence.items(first, metric).names
-    if measured is None or measured.aggregate is None or not names.ids:
-        return None
-    sides = [[evidence.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
-    if all(items.names is names for side in sides for items in side):
-        treatment, control = (np.stack([items.values for items in side]) for side in sides)
-        return ItemScores(
-            aggregate=measured.aggregate,
-            treatment=treatment,
-            control=control,
-            gold=names.gold,
-            item_ids=names.ids,
-            group_ids=names.groups,
-        )
-    by_name = [[dict(zip(one.names.ids, one.values.tolist(), strict=True)) for one in side] for side in sides]
-    return align_items(
-        seeds,
-        *(dict(zip(seeds, side, strict=True)) for side in by_name),
-        aggregate=measured.aggregate,
-        gold=None if names.gold is None else dict(zip(names.ids, names.gold.tolist(), strict=True)),
-        groups=dict(zip(names.ids, names.groups, strict=True)),
-    )
 
 
 def contradiction(evidence: StudyRecords, error: ItemsError) -> StudyError:

@@ -23,9 +23,10 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, canonical
 from orchestration.verdicts.costs import TRAINING
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
-from orchestration.verdicts.evidence import StudyRecords, contradiction, paired
+from orchestration.verdicts.evidence import StudyRecords, contradiction
 from orchestration.verdicts.findings import Finding, Findings, RunRow
 from orchestration.verdicts.moves import item_gains, moved_most, moves
+from orchestration.verdicts.pairing import paired
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
