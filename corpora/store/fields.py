@@ -157,7 +157,7 @@ def words(kind: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(words(member) for member in typing.get_args(base))
     if origin in (list, tuple):
-        return f"a list of {words(typing.get_args(base)[0])}"
+        return "a list of " + re.sub("^a (whole )?number", r"\1numbers", words(typing.get_args(base)[0]))
     if dataclasses.is_dataclass(base):
         return "a mapping with " + ", ".join(field.name for field in dataclasses.fields(base))
     plain = {bool: "true or false", str: "text", Path: "a path", type(None): "null"}

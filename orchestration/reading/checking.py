@@ -22,7 +22,7 @@ from corpora.store.fields import choices, field_types, others_in, plain_types, u
 from orchestration.reading.document import Document, Mistake, Place
 from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
-from orchestration.study.names import names_accepted
+from orchestration.study.names import names_accepted, nearest
 
 WRONG: Any = object()  # what a check gives in place of a value that it has reported
 
@@ -156,10 +156,24 @@ class Checker:
         self.refuse(place, "a mapping: `name: value` on lines of its own, or {name: value}")
         return WRONG
 
+    def read_as_text(self, place: Place) -> str:
+        """What to write for the first number in the list or mapping at a place that YAML read as text; else ""."""
+        given = self.document.at(place)
+        inside = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
+        told = (
+            _mended_number(value, self.document.plain((*place, step)) is None, whole=False)
+            for step, value in inside
+            if isinstance(value, str)
+        )
+        return next(filter(None, told), "")
+
     def _misfit(self, kind: Any, place: Place) -> None:
         value = self.document.at(place)
         among = choices(kind)
-        accepted = names_accepted(str(value), among) if among else words(kind)
+        alone = all(one is type(None) or typing.get_origin(one) is typing.Literal for one in plain_types(kind))
+        accepted = names_accepted(str(value), among) if among and alone else words(kind)
+        if among and not alone:
+            accepted += "".join(f" (did you mean {near}?)" for near in nearest(str(value), among))
         if isinstance(value, float) and not math.isfinite(value):
             accepted = "a finite number"
         self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))

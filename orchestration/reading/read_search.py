@@ -107,7 +107,7 @@ def _check_declared(check: Checker, arms: Any, search: Search) -> None:
         try:
             declared(name, wanted)
         except ValueError as error:
-            check.refuse((*place, name), str(error))
+            check.refuse((*place, name), str(error) + check.read_as_text((*place, name)))
         for arm in search.arms if arms is not WRONG else ():
             others = others_in(type(arms[arm])) if arms.get(arm, WRONG) is not WRONG else None
             if others is not None and name not in getattr(arms[arm], others[0]):
@@ -238,7 +238,8 @@ def _check_space(check: Checker, arms: Any, space: Space, search: Search, listed
             else:
                 check.refuse((*place, name), names_accepted(name, list(of_name)))
         except ValueError as error:
-            check.refuse((*place, name), str(error))
+            numbers = name in of_name and not any(isinstance(one, str) for one in of_name[name].choices)
+            check.refuse((*place, name), str(error) + (check.read_as_text((*place, name)) if numbers else ""))
     left = tuple(narrow[name] for name in of_name if name in narrow)
     for name in search.arms:
         moving = tuple(one for one in left if _may_move(one, left, arms[name]))
@@ -252,7 +253,9 @@ def _check_space(check: Checker, arms: Any, space: Space, search: Search, listed
                 (*place, dimension.name), f"only with {needs}", says="changes nothing in the arms searched"
             )
     if search.sampler == "grid" and (ranges := [one.name for one in left if not one.choices]):
-        check.refuse((*PLACE, "sampler"), f"grid only with a list of values for each of {', '.join(ranges)}")
+        check.refuse(
+            (*PLACE, "sampler"), f"tpe, random, or grid with a list of values for each of {', '.join(ranges)}"
+        )
 
 
 def _check_arm_inside(check: Checker, name: str, settings: Any, space: Space) -> None:

@@ -116,7 +116,7 @@ class Search:
     in each lane.
     """
 
-    space: Text
+    space: Annotated[Text, "the name of the study's family"]
     arms: Annotated[tuple[Arm, ...], "a list of trained arms, such as [B1]"]
     trials: Annotated[int, Ge(1), Le(TRIALS_AT_MOST)]
     objective: Objectives

@@ -19,7 +19,7 @@ CASES: list[tuple[Any, list[Any], list[Any], str]] = [
     (Positive | None, [None, 1.0], [0.0], "a number above 0 or null"),
     (Count | Literal["full"], [3, "full"], [0], "a whole number from 1 or full"),
     (Literal["a", "b"], ["a"], ["c"], "a, b"),
-    (tuple[Count, ...], [(), (1, 2)], [(1, 0)], "a list of a whole number from 1"),
+    (tuple[Count, ...], [(), (1, 2)], [(1, 0)], "a list of whole numbers from 1"),
     (str, ["", "anything"], [], "text"),
     (bool, [True, False], [], "true or false"),
 ]

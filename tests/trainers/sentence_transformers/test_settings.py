@@ -22,7 +22,7 @@ from trainers.sentence_transformers.settings import Settings, defining
         ({"name": "SoftmaxLoss"}, "its num_labels too"),
         ({"name": "SoftmaxLoss", "num_labels": 2.5}, "whole number from 2; not 2.5"),
         ({"name": "GISTEmbedLoss", "guide": ""}, "one of data.guides"),
-        ({"name": "MatryoshkaLoss", "loss": "CoSENTLoss", "matryoshka_dims": []}, "a list of a whole number"),
+        ({"name": "MatryoshkaLoss", "loss": "CoSENTLoss", "matryoshka_dims": []}, "a list of whole numbers"),
         (
             {"name": "MatryoshkaLoss", "loss": "CoSENTLoss", "matryoshka_dims": [8], "matryoshka_weights": [1, 2]},
             "as many matryoshka_weights",
