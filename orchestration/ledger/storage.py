@@ -12,6 +12,7 @@ import secrets
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from orchestration.study.errors import StudyError
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
 FEW = 100  # entries that are asked for one by one; to list a folder of 100,000 takes some 0.1 s
+SILENT_SECONDS = 10.0  # that a store is waited for without a word
 CONNECTIONS = 64  # to S3, of one process; its library has 10
 AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
     "botocore.exceptions": ("BotoCoreError", "ClientError"),
@@ -118,7 +120,11 @@ def open_storage(url: str | Path) -> Storage:
         options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **given}
     try:
         filesystem, root = fsspec.url_to_fs(str(url), **options)
+        if hasattr(filesystem, "set_session"):
+            filesystem.connect()  # S3: its settings are read, nothing is asked yet
     except (ValueError, ImportError) as error:
+        raise StudyError(_unreachable(url, error)) from error
+    except away() as error:
         raise StudyError(_unreachable(url, error)) from error
     if "file" in _protocols(filesystem):
         return LocalStorage(Path(root))
@@ -133,11 +139,21 @@ def away() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def reached(url: str | Path) -> Iterator[None]:
-    """Raise StudyError, with the store's own words, when it cannot be reached within the block."""
+    """Raise StudyError, with the store's own words, when it cannot be reached within the block.
+
+    One that is silent is asked again for some minutes: that it is waited for is said.
+    """
+    words = (f"ledger {url}: waiting for its answer …",)
+    slow = threading.Timer(SILENT_SECONDS, print, words, {"file": sys.stderr, "flush": True})
+    slow.daemon = True
+    if "://" in str(url):
+        slow.start()
     try:
         yield
     except away() as error:
         raise StudyError(_unreachable(url, error)) from error
+    finally:
+        slow.cancel()
 
 
 @contextmanager

@@ -302,3 +302,27 @@ def test_another_failure_of_a_store_is_no_refusal(url: str, monkeypatch: pytest.
     monkeypatch.setattr(CountingStore, "pipe_file", failing)
     with pytest.raises(StudyError, match="the store is full"):
         Ledger(url).lease(make_run().id)
+
+
+def test_a_store_that_is_silent_is_waited_for_in_words(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestration.ledger.storage.SILENT_SECONDS", 0.05)
+    Ledger(url).entries()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(CountingStore, "latency", 0.3)
+    Ledger(url).entries()
+    assert capsys.readouterr().err == f"ledger {url}: waiting for its answer …\n"
+
+
+def test_an_endpoint_that_is_none_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3fs = pytest.importorskip("s3fs")
+    s3fs.S3FileSystem.clear_instance_cache()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+    with pytest.raises(StudyError, match="ledger s3://bucket/of-nobody: Invalid endpoint: nonsense"):
+        Ledger("s3://bucket/of-nobody")
+
+
+def test_a_store_that_is_asked_when_it_is_opened_is_said_to_be_away() -> None:
+    with pytest.raises(StudyError, match=r"ledger ftp://127.0.0.1:9/x: .*refused"):
+        Ledger("ftp://127.0.0.1:9/x")
