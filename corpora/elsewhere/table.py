@@ -27,6 +27,11 @@ class TableRun(NamedTuple):
     backbone: str
     seed: int | None
 
+    @property
+    def label(self) -> str:
+        """How a person is told of it."""
+        return self.arm if self.seed is None else f"{self.arm}, seed {self.seed}"
+
 
 Table = Mapping[TableRun, Mapping[str, MetricRows]]  # run -> metric -> its rows
 
@@ -34,7 +39,8 @@ Table = Mapping[TableRun, Mapping[str, MetricRows]]  # run -> metric -> its rows
 def read_table(path: Path) -> Table:
     """The scores of every run. CorpusError names file, row, column and value."""
     if path.suffix not in SUFFIXES or not path.is_file():
-        raise CorpusError(f"{path}: no table of scores\n  accepted: a file that ends in {', '.join(SUFFIXES)}")
+        why = "no table of scores" if path.exists() else "no such file"
+        raise CorpusError(f"{path}: {why}\n  accepted: a file that ends in {', '.join(SUFFIXES)}")
     runs: dict[TableRun, dict[str, MetricRows]] = {}
     for number, row in enumerate(rows_of(path, NEEDED, ("backbone", *OPTIONAL)), 1):
         add(path, number, row, runs.setdefault(_run_of(path, number, row), {}))
@@ -44,7 +50,7 @@ def read_table(path: Path) -> Table:
         for metric, column in columns.items():
             if not NAME.fullmatch(metric):
                 raise wrong(path, f"metric = {metric!r}", "letters, digits and @_.+-, or several joined by /")
-            check(path, f"{run.arm}, seed {run.seed}: {metric}", column)
+            check(path, f"{run.label}: {metric}", column)
     if mixed := {run.arm for run in runs if run.seed is None} & {run.arm for run in runs if run.seed is not None}:
         raise wrong(
             path, f"{min(mixed)} has rows with a seed and rows without", "a seed in all rows of an arm, or none"

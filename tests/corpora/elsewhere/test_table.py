@@ -66,6 +66,7 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
         ("arm,seed,metric,score\n,0,a,1\n", "row 1: arm is empty"),
         ("arm,seed,metric,score\nA,x,a,1\n", "row 1: seed = 'x'\n  accepted: a whole number, or nothing"),
         ("arm,seed,metric,score\nA,0,a,1\nA,0,a,2\n", "A, seed 0: a: 2 rows and no items"),
+        ("arm,seed,metric,score\nA,,a,1\nA,,a,2\n", "csv: A: a: 2 rows and no items"),
         ("arm,seed,metric,score\nA,0,a,1\nA,,a,2\n", "A has rows with a seed and rows without"),
         ("arm,seed,metric,score\n", "holds no row"),
         ("arm,seed,metric,score\nA,0,my metric,1\n", "metric = 'my metric'\n  accepted: letters, digits"),
@@ -80,3 +81,8 @@ def test_what_is_wrong_is_said(text: str, said: str, tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"no table of scores\n  accepted: a file that ends in \.csv"):
         read_table(written(tmp_path, CSV, "t.xlsx"))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"scores\.csv: no such file\n  accepted: "):
+        read_table(tmp_path / "scores.csv")
