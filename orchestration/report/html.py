@@ -31,7 +31,7 @@ from orchestration.report.tables import (
     p_text,
 )
 from orchestration.study.names import printable
-from orchestration.study.run import of_seed
+from orchestration.study.run import is_encoder, of_seed
 
 if TYPE_CHECKING:
     from orchestration.report.drawing import Picture
@@ -102,6 +102,7 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "distributions": drawn.get("distributions", ""),
         "layers": drawn.get("layers", ""),
         "figures": drawn.get("figures", ""),
+        "encoders": [name for name in findings.backbones if is_encoder(name)],
         "trouble": _trouble(findings),
         "compared": compared,
         "rest": rest,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.families.registry import family
 from orchestration.report.tables import tests_of
-from orchestration.study.run import NO_BACKBONE
+from orchestration.study.run import is_encoder
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
@@ -40,7 +40,7 @@ def _runs(findings: Findings) -> str:
         arm for arm in findings.arms if any(row.seed is not None for row in findings.runs if row.arm == arm)
     ]
     untrained = [arm for arm in findings.arms if arm not in trained]
-    encoders = [Path(name).name for name in findings.backbones if name not in ("", NO_BACKBONE)]
+    encoders = [Path(name).name for name in findings.backbones if is_encoder(name)]
     said = f"We compared {_listed(list(findings.arms))}{f' on {_listed(encoders)}' if encoders else ''}."
     if trained and seeded:
         shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]

@@ -27,9 +27,14 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fa
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
+def is_encoder(backbone: str) -> bool:
+    """Whether a backbone's name is that of one: a study may do without."""
+    return backbone not in ("", NO_BACKBONE)
+
+
 def on(backbone: str) -> str:
     """How a run or a claim is said to be of this backbone; nothing, where there is none."""
-    return "" if backbone in ("", NO_BACKBONE) else f" on {backbone}"
+    return f" on {backbone}" if is_encoder(backbone) else ""
 
 
 def of_seed(seed: int | None) -> str:

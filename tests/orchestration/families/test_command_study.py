@@ -62,6 +62,8 @@ def test_the_methods_paragraph_claims_nothing_of_a_script(place: Path, capsys: p
     said = capsys.readouterr().out
     assert "We compared slow and fast. Each trained recipe (slow and fast)" in said
     assert "seeds (3 to 4); recipes with the same seed are paired, whatever they make of it." in said
+    assert main(["report", "mine"]) == 0
+    assert "Study <b>mine</b> · family command</p>" in (place / "reports" / "mine" / "report.html").read_text()
 
 
 def ids(place: Path, old: str = "", new: str = "") -> list[str]:
