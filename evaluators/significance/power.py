@@ -141,7 +141,8 @@ def smallest_effect(
         upper *= 2
     rough = halved(roughly, 0.0, upper, within=NEAR * upper / 100, near=(upper / 2, upper))
     near = rough * (1 - NEAR), rough * (1 + NEAR)
-    while lacking(min(near[1], upper)) < 0 and lacking(upper) < 0:  # shown there, shown at upper
+    # Where the upper place of `near` is shown, so is `upper`, which need not be asked for
+    while lacking(min(near[1], upper)) < 0 and lacking(upper) < 0:
         upper *= 2
     return halved(lacking, 0.0, upper, within=1e-12 * upper, near=near)
 

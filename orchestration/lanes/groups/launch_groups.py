@@ -1,9 +1,9 @@
 """Runs of several workers, or of hours: one Ray Train worker group per run.
 
-    launch_groups   the driver: hands out runs, commits their results
-    fit.py          a task of its own per run: sets up Ray Train and waits for it
-    worker.py       what every worker of the group does
-    board.py        where workers say how far they are, for the driver to read
+    launch_groups.py   the driver: hands out runs, commits their results
+    fit.py             a task of its own per run: sets up Ray Train and waits for it
+    worker.py          what every worker of the group does
+    board.py           where workers say how far they are, for the driver to read
 
 A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
 another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.

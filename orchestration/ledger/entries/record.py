@@ -30,9 +30,9 @@ class Metric:
 class Record:
     """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
 
-    sealed: False where an entry was written before entries had seals. items_digest: the sealed one of the items of
-    the entry, where this is of one with scores. began: when its training began, in Unix
-    time; None in entries that do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
+    sealed: False where an entry was written before entries had seals. items_digest: what the seal says of the
+    items, where this is one entry with scores. began: when its training began, in Unix time; None in entries that
+    do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
     """
 
     id: str
