@@ -67,20 +67,25 @@ class Mixture(nn.Module):
             self.register_buffer(name, torch.zeros(steps, *shape))
         self.register_buffer("held", torch.zeros((), dtype=torch.long))
         self.register_buffer("baseline", torch.full((), torch.nan))
+        self._place = 0  # of this step in the memory
 
     @torch.no_grad()
     def weight(self, views: Tensor, lists: Tensor, losses: Tensor, step: int, world: World) -> Tensor:
         """The first teacher's share of this step; both bids and what they rest on are remembered. -> scalar.
 
         views (2, B, H), lists (2, B, B) of teachers 1 and 2, losses (1, 2): of the whole batch, so that every
-        worker sees the same; the first worker's bids count.
+        worker sees the same; the first worker's bids count. They are drawn by the CPU, which waits for the device
+        once: for what it draws them by.
         """
-        place = int(self.held)
-        self.views[place], self.lists[place], self.losses[place] = views, lists, losses
-        for which in (0, 1):
-            bid = self.policies[which](self._states(which, slice(place, place + 1)))
+        now = self.held[None]
+        self.views[now], self.lists[now], self.losses[now] = views[None], lists[None], losses[None]
+        found = [policy(self._states(which, now)) for which, policy in enumerate(self.policies)]
+        ends = [end for bid in found for end in (bid.concentration1, bid.concentration0)]
+        *told, held = torch.cat([*ends, now]).tolist()
+        place = self._place = int(held)
+        for which, bid in enumerate(found):
             stream = numpy_stream(self.seed, "bid", which, step)
-            drawn = stream.beta(bid.concentration1.item(), bid.concentration0.item())
+            drawn = stream.beta(*told[2 * which : 2 * which + 2])
             self.bids[place, which] = min(max(drawn, 1e-6), 1 - 1e-6)
             self.chances[place, which] = bid.log_prob(self.bids[place, which])
         if world.size > 1:
@@ -88,14 +93,17 @@ class Mixture(nn.Module):
         return first_weight(self.bids[place])
 
     def learn(self, reward: Tensor) -> None:
-        """The step's reward, for both; after every `rl_every`th they are improved and the memory is empty."""
-        self.rewards[self.held] = reward
+        """The step's reward, for both; after every `rl_every`th they are improved and the memory is empty.
+
+        Call it after `weight`, once a step.
+        """
+        self.rewards[self._place] = reward
         self.held += 1
-        if int(self.held) == self.settings.rl_every:
+        if self._place + 1 == self.settings.rl_every:
             self._improve()
             self.held.zero_()
 
-    def _states(self, which: int, steps: slice) -> State:
+    def _states(self, which: int, steps: slice | Tensor) -> State:
         lists = self.lists[steps]
         return State(self.views[steps], lists if which == 0 else lists.flip(1), self.losses[steps])
 
@@ -127,7 +135,7 @@ class Mixture(nn.Module):
         """Each reward less the running mean of those before it. -> (T,)."""
         found = torch.zeros_like(self.rewards)
         for step, reward in enumerate(self.rewards):
-            mean = reward if self.baseline.isnan() else self.baseline
+            mean = torch.where(self.baseline.isnan(), reward, self.baseline)
             found[step] = reward - mean
             self.baseline.copy_(MOMENTUM * mean + (1 - MOMENTUM) * reward)
         return found
