@@ -13,6 +13,7 @@ from evaluators.metrics.scores import Aggregate
 from orchestration.ledger.entries.files import Files, as_env
 from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEM_FILE, ITEMS, TAKEN_FOR
 from orchestration.ledger.entries.record import Metric, Record
+from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import SEAL
 from orchestration.study.run import Run, former_id
 
@@ -85,6 +86,7 @@ def _record(
     scored: bool = False,
 ) -> Record:
     """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
+    _refuse_later(files, body)
     with _whole(files, "spec.json"):
         run, named = _run(spec), spec["id"]
         own = name_of(run)
@@ -95,7 +97,7 @@ def _record(
             raise TypeError("libraries maps no names to versions")
     with _whole(files, "result.json"):
         if body.get("format", 1) not in (1, FORMAT):
-            raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}: a later semray wrote it")
+            raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}")
         seconds, cost = (
             {str(name): float(value) for name, value in told.items()}
             for told in (body["seconds"], body.get("cost", {}))
@@ -118,6 +120,16 @@ def _record(
             items_digest=(files.seal or {}).get(ITEM_FILE, ""),
             began=None if ended is None else ended - sum(seconds.values()),
             cost=cost,
+        )
+
+
+def _refuse_later(files: Files, body: Mapping[str, Any]) -> None:
+    """LedgerError for an entry of a later semray: it is not damaged, and nothing of it is to be done again."""
+    told = body.get("format")
+    if isinstance(told, int) and told > FORMAT:
+        raise LedgerError(
+            f"{files.url}: a later semray wrote it, in format {told}\n"
+            f"  accepted: formats up to {FORMAT}; nothing is wrong with the entry, a newer semray reads it"
         )
 
 

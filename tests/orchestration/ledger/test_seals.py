@@ -275,7 +275,7 @@ WRONG: dict[str, tuple[str, str, str]] = {  # kind of entry, file, content that 
         "result.json",
         '{"metrics": {"t2d": {"value": 0.5, "aggregate": ["mean"], "larger_is_better": true}}}',
     ),
-    "of a later semray": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1, "format": 3}'),
+    "of no format": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1, "format": 0}'),
     "no libraries": ("training", "env.json", "{}"),
     "a seed of words": ("training", "spec.json", '{"seed": {}}'),
     "no task": ("scores", "spec.json", "{}"),
@@ -291,6 +291,23 @@ def test_what_no_run_writes_is_named_even_when_sealed(ledger: Ledger, case: str)
     (Path(ledger.url) / entry / file).write_text(content)
     reseal(Path(ledger.url) / entry)
     named(ledger, entry, file)
+
+
+@pytest.mark.parametrize("kind", ["training", "scores"])
+def test_an_entry_of_a_later_semray_is_not_called_damaged(ledger: Ledger, kind: str) -> None:
+    """Whatever its fields are by then: it is refused before they are looked at, and nothing is to be redone."""
+    entry = Path(ledger.url) / entry_of(make_run(0), kind)
+    for file, more in (("result.json", {"format": 3}), ("spec.json", {"settings": "elsewhere"})):
+        (entry / file).write_text(json.dumps(json.loads((entry / file).read_text()) | more))
+    reseal(entry)
+    said = (
+        f"{entry}: a later semray wrote it, in format 3\n"
+        "  accepted: formats up to 2; nothing is wrong with the entry, a newer semray reads it"
+    )
+    with pytest.raises(LedgerError) as refused:
+        ledger.training(entry.name) if kind == "training" else ledger.scores(entry.name)
+    assert str(refused.value) == said
+    assert ledger.audit(entry.name) == said
 
 
 def test_items_that_are_not_there_are_missed_even_when_sealed(ledger: Ledger) -> None:
