@@ -272,7 +272,7 @@ def caption(findings: Findings) -> str:
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
-    parts = [f"{_range(counts)} seeds, paired"] if counts else []
+    parts = [f"{_range(counts)} seed{'s' * (counts != [1])}, paired"] if counts else []
     if seedless := sum(verdict.seedless for verdict in verdicts):
         which = f" in {seedless} of {len(verdicts)} claims" if counts else ""
         parts.append(f"one run of each arm{which}: no seed moves a figure")
