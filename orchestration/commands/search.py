@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 def search(options: Namespace) -> int:
     """Try points of the search space around each arm, and show what came of them."""
     from orchestration.search.drive import run_search
-    from orchestration.search.shown import SearchWatch, as_json, next_step, table
-    from orchestration.search.trials import searched
+    from orchestration.search.shown import SearchWatch, as_json, begun_anew, next_step, table
+    from orchestration.search.trials import Searched, searched
     from orchestration.tracking.searches import track
 
     study, ledger = study_of(options), ledger_of(options)
-    stopped, found = False, []
+    stopped, found = False, list[Searched]()
     with ledger.drive(study.name):
         for selection in _selections(study, ledger):
             if not stopped:
+                if anew := begun_anew(selection, ledger, found):
+                    say(*anew)
                 prepare(selection.study)
                 watch = SearchWatch()
                 stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)

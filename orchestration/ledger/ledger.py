@@ -449,6 +449,10 @@ class Ledger:
         """The points of a search, in the order in which they were suggested."""
         return points.suggested(self._storage, study, search)
 
+    def searches(self, study: str) -> list[str]:
+        """The ids of a study's searches: of every space, arm and data that it was declared with."""
+        return points.searches(self._storage, study)
+
     def stop_early(self, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
         """Write down that a search ended a point's run, with its development scores by step."""
         with kept(self.url):

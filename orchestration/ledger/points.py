@@ -19,6 +19,7 @@ REMEDY = (
     "its finished runs are kept"
 )
 POINT = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
+SEARCH = re.compile(r"[0-9a-f]{16}")
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
 
 
@@ -36,6 +37,11 @@ def suggested(storage: Storage, study: str, search: str) -> list[dict[str, Any]]
         why = f"it is missing, and {numbers[-1]}.json is there"
         raise damaged(storage, f"{folder}/{lacking[0]}.json", why, REMEDY)
     return [read_note(storage, f"{folder}/{number}.json", REMEDY) for number in numbers]
+
+
+def searches(storage: Storage, study: str) -> list[str]:
+    """The ids of a study's searches."""
+    return [name for name in storage.children(_folder(study, "").rstrip("/")) if SEARCH.fullmatch(name)]
 
 
 def stop(storage: Storage, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_READ = 60  # trainings looked at in one ledger, the newest first
 MOST_USED = 12  # of those like a run's
 STEPS = ("steps", "max_steps")  # as families call what is counted
+WRITTEN_BY = (".declared", ".searches")  # what a study, or a search alone, leaves in a ledger
 BATCHES = ("batch_size", "per_device_train_batch_size")
 
 
@@ -90,7 +91,7 @@ def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
         *sorted(place.parent.parent.glob(f"*/{place.name}")),
     ]
     for folder in dict.fromkeys(near):
-        if (folder / ".declared").is_dir():
+        if any((folder / name).is_dir() for name in WRITTEN_BY):
             yield ledger if folder == place else Ledger(str(folder))
 
 

@@ -148,12 +148,13 @@ class Optimism:
     def line(self) -> str:
         """In words, for the terminal."""
         luck = self.gain_chosen - self.gain_confirmed
+        told = "none of it was luck" if luck <= 0 else f"{luck:+.4f} was luck, or the development data's own"
         return (
             f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
             f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
             f"{self.optimism:+.4f}\n"
             f"          gain over {self.start}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
-            f"confirmed; {luck:+.4f} was luck, or the development data's own"
+            f"confirmed; {told}"
         )
 
 

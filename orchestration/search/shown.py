@@ -16,6 +16,7 @@ from orchestration.study.run import on
 
 if TYPE_CHECKING:
     from orchestration.lanes.events import Event
+    from orchestration.ledger.ledger import Ledger
     from orchestration.search.standings import Standings
     from orchestration.search.trials import Searched, Selection, Trial
     from orchestration.study.study import Study
@@ -110,9 +111,25 @@ def summary(searched: Searched) -> str:
     selection = searched.selection
     modes = ", ".join(f"{o.metric} ({o.mode})" for o in selection.objectives)
     seeds = " ".join(map(str, selection.seeds))
-    spent = f"{len(searched.trials)} points, {searched.spent} of {selection.budget} runs"
+    runs = f"{searched.spent} of {selection.budget} runs"
+    if searched.spent > selection.budget:
+        more = searched.spent - selection.budget
+        runs = f"{searched.spent} runs, {more} of them beyond what the study asks for now"
+    spent = f"{len(searched.trials)} points, {runs}"
     what = f"{selection.arm}{on(selection.backbone)}"
     return f"{what}: {modes} over seeds {seeds}; {selection.search.sampler}, {spent}"
+
+
+def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched]) -> list[str]:
+    """That a search has no point yet, where the ledger holds others of the study. before: of arms before this."""
+    study, own = selection.study.name, {selection.id, *(one.selection.id for one in before)}
+    if ledger.suggested(study, selection.id):
+        return []
+    points = sum(len(ledger.suggested(study, other)) for other in ledger.searches(study) if other not in own)
+    return [
+        f"a new search of {selection.arm}: the {points} points of {study} in the ledger are of another space, "
+        "arm, sampler, data or seeds; they are kept, and a run that both need is not done again"
+    ] * bool(points)
 
 
 def next_step(study: Study, found: Sequence[Searched]) -> str:

@@ -19,10 +19,12 @@ def _chain(findings: Findings, finding: Finding) -> str:
     verdict = finding.verdict
     places = {row.id: row.location for row in findings.runs}
     lines = [f"{verdict.claim}   {verdict.words}", f"  {verdict.sentence}"]
-    lines += [
-        "  declared after its runs could be seen: exploratory" if verdict.exploratory else "  declared before"
-    ]
-    lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}, {verdict.test}"]
+    if verdict.exploratory:
+        lines += ["  declared after its runs could be seen: exploratory"]
+    else:
+        lines += ["  declared before" if findings.declared else "  not declared yet: the first run writes it down"]
+    tested = f", {verdict.test}" if verdict.test else ""
+    lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}{tested}"]
     for pair in verdict.per_seed[: 1 if verdict.seedless else None]:
         seed = int(pair["seed"])
         at = "no seed" if verdict.seedless else f"seed {seed}"

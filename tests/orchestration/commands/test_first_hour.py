@@ -120,6 +120,14 @@ def test_an_empty_name_of_a_ledger_is_none(
     assert "--ledger ''\n  accepted: a folder, or a URL" in capsys.readouterr().err
 
 
+def test_why_of_a_claim_without_runs_says_that_nothing_is_declared_or_tested(ask: Ask, tmp_path: Path) -> None:
+    code, said, _ = ask("why", "first", "H1", "--ledger", str(tmp_path / "empty"))
+    assert code == 0
+    assert "  not declared yet: the first run writes it down\n" in said
+    assert "None" not in said
+    assert "declared before" in ask("why", "first", "H1")[1]
+
+
 def test_places_that_cannot_be_written_are_named(ask: Ask, place: Path) -> None:
     """A file where a folder should be: what a disk that may not be written, or is full, comes to too."""
     (place / "file").write_text("")

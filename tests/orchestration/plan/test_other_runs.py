@@ -74,6 +74,15 @@ def test_by_texts_a_second_of_runs_like_these(tmp_path: Path, elsewhere: Ledger)
     assert f"time    {words}" in describe(new, time=words).splitlines()
 
 
+def test_runs_of_a_search_tell_the_time_too(tmp_path: Path, elsewhere: Ledger) -> None:
+    declared = tmp_path / "before" / "ledger" / ".declared"
+    declared.rename(declared.with_name(".searches"))
+    new = planned(tmp_path / "here", "new", 50, 32)
+    told = foretell(new, Ledger(str(tmp_path / "here" / "ledger")))
+    assert told is not None
+    assert told.runs == 2
+
+
 @pytest.mark.parametrize("other", [{"backbones": {"tiny": "t" * 64}}, {"precision": "bf16"}])
 def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, other: dict[str, object]) -> None:
     new = planned(tmp_path / "now", "new", 400, 32)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from evaluators.significance.verdict import RULE
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation, optimism
-from orchestration.search.shown import next_step
+from orchestration.search.shown import begun_anew, next_step, summary
 from orchestration.search.trials import Searched, Selection, Trial, selections
 from orchestration.study.blocks import Objective
 from orchestration.study.errors import StudyError
@@ -159,6 +160,32 @@ def test_optimism_by_hand(tmp_path: Path) -> None:
     assert (told.chosen, told.confirmed) == (pytest.approx(0.7), pytest.approx(0.44))
     assert (told.gain_chosen, told.gain_confirmed) == (pytest.approx(0.1), pytest.approx(0.04))
     assert "+0.0600 was luck" in told.line
+
+
+def test_where_more_is_confirmed_than_was_chosen_nothing_was_luck(tmp_path: Path) -> None:
+    rows = tuple(
+        RunRow(id=arm, arm=arm, backbone="tiny", seed=0, metrics={"t2d/mrr": value})
+        for arm, value in (("B1", 0.4), ("B1@1", 0.6))
+    )
+    (told,) = optimism([a_search(tmp_path, START, TUNED)], findings(rows))
+    assert told.line.endswith("+0.1000 when chosen, +0.2000 confirmed; none of it was luck")
+
+
+def test_a_search_of_another_space_is_said_to_be_new(tmp_path: Path) -> None:
+    first, ledger = selection(tmp_path), Ledger(tmp_path / "ledger")
+    assert begun_anew(first, ledger, []) == []
+    for number, point in enumerate((START, TUNED)):
+        ledger.suggest("margins", first.id, number, point)
+    assert begun_anew(first, ledger, []) == []  # it goes on
+    other = replace(first, space=first.space[:1])
+    (said,) = begun_anew(other, ledger, [])
+    assert said.startswith("a new search of B1: the 2 points of margins in the ledger are of another space, arm,")
+    assert begun_anew(other, ledger, [scored(first)]) == []  # those of the arm before it
+
+
+def test_fewer_runs_than_were_spent_is_no_budget(tmp_path: Path) -> None:
+    found = scored(selection(tmp_path, trials=1), START, TUNED)
+    assert summary(found).endswith("2 points, 6 runs, 3 of them beyond what the study asks for now")
 
 
 def test_where_smaller_is_better_a_choice_that_got_larger_was_too_good(tmp_path: Path) -> None:
