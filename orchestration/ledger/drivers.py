@@ -230,8 +230,8 @@ def _refusal(storage: Storage, holder: Driver, beat: float) -> str:
     return (
         f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}"
         f"{clock if abs(apart) > STALE_SECONDS and not here else ''}\n"
-        f"  accepted: one run of a study at a time; wait for it, stop it, or choose another ledger.\n"
-        f"  If that host is gone, try again {STALE_SECONDS:.0f} s after its end"
+        "  accepted: one run of a study at a time; wait for it, stop it, or choose another ledger"
+        + ("" if here else f".\n  If that host is gone, try again {STALE_SECONDS:.0f} s after its end")
     )
 
 

@@ -414,7 +414,9 @@ def test_one_driver_at_a_time(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     other = start_driver(ledger.url, "wait()")
     with (
-        pytest.raises(StudyError, match=rf"study study is being run by process {other.pid} on .*\n  accepted: "),
+        pytest.raises(
+            StudyError, match=rf"study is being run by process {other.pid} on .*\n  accepted: .*another ledger$"
+        ),
         ledger.drive("study"),
     ):
         pass
