@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from corpora.store.errors import CorpusError
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
 ROWS, BYTES = 2_000_000, 1 << 30
+COLUMNS_SHOWN, LETTERS_SHOWN = 8, 60  # of a table that lacks another column
 CheckNames = Callable[[Sequence[str]], None]
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -51,11 +53,16 @@ def read_scores(path: Path) -> dict[str, MetricRows]:
     return columns
 
 
-def rows_of(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table of scores, by its suffix. CorpusError for other columns, and for what cannot be read."""
+def rows_of(
+    path: Path, needed: Sequence[str], optional: Sequence[str], else_: str = ""
+) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table of scores, by its suffix. CorpusError for other columns, and for what cannot be read.
+
+    else_: what else would be accepted of a table that lacks columns.
+    """
     if path.stat().st_size > BYTES:
         raise wrong(path, f"is larger than {BYTES >> 30} GiB", "scores, one row for each item")
-    for number, row in enumerate(_rows(path, partial(_check_names, path, needed, optional)), 1):
+    for number, row in enumerate(_rows(path, partial(_check_names, path, needed, optional, else_)), 1):
         if number > ROWS:
             raise wrong(path, f"has more than {ROWS:,} rows", "fewer items or metrics")
         yield row
@@ -126,7 +133,8 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
 
 def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".jsonl":
-        content: Any = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
+        content: Any = [_json_line(path, number, line) for number, line in lines if line.strip()]
     else:
         content = json.loads(path.read_bytes())
     if isinstance(content, dict):
@@ -136,6 +144,13 @@ def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any
     for row in content:
         check_names(list(row))
         yield row
+
+
+def _json_line(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise wrong(path, f"line {number} is no JSON ({error})", "an object in every line") from None
 
 
 def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
@@ -158,12 +173,24 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
         yield from batch.to_pylist()
 
 
-def _check_names(path: Path, needed: Sequence[str], optional: Sequence[str], names: Sequence[str]) -> None:
+def _check_names(
+    path: Path, needed: Sequence[str], optional: Sequence[str], else_: str, names: Sequence[str]
+) -> None:
     lacking = [name for name in needed if name not in names]
     strange = [name for name in names if name not in (*needed, *optional)]
     if lacking or strange:
-        told = f"lacks the column {lacking[0]}" if lacking else f"has a column {strange[0]!r}"
-        raise wrong(path, told, f"{', '.join(needed)}, and any of {', '.join(optional)}")
+        told = f"lacks the column {lacking[0]}; {_has(names)}" if lacking else f"has a column {strange[0]!r}"
+        parted = ", parted by commas" if len(names) == 1 and re.search(r"[;\t|]", names[0]) else ""
+        accepted = f"{', '.join(needed)}, and any of {', '.join(optional)}{parted}{else_ if lacking else ''}"
+        raise wrong(path, told, accepted)
+
+
+def _has(names: Sequence[str]) -> str:
+    """The first columns of a table, for one that lacks another."""
+    if not names:
+        return "it has none"
+    first = ", ".join(repr(str(name)[:LETTERS_SHOWN]) for name in names[:COLUMNS_SHOWN])
+    return f"it has {first}" + (f" and {len(names) - COLUMNS_SHOWN} more" if len(names) > COLUMNS_SHOWN else "")
 
 
 def wrong(path: Path, told: str, accepted: str) -> CorpusError:

@@ -17,6 +17,7 @@ from corpora.store.errors import CorpusError
 
 SUFFIXES = (".csv", ".parquet", ".json", ".jsonl")
 NEEDED = ("arm", "seed", "metric", "score")
+RUNS = "; or with --arm COLUMN --seed COLUMN a table with a row for each run"
 READINGS: tuple[str, ...] = get_args(Reading)  # how a metric's rows may become a figure
 
 
@@ -42,7 +43,7 @@ def read_table(path: Path) -> Table:
         why = "no table of scores" if path.exists() else "no such file"
         raise CorpusError(f"{path}: {why}\n  accepted: a file that ends in {', '.join(SUFFIXES)}")
     runs: dict[TableRun, dict[str, MetricRows]] = {}
-    for number, row in enumerate(rows_of(path, NEEDED, ("backbone", *OPTIONAL)), 1):
+    for number, row in enumerate(rows_of(path, NEEDED, ("backbone", *OPTIONAL), RUNS), 1):
         add(path, number, row, runs.setdefault(_run_of(path, number, row), {}))
     if not runs:
         raise wrong(path, "holds no row", "one for each arm, seed and metric, at least")

@@ -7,6 +7,7 @@ were made after the scores could be seen, and are marked so, unless a digest of 
 from __future__ import annotations
 
 import hashlib
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 
+QUOTES = "'"
 ON_THE_LINE = ("treatment", "control", "metric", "expect", "margin", "min_effect")
 
 
@@ -55,8 +57,11 @@ def judge(options: Namespace) -> int:
     check_signing(options)
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
-    with doing(JUDGING):
-        done = judged(_as_table(options, folder), claims, told, folder, declared)
+    try:
+        with doing(JUDGING):
+            done = judged(_as_table(options, folder), claims, told, folder, declared)
+    except StudyError as error:
+        raise StudyError(_of_what_was_given(str(error), folder, options.claims)) from None
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -90,6 +95,15 @@ def judged(
     done = _carried_out(study, facts, table, ledger)
     declare(study, done.runs, ledger)  # of claims not declared before, pairs are there already: they were seen
     return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
+
+
+def _of_what_was_given(told: str, folder: Path, claims: str | None) -> str:
+    """A message about claims in the study that is made of them, as one about where they were given."""
+    place = rf"^{re.escape(str(folder))}/[^/\n]+\.yaml:\d+: compare"
+    if claims:
+        return re.sub(place, lambda _: f"{claims}: compare", told, flags=re.MULTILINE)
+    flag = re.compile(rf"{place}\[H1\]\.(\w+)(?: = (.*))?", re.MULTILINE)
+    return flag.sub(lambda at: f"--{at[1].replace('_', '-')}" + (f" {at[2].strip(QUOTES)}" if at[2] else ""), told)
 
 
 def _as_table(options: Namespace, folder: Path) -> Path:

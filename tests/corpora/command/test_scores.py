@@ -55,7 +55,7 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("scores.csv", "metric,item\n", "lacks the column score\n  accepted: metric, score, and any of item"),
+        ("scores.csv", "metric,item\n", "it has 'metric', 'item'\n  accepted: metric, score, and any of item"),
         ("scores.csv", "metric,score,seed\n", "has a column 'seed'"),
         ("scores.csv", "metric,score\na,x\n", "row 1: score = 'x'\n  accepted: a finite number"),
         ("scores.csv", "metric,score\na,nan\n", "row 1: score = 'nan'"),

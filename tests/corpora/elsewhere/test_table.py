@@ -61,8 +61,19 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
     [
         (
             "arm,seed,metric\n",
-            "lacks the column score\n  accepted: arm, seed, metric, score, and any of backbone, item",
+            "lacks the column score; it has 'arm', 'seed', 'metric'\n"
+            "  accepted: arm, seed, metric, score, and any of backbone, item",
         ),
+        ("", "lacks the column arm; it has none\n"),
+        (
+            "arm;seed;metric;score\nA;0;a;1\n",
+            "it has 'arm;seed;metric;score'\n.*, parted by commas; or with --arm",
+        ),
+        (
+            "run,seed,loss,accuracy\n",
+            "lacks the column arm; it has 'run', .*\n.*; or with --arm COLUMN --seed COLUMN a table with",
+        ),
+        ("," * 99, "it has '', '', '', '', '', '', '', '' and 92 more\n"),
         ("arm,seed,metric,score\n,0,a,1\n", "row 1: arm is empty"),
         ("arm,seed,metric,score\nA,x,a,1\n", "row 1: seed = 'x'\n  accepted: a whole number, or nothing"),
         ("arm,seed,metric,score\nA,0,a,1\nA,0,a,2\n", "A, seed 0: a: 2 rows and no items"),
@@ -76,6 +87,13 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=said):
         read_table(written(tmp_path, text))
+
+
+def test_a_line_that_is_no_json_is_named_by_its_number(tmp_path: Path) -> None:
+    row = '{"arm": "A\u2028", "seed": 0, "metric": "acc", "score": 0.5}'
+    assert len(read_table(written(tmp_path, f"{row}\r\n\n", "t.jsonl"))) == 1
+    with pytest.raises(CorpusError, match=r"t\.jsonl: line 3 is no JSON .*\n  accepted: an object in every line"):
+        read_table(written(tmp_path, f"{row}\n\nnope\n", "t.jsonl"))
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -137,6 +137,16 @@ def test_one_claim_on_the_command_line(
     assert again["expect"] == "not_worse"
 
 
+def test_a_mistake_in_claims_is_told_of_their_file(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("claims.yaml").write_text(CLAIMS.replace("treatment: B1, control: B0", "treatment: B2, control: B0"))
+    words = ["--claims", "claims.yaml", "--read", "stress/negate/auc=auc"]
+    assert main(["judge", str(place / "scores.csv"), *words]) == 2
+    assert capsys.readouterr().err.startswith("claims.yaml: compare[H1].treatment = 'B2'\n  accepted: B0, B1")
+
+
 def test_another_digest_than_that_of_the_claims(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--claims", str(place / "claims.yaml"), "--declared", "0" * 64]
     assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 2
@@ -210,10 +220,21 @@ def test_the_table_of_runs_that_weights_and_biases_exports(
     [
         ([], "--treatment is missing"),
         (["--treatment", "B1", "--control", "B0"], "--metric is missing"),
-        (["--treatment", "B2", "--control", "B0", "--metric", "t2d/recall@10"], r"accepted: B0, B1, B1-noHN"),
+        (
+            ["--treatment", "B2", "--control", "B0", "--metric", "t2d/recall@10"],
+            r"^--treatment B2\n  accepted: B0, B1, B1-noHN",
+        ),
         (
             ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall"],
-            "accepted: .*did you mean t2d/recall@10",
+            r"^--metric t2d/recall\n  accepted: .*did you mean t2d/recall@10",
+        ),
+        (
+            ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10", "--min-effect", "-1"],
+            r"^--min-effect -1\.0\n  accepted: a number above 0",
+        ),
+        (
+            ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10", "--expect", "equivalent"],
+            r"^--margin is missing\n  accepted: with expect equivalent",
         ),
         (
             ["--read", "x=auc", "--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10"],
