@@ -128,7 +128,7 @@ def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched])
     points = sum(len(ledger.suggested(study, other)) for other in ledger.searches(study) if other not in own)
     return [
         f"a new search of {selection.arm}: the {points} points of {study} in the ledger are of another space, "
-        "arm, sampler, data or seeds; they are kept, and a run that both need is not done again"
+        "arm, sampler, data, precision or seeds; they are kept, and a run that both need is not done again"
     ] * bool(points)
 
 

@@ -125,6 +125,7 @@ def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
     assert search["best"] != 0
     assert "next    semray confirm margins.yaml" in (tmp_path / "done" / "err").read_text()
     confirmed = finished(tmp_path, "confirm", "done")
+    assert "semray run" not in (tmp_path / "done" / "err").read_text()  # would be another study
     assert [(verdict["claim"], verdict["control"]) for verdict in confirmed["verdicts"]] == [
         ("search B1", "B1"),
         ("H1 tuned", "B0"),

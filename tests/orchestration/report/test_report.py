@@ -71,6 +71,12 @@ def test_json_has_the_asked_keys_and_the_ledgers_figures(findings: Findings) -> 
             assert seed["control"] == by_run[row["control_runs"][number]][row["metric"]]
 
 
+def test_one_seed_is_in_the_singular(findings: Findings) -> None:
+    finding = findings.findings[0]
+    one = replace(finding, verdict=replace(finding.verdict, n_seeds=1))
+    assert "\n1 seed, paired; " in forms.table(replace(findings, findings=(one,)))
+
+
 def test_terminal_table(findings: Findings) -> None:
     lines = forms.table(findings).splitlines()
     assert re.match(r"claim +comparison +metric +difference \[95 %\] +seeds agree +verdict$", lines[0])
