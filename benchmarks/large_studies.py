@@ -225,6 +225,7 @@ def as_yaml(size: Size) -> str:
         "backbones: [all-MiniLM-L6-v2]",
         f"seeds: {size.seeds}",
         f"train: {{steps: {STEPS}, batch_size: 16}}",
+        "resources: {precision: fp32}",  # `auto` reads a ledger of another machine by both precisions
         "arms:",
         *(f"  A{arm}: {{learning_rate: {1 + arm / 10_000:.4f}e-5}}" for arm in range(size.arms)),
         "evaluate: [t2d, stress]",

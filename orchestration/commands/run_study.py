@@ -61,7 +61,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         with doing(PREPARING):
             plan = planned(study, ledger)
-        say(described(plan, ledger).rpartition("\nnext ")[0])  # what a plan says comes next is this
+        say(described(plan, ledger))
         if plan.left:
             with doing(PREPARING):
                 prepare(study)  # a mistake that only a close look finds is found before a lane starts

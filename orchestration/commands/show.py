@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
+    from orchestration.plan.described import next_step
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords
@@ -66,7 +67,8 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        print(fitted(described(plan, ledger, options.price), width_of(sys.stdout)))
+        told = f"{described(plan, ledger, options.price)}\n{next_step(plan)}"
+        print(fitted(told, width_of(sys.stdout)))
     return DONE
 
 

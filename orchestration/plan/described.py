@@ -79,8 +79,12 @@ def describe(
     lines += [f"warn    {line}" for line in slips(plan.study)]
     lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
     lines += [f"note    {note}" for note in notes]
-    lines.append(f"next    semray {'run' if plan.left else 'report'} {plan.study.path}")
     return "\n".join(lines)
+
+
+def next_step(plan: Plan) -> str:
+    """What to type after a look at the plan."""
+    return f"next    semray {'run' if plan.left else 'report'} {plan.study.path}"
 
 
 def _formula(plan: Plan) -> str:

@@ -17,7 +17,7 @@ from evaluators.significance.judge import judge
 from orchestration.commands.show import rows_told
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.ledger import Failure
-from orchestration.plan.described import describe, estimate
+from orchestration.plan.described import describe, estimate, next_step
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
 from orchestration.plan.spread import Sample, Seen, SeenPairs
@@ -406,8 +406,8 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
         "hard   14 runs = 2 arms x 3 seeds x 2 backbones + 1 untrained arm x 2 backbones",
         "done 0   left 14",
         "runs    14 runs in pooled lanes, fp32, ZeRO 0",
-        f"next    semray run {planned.study.path}",
     ]
+    assert next_step(planned) == f"next    semray run {planned.study.path}"
 
 
 def test_words_of_rows() -> None:
@@ -455,7 +455,7 @@ def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
 def test_words_of_a_finished_plan_point_to_the_report(load: Load) -> None:
     study = load()
     done = entries(plan(study, FACTS).runs)
-    assert describe(plan(study, FACTS, done)).endswith(f"semray report {study.path}")
+    assert next_step(plan(study, FACTS, done)) == f"next    semray report {study.path}"
 
 
 def test_one_warning_is_said_once_for_all_its_claims(load: Load) -> None:
