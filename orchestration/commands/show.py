@@ -32,6 +32,8 @@ from orchestration.study.names import cut, printable
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
+    from orchestration.plan.reach import Reach
+    from orchestration.verdicts.declared import Withdrawn
     from orchestration.verdicts.findings import Findings
     from orchestration.verdicts.passport import Verification
 
@@ -39,17 +41,12 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
     from orchestration.plan.described import next_step
-    from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import nulls_by_group, withdrawn
-    from orchestration.verdicts.evidence import StudyRecords
-    from orchestration.verdicts.pairing import seen
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(PREPARING):
         plan = planned(study, ledger)
     if options.json:
-        evidence = StudyRecords(study, plan.runs, ledger, plan.finished)
-        reaches = reachability(plan, seen(evidence), nulls_by_group(withdrawn(evidence)))
+        reaches, _ = _reaches(plan, ledger)
         done = {run.id for run in plan.done}
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
@@ -255,21 +252,27 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.described import describe, estimate, foretold_words
     from orchestration.plan.other_runs import foretell
+
+    resources = plan.study.resources
+    here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
+    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
+    reaches, gone = _reaches(plan, ledger)
+    untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
+    time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
+    notes = [one.words for one in gone]
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, price, rows_told(plan))
+
+
+def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:
+    """What the claims can reach, and which declared claims the study has no longer."""
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.pairing import seen
 
-    resources = plan.study.resources
-    here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
-    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
     evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     gone = withdrawn(evidence)
-    reaches = reachability(plan, seen(evidence), nulls_by_group(gone))
-    untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
-    time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
-    notes = [one.words for one in gone]
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, price, rows_told(plan))
+    return reachability(plan, seen(evidence), nulls_by_group(gone)), gone
 
 
 def rows_told(plan: Plan) -> list[str]:

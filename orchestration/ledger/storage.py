@@ -14,7 +14,7 @@ import stat
 import sys
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -139,19 +139,23 @@ def away() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def reached(url: str | Path) -> Iterator[None]:
-    """Raise StudyError, with the store's own words, when it cannot be reached within the block.
+    """Raise StudyError, with the store's own words, when it cannot be reached within the block."""
+    try:
+        with _told_when_silent(url) if "://" in str(url) else nullcontext():
+            yield
+    except away() as error:
+        raise StudyError(_unreachable(url, error)) from error
 
-    One that is silent is asked again for some minutes: that it is waited for is said.
-    """
+
+@contextmanager
+def _told_when_silent(url: str | Path) -> Iterator[None]:
+    """Say that a store is waited for; one that is silent is asked again for some minutes."""
     words = (f"ledger {url}: waiting for its answer …",)
     slow = threading.Timer(SILENT_SECONDS, print, words, {"file": sys.stderr, "flush": True})
     slow.daemon = True
-    if "://" in str(url):
-        slow.start()
+    slow.start()
     try:
         yield
-    except away() as error:
-        raise StudyError(_unreachable(url, error)) from error
     finally:
         slow.cancel()
 

@@ -126,10 +126,12 @@ def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched])
     if ledger.suggested(study, selection.id):
         return []
     points = sum(len(ledger.suggested(study, other)) for other in ledger.searches(study) if other not in own)
+    if not points:
+        return []
     return [
         f"a new search of {selection.arm}: the {points} points of {study} in the ledger are of another space, "
         "arm, sampler, data, precision or seeds; they are kept, and a run that both need is not done again"
-    ] * bool(points)
+    ]
 
 
 def next_step(study: Study, found: Sequence[Searched]) -> str:
