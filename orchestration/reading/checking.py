@@ -100,6 +100,9 @@ class Checker:
                 self.refuse(here, names_accepted(key, list(fields)))
             elif (block := _block_kind(fields[key], given[key])) is not None:
                 values[key] = self.built(block, here)
+            elif (block := _block_of_each(fields[key], given[key])) is not None:
+                built = tuple(self.built(block, (*here, index)) for index in range(len(given[key])))
+                values[key] = WRONG if WRONG in built else built
             else:
                 values[key] = self.value(fields[key], here)
         for field in dataclasses.fields(kind):
@@ -197,6 +200,15 @@ def _block_kind(kind: Any, given: Any) -> type | None:
         members = {one for one in members if dataclasses.is_dataclass(one)}
     alone = members.pop() if len(members) == 1 else None
     return alone if isinstance(alone, type) and dataclasses.is_dataclass(alone) else None
+
+
+def _block_of_each(kind: Any, given: Any) -> type | None:
+    """The data class that the entries of a list are made of, where a field accepts a list of such."""
+    if not isinstance(given, list):
+        return None
+    lists = [one for one in plain_types(kind) if typing.get_origin(one) is tuple]
+    found = [one for one in lists if dataclasses.is_dataclass(typing.get_args(one)[0])]
+    return typing.get_args(found[0])[0] if found else None
 
 
 def _nameable(kind: type, values: Mapping[str, Any], text: str) -> set[str]:

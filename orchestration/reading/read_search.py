@@ -7,67 +7,95 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.fields import flat, others_in
-from evaluators.tasks.figures import FORM, is_each
-from evaluators.tasks.task import is_dev, metric_names, named
+from evaluators.tasks.figures import is_each
 from orchestration.reading.checking import WRONG, Checker
-from orchestration.reading.figures import figures_at
-from orchestration.study.blocks import Objective, Search, StopEarly
+from orchestration.reading.read_objectives import check_objectives, written_objectives
+from orchestration.study.blocks import Search
 from orchestration.study.names import names_accepted
 from search_spaces.space import OF_THE_STUDY, Dimension, Space, declared, moves, narrowed
 
 if TYPE_CHECKING:
+    from evaluators.significance.claims import Declared
     from orchestration.families.contract import Family
     from orchestration.reading.document import Place
 
 PLACE: Place = ("search",)
+STAND_INS: Mapping[str, Any] = {
+    "space": "",
+    "arms": (),
+    "trials": 1,
+    "objective": (),
+    "seeds": (),
+}  # for what is missing or wrong
 
 
 def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
     """The search, or WRONG.
 
     Its seeds must not be those a verdict rests on: a choice would confirm itself. What it optimises is measured on
-    development data, and has a counterpart on test data that `evaluate` yields.
+    development data, and has a counterpart on test data that `evaluate` yields. A field that is wrong keeps none
+    of the others from being looked at.
     """
     given = check.mapping(PLACE)
     if given is WRONG:
         return WRONG
     before = len(check.problems)
-    search = check.built(Search, PLACE)
+    fields = check.block(Search, PLACE)
+    search = Search(**{**STAND_INS, **fields})
     if isinstance(given.get("space"), str) and family:
         check.name((*PLACE, "space"), [parts["family"]] if family.space or _open(family) else [])
-    if search is WRONG:
-        return WRONG
-    listed = search
-    if family and not check.problems:  # else no run is made of it, and claims or arms may be wrong
-        search = _with_controls(search, parts, family.space)
-    _check_seeds(check, parts, search)
+    if "seeds" in fields:
+        _check_seeds(check, parts, search)
     if search.backbone is not None and parts["backbones"] is not WRONG:
         check.name((*PLACE, "backbone"), parts["backbones"])
     _check_resources(check, parts["resources"])
-    if family and search.stop_early:
-        _check_stop_early(check, parts["arms"], family, search, search.stop_early)
+    if "arms" in fields and family and (family.space or _open(family)):
+        _check_arms(check, parts["arms"], search)
+    search = replace(search, arms=_sound(parts["arms"], search.arms))
+    objectives = written_objectives(check, (*PLACE, "objective"))
+    _check_number_of_objectives(check, search, given, len(objectives))
+    if family and given.get("stop_early") is not None:
+        _check_stop_early(check, parts["arms"], family, search)
     if family and parts["data"] is not WRONG:
-        _check_objectives(check, parts, family, search)
+        if "objective" in fields and not search.objectives:
+            check.refuse((*PLACE, "objective"), "at least one objective")
+        check.different((*PLACE, "objective"), [one.metric for one in search.objectives])
+        check_objectives(check, parts, family, objectives)
     if family and (family.space or _open(family)):
-        _check_arms(check, parts["arms"], listed)
-        if _open(family):
-            _check_declared(check, parts["arms"], search)
-        if len(check.problems) == before:
-            _check_space(check, parts["arms"], _all_around(search, family), search, listed.arms)
+        listed, claims = search.arms, _sound_claims(parts)
+        search = _with_controls(search, parts, family.space, claims)
+        if "dimensions" in fields or given.get("dimensions") is None:
+            space = _declared_space(check, parts["arms"], search) if _open(family) else family.space
+            every = 0 < len(listed) == len(fields.get("arms", ())) and claims == parts["compare"]
+            _check_space(check, parts["arms"], space, search, listed, every=every)
     return search if len(check.problems) == before else WRONG
 
 
-def _with_controls(search: Search, parts: Mapping[str, Any], space: Space) -> Search:
+def _sound(arms: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the arms that can be searched: that are there, without a mistake, and trained."""
+    known = {} if arms is WRONG else arms
+    return tuple(name for name in names if getattr(known.get(name, WRONG), "train", False))
+
+
+def _sound_claims(parts: Mapping[str, Any]) -> tuple[Declared, ...]:
+    """The claims without a mistake, on arms without one."""
+    if parts["arms"] is WRONG or parts["compare"] is WRONG:
+        return ()
+    return tuple(
+        claim
+        for claim in parts["compare"]
+        if claim is not WRONG
+        and all(parts["arms"].get(arm, WRONG) is not WRONG for arm in claim.arms)
+        and all(part.metric in parts["figures"] or not is_each(part.metric) for part in claim.parts)
+    )
+
+
+def _with_controls(search: Search, parts: Mapping[str, Any], space: Space, declared: Sequence[Declared]) -> Search:
     """The search with the trained controls of its arms, treatments first, if these are to be matched."""
     matched = any(one.tied for one in space) if search.match_control is None else search.match_control
     if not matched:
         return replace(search, match_control=matched)
-    claims = [
-        part
-        for declared in parts["compare"]
-        for one in declared.each(parts["backbones"])
-        for part in one.resolved(parts["figures"]).parts
-    ]
+    claims = [part for claim in declared for part in claim.resolved(parts["figures"]).parts]
     arms, controls = list(search.arms), set()
     for arm in arms:  # which grows: a control may be the treatment of another claim
         against = [one for claim in claims if arm in claim.sides["treatment"].arms for one in claim.arms]
@@ -97,23 +125,28 @@ def _all_around(search: Search, family: Family) -> Space:
     return tuple(declared(name, wanted) for name, wanted in search.dimensions.items())
 
 
-def _check_declared(check: Checker, arms: Any, search: Search) -> None:
-    """Dimensions that a study declares are each of a setting that every searched arm has."""
+def _declared_space(check: Checker, arms: Any, search: Search) -> Space:
+    """The dimensions that a study declares, each of a setting that every searched arm has; without wrong ones."""
     place = (*PLACE, "dimensions")
     if not isinstance(search.dimensions, Mapping) or not search.dimensions:
         check.refuse(place, "a mapping of placeholders to {low: …, high: …} or a list of values")
-        return
+        return ()
+    space = []
     for name, wanted in search.dimensions.items():
+        before = len(check.problems)
         try:
-            declared(name, wanted)
+            space.append(declared(name, wanted))
         except ValueError as error:
             check.refuse((*place, name), str(error) + check.read_as_text((*place, name)))
-        for arm in search.arms if arms is not WRONG else ():
-            others = others_in(type(arms[arm])) if arms.get(arm, WRONG) is not WRONG else None
+        for arm in search.arms:
+            others = others_in(type(arms[arm]))
             if others is not None and name not in getattr(arms[arm], others[0]):
                 check.refuse(
                     (*place, name), f"a placeholder that arms.{arm} has a value for: the search starts there"
                 )
+        if len(check.problems) > before:
+            space = [one for one in space if one.name != name]
+    return tuple(space)
 
 
 def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
@@ -155,59 +188,29 @@ def _check_resources(check: Checker, resources: Any) -> None:
         check.refuse(("resources", "runs_per_stack"), "1 with a search: its runs end at times of their own")
 
 
-def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search, rule: StopEarly) -> None:
+def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search) -> None:
+    """Can runs of these arms be looked at in their middle? Whatever else the rule says may be wrong."""
     place = (*PLACE, "stop_early")
     if _open(family):
         check.refuse(place, "absent in this family: nothing looks into a command before its end")
     if family.stacked:
         check.refuse(place, "absent in this family: its runs train as one stack, and end together")
-    if len(search.objectives) > 1:
-        check.refuse(place, "absent with several objectives, which do not say which of two runs is ahead")
-    for name in search.arms if arms is not WRONG else ():
-        steps = getattr(arms.get(name, WRONG), "steps", None)
-        if steps is not None and max(rule.at) >= steps:
+    at = check.document.at((*place, "at")) if check.document.holds((*place, "at")) else None
+    looks = [step for step in at if isinstance(step, int)] if isinstance(at, list) else []
+    for name in search.arms:
+        steps = getattr(arms[name], "steps", None)
+        if steps is not None and max(looks, default=0) >= steps:
             check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
 
 
-def _check_objectives(check: Checker, parts: Mapping[str, Any], family: Family, search: Search) -> None:
-    place = (*PLACE, "objective")
-    table, groups = family.tasks(parts["data"]), family.groups(parts["data"])
-    of_dev = {name: task for name, task in table.items() if is_dev(name)}
-    of_test = {} if parts["evaluate"] is WRONG else {task.name: task for task in named(table, parts["evaluate"])}
-    known, tested = metric_names(of_dev.values()), metric_names(of_test.values())
-    single = isinstance(search.objective, Objective)
-    if not search.objectives:
-        check.refuse(place, "at least one objective")
-    check.different(place, [objective.metric for objective in search.objectives])
-    for index, objective in enumerate(search.objectives):
-        here = place if single else (*place, index)
-        if is_each(objective.metric) or is_each(objective.confirmed):
-            check.refuse((*here, "metric"), "one figure, or their mean(…)")
-            continue
-        chosen = figures_at(check, (*here, "metric"), objective.metric, of_dev, groups, of_dev)
-        if chosen is None:
-            continue
-        parts["figures"][objective.metric] = chosen
-        known[objective.metric] = known[chosen[0]]
-        if tested and FORM.fullmatch(objective.confirmed):
-            place_of = (*here, "confirm" if objective.confirm else "metric")
-            confirmed = figures_at(check, place_of, objective.confirmed, of_test, groups, {})
-            if confirmed is None:
-                continue
-            parts["figures"][objective.confirmed] = confirmed
-            tested[objective.confirmed] = tested[confirmed[0]]
-        if objective.mode != ("max" if known[objective.metric] else "min"):
-            better = "larger" if known[objective.metric] else "smaller"
-            check.refuse((*here, "mode"), f"{'max' if known[objective.metric] else 'min'}: {better} is better")
-        if tested and objective.confirmed not in tested:
-            check.refuse(
-                (*here, "confirm" if objective.confirm else "metric"),
-                f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
-            )
-        elif tested and tested[objective.confirmed] != known[objective.metric]:
-            better = "larger" if known[objective.metric] else "smaller"
-            check.refuse((*here, "confirm"), f"one that is better when {better}, as {objective.metric} is")
-    if search.race and len(search.objectives) > 1:
+def _check_number_of_objectives(check: Checker, search: Search, given: Mapping[str, Any], objectives: int) -> None:
+    if objectives <= 1:
+        return
+    if given.get("stop_early") is not None:
+        check.refuse(
+            (*PLACE, "stop_early"), "absent with several objectives, which do not say which of two runs is ahead"
+        )
+    if search.race:
         check.refuse((*PLACE, "race"), "0 or absent with several objectives: points are not raced against a front")
 
 
@@ -221,44 +224,60 @@ def _check_arms(check: Checker, arms: Any, search: Search) -> None:
         check.name((*PLACE, "arms", index), [name for name, made in arms.items() if made is WRONG or made.train])
 
 
-def _check_space(check: Checker, arms: Any, space: Space, search: Search, listed: Sequence[str]) -> None:
-    """Does something move around every arm that is listed, and does every arm lie in what moves?"""
-    if arms is WRONG or any(arms[name] is WRONG for name in search.arms):
-        return
+def _check_space(
+    check: Checker, arms: Any, space: Space, search: Search, listed: Sequence[str], *, every: bool
+) -> None:
+    """Does something move around every arm that is listed, and does every arm lie in what moves?
+
+    every: whether these are all arms that the study means to search.
+    """
+    if not space:
+        return  # what the study declares was refused
     place = (*PLACE, "dimensions")
     if search.dimensions == "paper" and not any(one.paper for one in space):
         check.refuse(place, "a mapping, or absent: no grid of a paper is known here")
         return
-    of_name = {dimension.name: dimension for dimension in space}
-    narrow: dict[str, Dimension] = {}
-    for name, wanted in _wanted(search, space).items():
-        try:
-            if name in of_name:
-                narrow[name] = narrowed(of_name[name], wanted)
-            else:
-                check.refuse((*place, name), names_accepted(name, list(of_name)))
-        except ValueError as error:
-            numbers = name in of_name and not any(isinstance(one, str) for one in of_name[name].choices)
-            check.refuse((*place, name), str(error) + (check.read_as_text((*place, name)) if numbers else ""))
-    left = tuple(narrow[name] for name in of_name if name in narrow)
+    left, refused = _narrowed(check, space, search)
+    right = [one for one in left if one.name not in refused]
+    known = refused <= {one.name for one in left}  # an unknown name may stand for one that others depend on
     for name in search.arms:
-        moving = tuple(one for one in left if _may_move(one, left, arms[name]))
-        if not moving and name in listed:
+        moving = [one for one in left if _may_move(one, left, arms[name])]
+        if not moving and name in listed and known:
             check.refuse(place, f"at least one setting that matters for {name}")
-        _check_arm_inside(check, name, arms[name], moving)
-    for dimension in left if isinstance(search.dimensions, Mapping) else ():
+        _check_arm_inside(check, name, arms[name], [one for one in moving if one in right])
+    for dimension in left if isinstance(search.dimensions, Mapping) and known and every else ():
         if not any(_may_move(dimension, left, arms[name]) for name in search.arms):
             needs = ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
             check.refuse(
                 (*place, dimension.name), f"only with {needs}", says="changes nothing in the arms searched"
             )
-    if search.sampler == "grid" and (ranges := [one.name for one in left if not one.choices]):
+    if search.sampler == "grid" and (ranges := [one.name for one in right if not one.choices]):
         check.refuse(
             (*PLACE, "sampler"), f"tpe, random, or grid with a list of values for each of {', '.join(ranges)}"
         )
 
 
-def _check_arm_inside(check: Checker, name: str, settings: Any, space: Space) -> None:
+def _narrowed(check: Checker, space: Space, search: Search) -> tuple[Space, set[str]]:
+    """The dimensions that are to move, as wanted, and the names that are refused; of these as in the space."""
+    place, of_name = (*PLACE, "dimensions"), {dimension.name: dimension for dimension in space}
+    narrow: dict[str, Dimension] = {}
+    refused = set()
+    for name, wanted in _wanted(search, space).items():
+        if name not in of_name:
+            check.refuse((*place, name), names_accepted(name, list(of_name)))
+            refused.add(name)
+            continue
+        try:
+            narrow[name] = narrowed(of_name[name], wanted)
+        except ValueError as error:
+            numbers = not any(isinstance(one, str) for one in of_name[name].choices)
+            check.refuse((*place, name), str(error) + (check.read_as_text((*place, name)) if numbers else ""))
+            narrow[name] = of_name[name]
+            refused.add(name)
+    return tuple(narrow[name] for name in of_name if name in narrow), refused
+
+
+def _check_arm_inside(check: Checker, name: str, settings: Any, space: Sequence[Dimension]) -> None:
     for dimension in space:
         value = flat(settings)[dimension.name]
         if moves(dimension, settings, {}) and not dimension.holds(value):

@@ -217,6 +217,51 @@ def test_a_broken_study(broken: Broken, tmp_path: Path, plan: Callable[[Path], s
     assert said.count("\n  accepted: ") == 1, said
 
 
+TWO = "[{metric: dev/t2d/mrr, mode: mx}, {metric: dev/t2d/mr, mode: max}]"
+SEARCHES: dict[str, dict[str, tuple[str, ...]]] = {  # what is written, by what stood there -> how each mistake begins
+    "fields": {
+        "trials: 4": ("trails: 4", "search.trials is missing", "search.trails = 4"),
+        "arms: [B1]": ("arms: [B2]", "search.arms[0] = 'B2'"),
+        "high: 0.3": ("high: 3.0", "search.dimensions.hn_margin = {low: 0.1, high: 3.0}"),
+        "[100, 101]": ("[100, 7]", "search.seeds[1] = 7"),
+    },
+    "an objective": {
+        "dev/t2d/mrr, mode: max": ("t2d/mrr, mode: mx", "search.objective.metric = 't2d/mrr'", "search.objective.mode = 'mx'"),
+        "space: concept": ("space: san", "search.space = 'san'"),
+        "trials: 4": ("trials: 4\n  stop_early: {rule: best, at: [400]}", "search.stop_early.rule = 'best'", "search.stop_early.at = [400]"),
+    },
+    "several objectives": {
+        "{metric: dev/t2d/mrr, mode: max}": (f"{TWO}\n  race: 0.2", "search.objective[0].mode = 'mx'", "search.objective[1].metric = 'dev/t2d/mr'", "search.race = 0.2"),
+        "temperature: all": ("temprature: all", "search.dimensions.temprature = 'all'"),
+    },
+    "a confirmation": {
+        "mode: max": ("mode: min, confirm: t2d/mr", "search.objective.mode = 'min'", "search.objective.confirm = 't2d/mr'"),
+        "  seeds: [100, 101]\n": ("", "search.seeds is missing"),
+        "{hn_margin: {low: 0.1, high: 0.3}, temperature: all}": ("{temperature: [0.02], layers: [2, 4]}", "search.dimensions.temperature = [0.02]", "search.dimensions.layers changes nothing"),
+    },
+    "beside a broken arm": {
+        "B1-noHN: {hard_negatives: false}": ("B1-noHN: {hard_negative: false}", "arms.B1-noHN.hard_negative = false"),
+        "trials: 4": ("trials: 0\n  backbone: mpnet", "search.trials = 0", "search.backbone = 'mpnet'"),
+        "temperature: all": ("temperature: [0.02, 0.1]", "search.dimensions.temperature = [0.02, 0.1]"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistakes", SEARCHES.values(), ids=SEARCHES.keys())
+def test_all_mistakes_of_a_search_are_told_at_once(
+    mistakes: dict[str, tuple[str, ...]], tmp_path: Path, plan: Callable[[Path], str]
+) -> None:
+    """And of nothing else: what is wrong lends no blame to what rests on it."""
+    text = GOOD
+    for old, (new, *_) in mistakes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    said = plan(written(tmp_path, Broken(text, ())))
+    begun = [begin for _, *begins in mistakes.values() for begin in begins]
+    assert [begin for begin in begun if f": {begin}" not in said] == [], said
+    assert said.count("\n  accepted: ") == len(begun), said
+
+
 @pytest.mark.parametrize("name", ["empty", "a tab", "a rate as text", "an unknown metric", "twin arms"])
 def test_a_broken_study_as_a_user_meets_it(name: str, tmp_path: Path) -> None:
     broken = STUDIES[name]
