@@ -430,8 +430,9 @@ class Ledger:
         return claims.declared(self._storage, study)
 
     def declarations(self) -> list[Declaration]:
-        """The first claims of every study."""
-        return list(claims.every(self._storage))
+        """The first claims of every study. StudyError as `entries`."""
+        with reached(self.url):
+            return list(claims.every(self._storage))
 
     def ask(self, budget: str, answer: Callable[[Sequence[Spent]], Spent]) -> Spent:
         """Write a question down as the next that a budget is spent on; one that was asked keeps its answer."""

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from corpora.store.durable import flush, flush_tree
 from orchestration.ledger.object_storage import PART, ObjectStorage
+from orchestration.ledger.silence import give_up_on_silence, patience
 from orchestration.study.errors import StudyError
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
@@ -117,11 +118,11 @@ def open_storage(url: str | Path) -> Storage:
     options: dict[str, Any] = {"use_listings_cache": False}
     if str(url).startswith("s3://"):
         given = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
-        options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **given}
+        options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **patience(given)}
     try:
         filesystem, root = fsspec.url_to_fs(str(url), **options)
         if hasattr(filesystem, "set_session"):
-            filesystem.connect()  # S3: its settings are read, nothing is asked yet
+            give_up_on_silence(filesystem.connect())  # S3: its settings are read, nothing is asked yet
     except (ValueError, ImportError) as error:
         raise StudyError(_unreachable(url, error)) from error
     except away() as error:
@@ -149,7 +150,7 @@ def reached(url: str | Path) -> Iterator[None]:
 
 @contextmanager
 def _told_when_silent(url: str | Path) -> Iterator[None]:
-    """Say that a store is waited for; one that is silent is asked again for some minutes."""
+    """Say that a store is waited for; one that is silent is asked again, for some two minutes."""
     words = (f"ledger {url}: waiting for its answer …",)
     slow = threading.Timer(SILENT_SECONDS, print, words, {"file": sys.stderr, "flush": True})
     slow.daemon = True
