@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from orchestration.commands.model_card import model_card
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
 from orchestration.families.registry import family
-from orchestration.ledger.ledger import UNSEALED, Ledger, run_of
+from orchestration.ledger.ledger import LATER, UNSEALED, Ledger, run_of
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import names_accepted
 from orchestration.verdicts.find import find
@@ -94,24 +94,26 @@ def audit(options: Namespace) -> int:
     what mends it."""
     ledger = ledger_of(options)
     found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
-    damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED)}
+    damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED, LATER)}
     damaged |= ledger.damaged_notes()
     counts = {
         "sealed": sum(why is None for why in found.values()),
         "unsealed": sum(why == UNSEALED for why in found.values()),
+        "later": sum(why == LATER for why in found.values()),
         "damaged": len(damaged),
     }
     if options.json:
         print(json.dumps({**counts, "entries": damaged}, indent=1))
     else:
         print("\n".join([*map(str, damaged.values()), _in_words(counts, ledger)]))
-    return SOME_FAILED if damaged else DONE
+    return SOME_FAILED if damaged or counts["later"] else DONE
 
 
 def _in_words(counts: Mapping[str, int], ledger: Ledger) -> str:
-    sealed, unsealed, damaged = counts.values()
+    sealed, unsealed, later, damaged = counts.values()
     before = f", {unsealed} readable but of before entries were sealed" if unsealed else ""
-    return f"{ledger.url}: {sealed} sealed entries as their runs wrote them{before}, {damaged} damaged"
+    newer = f"\nnot looked at: {later} that a later semray wrote; a newer semray reads them" if later else ""
+    return f"{ledger.url}: {sealed} sealed entries as their runs wrote them{before}, {damaged} damaged{newer}"
 
 
 def _only(entries: Collection[str], start: str, ledger: Ledger) -> str:

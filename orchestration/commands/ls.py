@@ -10,7 +10,8 @@ from pathlib import Path
 
 from orchestration.commands.terminal import DONE, STUDIES, ledger_of, width_of
 from orchestration.commands.waiting import doing
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.report.layout import laid_out
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, listed, printable
@@ -24,11 +25,12 @@ def ls(options: Namespace) -> int:
     ledger = ledger_of(options)
     with doing("looking through the ledger"):
         studies = _studies(ledger)
-        runs, damaged = _runs(ledger)
+        runs, damaged, later = _runs(ledger)
         room = ledger.size()
     if options.json:
         held = [{"family": family, "backbone": backbone, "runs": count} for (family, backbone), count in runs]
-        print(json.dumps({"studies": studies, "runs": held, "damaged": damaged, "bytes": room}, indent=1))
+        told = {"studies": studies, "runs": held, "damaged": damaged, "later": later, "bytes": room}
+        print(json.dumps(told, indent=1))
         return DONE
     width = width_of(sys.stdout)
     rows = [(one["study"], one["declared"][:10] or "not run", cut(one["question"], QUESTION)) for one in studies]
@@ -37,6 +39,7 @@ def ls(options: Namespace) -> int:
     blocks += [laid_out(("family", "backbone", "runs"), held_rows, width)] if held_rows else []
     blocks.append([f"{ledger.url}: {sum(count for _, count in runs)} runs, {in_bytes(room)}"])
     blocks[-1] += [f"damaged: {listed(damaged)}; what mends it:  semray audit"] if damaged else []
+    blocks[-1] += [f"not read: {len(later)} that a later semray wrote; a newer semray reads them"] if later else []
     print("\n\n".join("\n".join(map(printable, block)) for block in blocks))
     return DONE
 
@@ -64,18 +67,21 @@ def _studies(ledger: Ledger) -> list[dict[str, str]]:
     ]
 
 
-def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str]]:
-    """Trained and untrained runs by family and backbone, most first; and the names of entries that are damaged."""
+def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str], list[str]]:
+    """Trained and untrained runs by family and backbone, most first; the names of entries that are damaged; and of
+    those that a later semray wrote."""
     counts: Counter[tuple[str, str]] = Counter()
-    damaged = []
+    damaged, later = [], []
     for run_id in sorted(ledger.ids()):
         try:
             run = ledger.training(run_id).run
+        except LaterFormat:
+            later.append(run_id)
         except LedgerError:
             damaged.append(run_id)
         else:
             counts[run.family, run.backbone] += 1
-    return counts.most_common(), damaged
+    return counts.most_common(), damaged, later
 
 
 def in_bytes(count: float) -> str:

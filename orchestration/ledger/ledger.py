@@ -48,7 +48,7 @@ from orchestration.ledger.entries.read import (
 from orchestration.ledger.entries.record import Metric, Record
 from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
-from orchestration.ledger.notes import LedgerError
+from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
@@ -65,6 +65,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 UNSEALED = "unsealed"
+LATER = "later"
 MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
 ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
 STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
@@ -209,7 +210,8 @@ class Ledger:
     def audit(self, entry: str) -> str | None:
         """What is wrong with an entry, for a person; None when every file is as its run wrote it.
 
-        KeyError when there is no such entry. "unsealed" where it is readable and was written before seals.
+        KeyError when there is no such entry. "unsealed" where it is readable and was written before seals, "later"
+        where a later semray wrote it.
         """
         self._require(entry)
         try:
@@ -229,6 +231,8 @@ class Ledger:
                 and (broken := broken_in(folder, files.seal, apart=(SEAL, *dropped))) is not None
             ):
                 raise files.damaged(*broken)
+        except LaterFormat:
+            return LATER
         except LedgerError as error:
             return str(error)
         return None
@@ -390,10 +394,12 @@ class Ledger:
     def drop_model(self, run: Run) -> None:
         """Delete the model of a run, whose scores stay valid; a new task for it will train again.
 
-        KeyError for a run that is not trained.
+        KeyError or LedgerError as `record`: of an entry that cannot be read, a later semray's too, nothing goes.
         """
         entry = self._trained(run)
-        seal = self._files(entry).seal
+        files = self._files(entry)
+        read_training(files)
+        seal = files.seal
         if seal is not None and _with_model(seal):  # first: what lies there and is not sealed is not used
             kept_files = {name: digest for name, digest in seal.items() if not name.startswith(MODEL)}
             self._storage.write(f"{entry}/{SEAL}", as_seal(kept_files))

@@ -25,6 +25,10 @@ class LedgerError(StudyError):
     """A file of the ledger is damaged: the message names it and what mends it."""
 
 
+class LaterFormat(LedgerError):
+    """A later semray wrote an entry: nothing is wrong with it, and nothing of it is to be done again."""
+
+
 def sealed(body: Mapping[Any, Any]) -> bytes:
     """A JSON object as a file, with the digest of what it says."""
     plain = json.loads(json.dumps(dict(body)))

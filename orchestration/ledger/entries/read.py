@@ -13,7 +13,7 @@ from evaluators.metrics.scores import Aggregate
 from orchestration.ledger.entries.files import Files, as_env
 from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEM_FILE, ITEMS, TAKEN_FOR
 from orchestration.ledger.entries.record import Metric, Record
-from orchestration.ledger.notes import LedgerError
+from orchestration.ledger.notes import LaterFormat
 from orchestration.ledger.seal import SEAL
 from orchestration.study.run import Run, former_id
 
@@ -124,10 +124,10 @@ def _record(
 
 
 def _refuse_later(files: Files, body: Mapping[str, Any]) -> None:
-    """LedgerError for an entry of a later semray: it is not damaged, and nothing of it is to be done again."""
+    """LaterFormat for an entry of a later semray, whatever its other fields are by then."""
     told = body.get("format")
     if isinstance(told, int) and told > FORMAT:
-        raise LedgerError(
+        raise LaterFormat(
             f"{files.url}: a later semray wrote it, in format {told}\n"
             f"  accepted: formats up to {FORMAT}; nothing is wrong with the entry, a newer semray reads it"
         )

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger, LedgerError
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
@@ -307,7 +308,49 @@ def test_an_entry_of_a_later_semray_is_not_called_damaged(ledger: Ledger, kind: 
     with pytest.raises(LedgerError) as refused:
         ledger.training(entry.name) if kind == "training" else ledger.scores(entry.name)
     assert str(refused.value) == said
-    assert ledger.audit(entry.name) == said
+
+
+@pytest.mark.parametrize("kind", ["training", "scores"])
+def test_who_looks_after_a_ledger_tells_what_a_later_semray_wrote_apart(
+    ledger: Ledger, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody who reads that something is damaged should do it again, where a newer semray reads it."""
+    entry = Path(ledger.url) / entry_of(make_run(0), kind)
+    (entry / "result.json").write_text(json.dumps(json.loads((entry / "result.json").read_text()) | {"format": 3}))
+    reseal(entry)
+
+    def told(*words: str) -> tuple[int, str]:
+        code = main([*words, "--ledger", ledger.url])
+        return code, capsys.readouterr().out
+
+    of_all = len(ledger.entries())
+    code, said = told("audit")
+    assert code == 1  # what was not looked at is not intact
+    assert said == (
+        f"{ledger.url}: {of_all - 1} sealed entries as their runs wrote them, 0 damaged\n"
+        "not looked at: 1 that a later semray wrote; a newer semray reads them\n"
+    )
+    counts = json.loads(told("audit", "--json")[1])
+    assert counts == {"sealed": of_all - 1, "unsealed": 0, "later": 1, "damaged": 0, "entries": {}}
+
+    trained, runs = kind == "training", len(ledger.ids())
+    code, said = told("ls")
+    assert code == 0
+    assert f"{ledger.url}: {runs - trained} runs, " in said
+    assert ("not read: 1 that a later semray wrote; a newer semray reads them" in said) == trained
+    assert "damaged" not in said
+    found = json.loads(told("ls", "--json")[1])
+    assert (found["damaged"], found["later"]) == ([], [entry.name] if trained else [])
+
+
+def test_no_model_goes_of_an_entry_of_a_later_semray(ledger: Ledger) -> None:
+    entry = Path(ledger.url) / make_run(0).id
+    (entry / "result.json").write_text(json.dumps(json.loads((entry / "result.json").read_text()) | {"format": 3}))
+    reseal(entry)
+    before = {path: path.read_bytes() for path in entry.rglob("*") if path.is_file()}
+    with pytest.raises(LedgerError, match="a newer semray reads it"):
+        ledger.drop_model(make_run(0))
+    assert {path: path.read_bytes() for path in entry.rglob("*") if path.is_file()} == before
 
 
 def test_items_that_are_not_there_are_missed_even_when_sealed(ledger: Ledger) -> None:
