@@ -7,6 +7,7 @@ import contextlib
 import io
 import multiprocessing
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -49,6 +50,14 @@ class Interleaved:
             for name, trainer in self.trainers.items():
                 parts[name].append(self.processes[name].submit(trainer, *told, options.steps, repeat).result())
         return {name: np.concatenate(found) for name, found in parts.items()}
+
+    def memory(self) -> dict[str, float]:
+        """The most that each process has held so far, in MB."""
+        return {name: process.submit(_peak).result() for name, process in self.processes.items()}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
 def options_of(description: str | None, *, steps: int = 10) -> argparse.Namespace:

@@ -37,7 +37,7 @@ TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
 def main() -> None:
     options, trainers, rows = options_of(__doc__), Interleaved(TRAINERS), []
     for precision in PRECISIONS:
-        rows += table(precision, trainers.durations(options, precision))
+        rows += table(precision, trainers.durations(options, precision), trainers.memory())
     save(
         "training_throughput",
         "Training throughput: one step of B1 on all-MiniLM-L6-v2, one CPU thread",
@@ -47,6 +47,7 @@ def main() -> None:
             load_of_machine(),
             "Same encoder, rows, batch, lengths, update and precision. The losses are of one family (in-batch "
             "cross-entropy with hard negatives); semray's also scores the backward direction and a margin term.",
+            "Peak memory is a process's, libraries included; that of bf16 is the same process's, after fp32.",
             "bf16 is autocast over float32 weights on both sides. A study's `precision: auto` takes here: "
             f"{best_precision()}.",
         ],
@@ -125,7 +126,7 @@ def peer(precision: Precision, steps: int, seed: int) -> np.ndarray:
     )
 
 
-def table(precision: Precision, steps: dict[str, np.ndarray]) -> list[dict[str, object]]:
+def table(precision: Precision, steps: dict[str, np.ndarray], memory: dict[str, float]) -> list[dict[str, object]]:
     cpu = {name: median(parts[:, 1]) for name, parts in steps.items()}
     return [
         {
@@ -134,6 +135,7 @@ def table(precision: Precision, steps: dict[str, np.ndarray]) -> list[dict[str, 
             "CPU seconds a step": round(cpu[name], 3),
             "wall seconds a step": round(median(parts[:, 0]), 3),
             "sentences per CPU second": round(TEXTS / cpu[name]),
+            "peak memory, MB": round(memory[name]),
             "speed": f"{cpu['sentence-transformers'] / cpu[name]:.2f} x",
         }
         for name, parts in steps.items()

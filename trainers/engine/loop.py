@@ -25,7 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainers.engine.memory import kept_memory
+from trainers.engine.memory import REMEMBERED, kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import clip, schedule
@@ -316,6 +316,7 @@ def reset_process(seed: int, world: World) -> None:
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
+    os.environ.setdefault(*REMEMBERED)
     if device.type == "cuda":
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # asked for by deterministic cuBLAS
         torch.cuda.set_device(device.index or 0)  # refuses a device without an index
