@@ -10,6 +10,7 @@ from evaluators.significance.decision import OPEN, Decision, number_of_p, said_p
 from evaluators.significance.verdict import Verdict
 
 ONE_RUN = "one run of each arm"  # where no seed moves either
+ALIKE = "the same at every seed"  # where each arm has several runs, and no seed moves either
 
 
 class Question(NamedTuple):
@@ -75,7 +76,7 @@ def _numbers(verdict: Verdict) -> str:
     if verdict.test is None:
         alone = verdict.single_run
         if alone is None or alone["p"] is None:
-            return f"{value}, {runs}"
+            return f"{value}, {ALIKE if 'check_arms_differ' in verdict.flags else runs}"
         return f"{value}, {runs}; this single run: {alone['test']}, {said_p(alone['p'])}, {verdict.n_items} items"
     return "".join(
         (

@@ -177,7 +177,7 @@ def _claim(
         "anchor": anchor(verdict),
         "glyph": GLYPHS[row.kind],
         "tone": row.kind.replace(" ", "-"),
-        "agree": agreement_told(verdict),
+        "agree": agreement_told(finding),
         "places": decimals(verdict),
         "answers": answers(verdict),
         "each_run": each_run(verdict),

@@ -111,7 +111,8 @@ def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
         axes.plot([verdict.ci_low, verdict.ci_high], [row, row], color=colour, lw=2, solid_capstyle="butt")
     if known(verdict.delta_mean):
         _mark(axes, verdict.delta_mean, row, verdict).set_url(f"#{anchor(verdict)}")
-    told = "one run each" if verdict.seedless else f"{agreement(verdict)} seeds"
+    alike = "one run each" if finding.one_run else "alike at every seed"
+    told = alike if verdict.seedless else f"{agreement(verdict)} seeds"
     axes.annotate(
         f"{difference(verdict)}\n{verdict.verdict}, {told}",
         (1.02, row),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NONE = "–"
 PUBLISHED = "published"  # a column where a paper's figure is known of any claim
+FLAGS = {"check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike"}
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 
@@ -79,11 +80,13 @@ def agreement(verdict: Verdict) -> str:
     return f"{verdict.k_agree}/{verdict.n_seeds}" if verdict.n_seeds and not verdict.seedless else NONE
 
 
-def agreement_told(verdict: Verdict) -> str:
+def agreement_told(finding: Finding) -> str:
     """The same as a reader is told it beside a verdict: "8/8 seeds agree"."""
-    from evaluators.significance.wording import ONE_RUN
+    from evaluators.significance.wording import ALIKE, ONE_RUN
 
-    return ONE_RUN if verdict.seedless else f"{agreement(verdict)} seeds agree"
+    if finding.verdict.seedless:
+        return ONE_RUN if finding.one_run else ALIKE
+    return f"{agreement(finding.verdict)} seeds agree"
 
 
 def remarks(verdict: Verdict) -> tuple[str, ...]:
@@ -95,7 +98,10 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
         found.append(verdict.advice)
     if verdict.dropped:
         found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}")
-    return (*found, *(flag.replace("_", " ") for flag in verdict.flags if flag not in verdict.words))
+    return (
+        *found,
+        *(FLAGS.get(flag, flag.replace("_", " ")) for flag in verdict.flags if flag not in verdict.words),
+    )
 
 
 def answers(verdict: Verdict) -> str:
@@ -264,6 +270,8 @@ def _seconds(value: float) -> str:
 
 def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
+    from evaluators.significance.wording import ALIKE, ONE_RUN
+
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
     declared = [verdict for verdict in verdicts if not verdict.exploratory and not verdict.part_of]
@@ -273,10 +281,14 @@ def caption(findings: Findings) -> str:
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
     parts = [f"{_range(counts)} seed{'s' * (counts != [1])}, paired"] if counts else []
-    if seedless := sum(verdict.seedless for verdict in verdicts):
-        which = f" in {seedless} of {len(verdicts)} claims" if counts else ""
-        parts.append(f"one run of each arm{which}: no seed moves a figure")
-    parts.append(", ".join(tests))
+    seedless = [finding for finding in findings.findings if finding.verdict.seedless]
+    single = sum(finding.one_run for finding in seedless)
+    alike = len(seedless) - single
+    for told, count, why in ((ONE_RUN, single, ": no seed moves a figure"), (ALIKE, alike, "")):
+        if count:
+            which = "" if count == len(verdicts) else f" in {count} of {len(verdicts)} claims"
+            parts.append(told + which + why)
+    corrected = []
     if max(groups.values(), default=0) > 1:
         counts_of = {group: sum(verdict.group == group for verdict in declared) for group in groups}
         sizes = [
@@ -284,7 +296,8 @@ def caption(findings: Findings) -> str:
             + (f" of {group}" if group else "")
             for group, size in groups.items()
         ]
-        parts[-1] += f", Holm over {' and over '.join(sizes)} declared comparisons"
+        corrected = [f"Holm over {' and over '.join(sizes)} declared comparisons"]
+    parts.append(", ".join((*tests, *corrected)))
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
     unpaired = sorted(verdict.unpaired_seeds for verdict in verdicts if verdict.unpaired_seeds)

@@ -105,6 +105,12 @@ class Finding:
     published: str = ""
 
     @property
+    def one_run(self) -> bool:
+        """Whether each arm has one run, which stands at all seeds."""
+        runs = (self.treatment_runs.values(), self.control_runs.values())
+        return self.verdict.seedless and all(len(set(ids)) == 1 for ids in runs)
+
+    @property
     def told(self) -> Moves:
         """What a report tells of the items."""
         counts = {"better": self.items_better, "worse": self.items_worse, "equal": self.items_equal}

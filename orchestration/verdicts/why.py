@@ -27,7 +27,7 @@ def _chain(findings: Findings, finding: Finding) -> str:
     lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}{tested}"]
     for pair in verdict.per_seed[: 1 if verdict.seedless else None]:
         seed = int(pair["seed"])
-        at = "no seed" if verdict.seedless else f"seed {seed}"
+        at = "no seed" if finding.one_run else "every seed" if verdict.seedless else f"seed {seed}"
         lines.append(f"  {at}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
         for runs in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
             lines += [f"    run {run}   {places.get(run, '')}/result.json" for run in (runs or "").split(" - ")]

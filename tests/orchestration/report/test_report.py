@@ -24,6 +24,7 @@ from orchestration.report.html import html
 from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, p_text, places_for
 from orchestration.verdicts.costs import with_costs
 from orchestration.verdicts.findings import Finding, Findings
+from orchestration.verdicts.why import chain
 from tests.finished_study import BACKBONE, CLAIMS, RECALL, SPREAD, STRESS, findings_of
 
 ASKED_KEYS = {
@@ -334,6 +335,29 @@ def test_too_little_to_judge(findings: Findings, scores: dict[int, float]) -> No
     assert "undecided" in forms.table(thin)
     assert "undecided" in html(thin, plots.every(thin))
     assert difference(verdict) == {0: "–", 1: "+0.000", 3: "+0.000"}[len(scores)]
+
+
+def test_trained_arms_that_always_score_the_same_are_not_taken_for_one_run(findings: Findings) -> None:
+    """Both reach 1.0 with every seed: as many runs as seeds, and a metric at its end."""
+    pairs = pair(dict.fromkeys(range(3), 1.0), 1.0, seeds=range(3))
+    (verdict, _) = judge([(CLAIMS[0], pairs), (CLAIMS[1], pairs)])
+    (single, *_), trained = [run.id for run in findings.runs], [run.id for run in findings.runs[1:4]]
+    many = dict(enumerate(trained))
+    finding = Finding(
+        verdict=verdict, larger_is_better=True, treatment_runs=many, control_runs=dict.fromkeys(many, single)
+    )
+    shown = replace(findings, findings=(finding,))
+    table = forms.table(shown)
+    assert "\nthe same at every seed; Holm over 2 " in table
+    assert "* H1: both score the same at every seed: the metric may be at its end, or the arms alike\n" in table
+    told = table + html(shown, plots.every(shown)) + chain(shown)
+    assert "one run of each" not in told
+    assert "one run each" not in told
+    assert "\n  every seed   1.000000 - 1.000000" in chain(shown)
+    alone = replace(finding, treatment_runs=dict.fromkeys(many, single))
+    assert "\none run of each arm: no seed moves a figure; Holm" in forms.table(
+        replace(findings, findings=(alone,))
+    )
 
 
 def test_several_backbones_are_told_apart(findings: Findings) -> None:
