@@ -25,7 +25,7 @@ def fingerprint(watch: Sequence[str]) -> str:
     if missing:
         raise CorpusError(
             f"data.watch: {', '.join(missing)}: no such file or folder in {Path.cwd()}\n"
-            "  accepted: files and folders that are there"
+            "  accepted: files and folders that are there; paths start where semray does"
         )
     return key_of({"files": [[Path(name).resolve().name, _content(Path(name).expanduser())] for name in watch]})
 

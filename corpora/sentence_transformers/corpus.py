@@ -40,10 +40,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class RecipeCorpus:
-    """sets: what arms are trained on, by name. guides: the encoders that a loss may ask, by theirs. fingerprint:
-    names all rows, and the guides' weights. left_out: by set, the rows that are not trained on for a text of
-    theirs that is held out. held: by set, the rows of each part that nothing trains on. beyond: by set, the rows
-    that its `sample` leaves."""
+    """sets: what arms are trained on, by name; none that is held out whole. guides: the encoders that a loss may
+    ask, by theirs. fingerprint: names all rows to train on, and the guides' weights. left_out: by set, the rows
+    that are not trained on for a text of theirs that is held out. held: by set, the rows of each part that nothing
+    trains on. beyond: by set, the rows that its `sample` leaves."""
 
     sets: Mapping[str, Columns]
     guides: Mapping[str, str]
@@ -56,13 +56,13 @@ class RecipeCorpus:
 def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
     """weights: name those of each guide. CorpusError says what is missing or broken, and what mends it."""
     parts, left_out = _apart(data)
-    sets = {name: _sampled(name, data.datasets[name], found["train"]) for name, found in parts.items()}
+    sets = {name: _sampled(name, one, parts[name]["train"]) for name, one in data.datasets.items() if one.trains}
     digest = hashlib.sha256(repr((*zip(data.guides, weights, strict=True),)).encode())
     for name, columns in sets.items():
         for part in (name, dict(columns.texts), columns.labels):
             digest.update(repr(part).encode())
     held = {name: {part: len(found[part]) for part in HELD} for name, found in parts.items()}
-    beyond = {name: len(found["train"]) - len(sets[name]) for name, found in parts.items()}
+    beyond = {name: len(parts[name]["train"]) - len(columns) for name, columns in sets.items()}
     return RecipeCorpus(sets, data.guides, digest.hexdigest(), left_out, held, beyond)
 
 
@@ -173,6 +173,8 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
             yield {"anchor": anchor, "positive": positive, "negative": negative}
     elif one.source.endswith(FILES):
         yield from _file(name, one)
+    elif Path(one.source).expanduser().is_file():
+        raise CorpusError(f"data.datasets.{name}.source = {one.source}\n  accepted: a file as {', '.join(FILES)}")
     else:
         asked = HubSet(one.source, one.split, one.read, one.config)
         rows, remarks = hub_rows(asked, path)
@@ -188,6 +190,11 @@ def _file(name: str, one: TrainingSet) -> Iterator[Row]:
     file = Path(one.source).expanduser()
     try:
         rows = _parsed(file)
+    except FileNotFoundError:
+        raise CorpusError(
+            f"data.datasets.{name}.source = {one.source}: no such file, seen from {Path.cwd()}\n"
+            "  accepted: a file that is there; paths start where semray does"
+        ) from None
     except (OSError, ValueError, csv.Error) as error:
         raise CorpusError(f"data.datasets.{name}: {file}: {str(error).splitlines()[0]}") from None
     for row in rows:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from corpora.benchmarks import sts
 from corpora.san import sentences
@@ -30,13 +30,14 @@ GUIDES = "a mapping of names to encoders, such as {mini: all-MiniLM-L6-v2}"
 class HeldOut:
     """The rows that nothing trains on: test to measure on, dev for searches to choose by, as shares of the keys.
 
-    by: the column with a row's key, the first of the texts unless given. Rows of one key are never parted, and a
-    key's place does not depend on the other rows.
+    Where they come to 1, nothing trains on the set at all: a file with a test of one's own. by: the column with a
+    row's key, the first of the texts unless given. Rows of one key are never parted, and a key's place does not
+    depend on the other rows.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    test: Annotated[float, Gt(0), Lt(1)] = 0.1
+    test: Annotated[float, Gt(0), Le(1)] = 0.1
     dev: Annotated[float, Ge(0), Lt(1)] = 0.0
     by: str | None = None
 
@@ -79,6 +80,11 @@ class TrainingSet:
         return (self.hold and self.hold.by) or self.texts[0]
 
     @property
+    def trains(self) -> bool:
+        """Whether any row is left to train on."""
+        return self.hold is None or self.hold.test + self.hold.dev < 1
+
+    @property
     def read(self) -> tuple[str, ...]:
         """Every column that is read, each once."""
         return tuple(dict.fromkeys(filter(None, (*self.texts, self.labelled, self.key if self.hold else None))))
@@ -86,8 +92,8 @@ class TrainingSet:
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeData:
-    """datasets: what arms are trained on, by the name that they give it. guides: encoders that a GIST loss asks.
-    path: a folder in which benchmarks and data sets are looked for before $SEMRAY_DATA."""
+    """datasets: what arms are trained and measured on, by the name that they give it. guides: encoders that a GIST
+    loss asks. path: a folder in which benchmarks and data sets are looked for before $SEMRAY_DATA."""
 
     datasets: Annotated[Mapping[str, TrainingSet], SETS] = field(default_factory=dict)
     guides: Annotated[Mapping[str, str], GUIDES] = field(default_factory=dict)
@@ -132,8 +138,8 @@ def _check(name: str, one: TrainingSet) -> None:
 
 def _check_hold(name: str, one: TrainingSet, hold: HeldOut) -> None:
     """ValueError for rows that cannot be held out, or that no task could measure on."""
-    if hold.test + hold.dev >= 1:
-        raise ValueError(f"datasets: accepted: in {name}.hold a test and a dev that leave something to train on")
+    if hold.test + hold.dev > 1:
+        raise ValueError(f"datasets: accepted: in {name}.hold a test and a dev of at most 1 together")
     if not 2 <= len(one.texts) <= (3 if one.labelled is None else 2):
         raise ValueError(f"datasets: accepted: {name}.hold with 2 columns of texts, or with 3 and no label")
     if one.source in KNOWN and one.key not in (*KNOWN[one.source][0], KNOWN[one.source][1]):

@@ -32,7 +32,7 @@ def trained(study: Study) -> Iterator[tuple[str, Settings, tuple[str, ...]]]:
     """Every arm that is trained, with its data sets."""
     for name, arm in study.arms.items():
         if arm.train:
-            yield name, arm, arm.datasets or tuple(study.data.datasets)
+            yield name, arm, arm.datasets or tuple(_training_sets(study.data))
 
 
 def check_world(study: Study) -> None:
@@ -81,8 +81,9 @@ def check_names(study: Study) -> None:
             raise ValueError("data.datasets: accepted: one training set or more")
         for field, named in (("datasets", sets), ("weights", arm.weights), ("loss", _per_set(arm))):
             for one in named:
-                if one not in study.data.datasets:
-                    known = names_accepted(one, list(study.data.datasets))
+                if one not in (sets_to_train := _training_sets(study.data)):
+                    known = names_accepted(one, sets_to_train)
+                    known += "; of this one every row is held out" if one in study.data.datasets else ""
                     raise ValueError(f"arms.{name}.{field} = {one}\n  accepted: {known}")
         for field, named in (("weights", arm.weights), ("loss", _per_set(arm))):
             if named and set(named) != set(sets):
@@ -161,25 +162,34 @@ def _check_classes(told: str, spec: Spec, labels: Sequence[float]) -> None:
             raise ValueError(f"{told} has the label {label:g}\n  accepted: {accepted}")
 
 
+def _training_sets(data: RecipeData) -> list[str]:
+    """The data sets that leave rows to train on."""
+    return [name for name, one in data.datasets.items() if one.trains]
+
+
 def _per_set(arm: Settings) -> Mapping[str, Any]:
     return arm.loss if arm.loss_by_dataset and isinstance(arm.loss, Mapping) else {}
 
 
 def told_of_rows(arm: Settings, found: RecipeCorpus) -> Mapping[str, Any]:
     """How many rows an arm went without, because a text of theirs is held out."""
-    of_arm = {name: found.left_out[name] for name in arm.datasets or found.left_out if found.left_out.get(name)}
-    return {"rows not trained on, for a text that is held out": of_arm} if of_arm else {}
+    of_arm = [name for name in arm.datasets or found.left_out if found.left_out.get(name)]
+    told = ", ".join(f"{found.left_out[name]:,} of {name}" for name in of_arm)
+    return {"rows not trained on, for a text that is held out": told} if told else {}
 
 
 def rows_of(found: RecipeCorpus) -> list[RowsOf]:
     return [
         RowsOf(
             name,
-            len(columns),
-            {"to measure on": found.held[name]["test"], "to choose by": found.held[name]["dev"]},
-            {"for a text that is held out": found.left_out.get(name, 0), "beyond the sample": found.beyond[name]},
+            len(found.sets.get(name, ())),
+            {"to measure on": held["test"], "to choose by": held["dev"]},
+            {
+                "for a text that is held out": found.left_out.get(name, 0),
+                "beyond the sample": found.beyond.get(name, 0),
+            },
         )
-        for name, columns in found.sets.items()
+        for name, held in found.held.items()
     ]
 
 

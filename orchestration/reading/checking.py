@@ -101,8 +101,7 @@ class Checker:
             elif (block := _block_kind(fields[key], given[key])) is not None:
                 values[key] = self.built(block, here)
             elif (block := _block_of_each(fields[key], given[key])) is not None:
-                built = tuple(self.built(block, (*here, index)) for index in range(len(given[key])))
-                values[key] = WRONG if WRONG in built else built
+                values[key] = self.each(block, here)
             else:
                 values[key] = self.value(fields[key], here)
         for field in dataclasses.fields(kind):
@@ -115,6 +114,15 @@ class Checker:
         before = len(self.problems)
         made = self.made(kind, self.block(kind, place), [place])
         return made if len(self.problems) == before else WRONG
+
+    def each(self, kind: type, place: Place) -> Any:
+        """The data classes made of the mappings in a list or a mapping at a place, or WRONG."""
+        given = self.document.at(place)
+        steps = range(len(given)) if isinstance(given, list) else given
+        made = {step: self.built(kind, (*place, step)) for step in steps}
+        if any(one is WRONG for one in made.values()):
+            return WRONG
+        return tuple(made.values()) if isinstance(given, list) else made
 
     def made(self, kind: type, values: Mapping[str, Any], places: Sequence[Place]) -> Any:
         """`kind(**values)`, or WRONG. places: the mappings that gave the values, the strongest last.
@@ -203,12 +211,12 @@ def _block_kind(kind: Any, given: Any) -> type | None:
 
 
 def _block_of_each(kind: Any, given: Any) -> type | None:
-    """The data class that the entries of a list are made of, where a field accepts a list of such."""
-    if not isinstance(given, list):
+    """The data class that the entries of a list, or those of a mapping, are made of, where a field accepts such."""
+    if not isinstance(given, list | dict):
         return None
-    lists = [one for one in plain_types(kind) if typing.get_origin(one) is tuple]
-    found = [one for one in lists if dataclasses.is_dataclass(typing.get_args(one)[0])]
-    return typing.get_args(found[0])[0] if found else None
+    origins, place = ((tuple,), 0) if isinstance(given, list) else ((dict, Mapping), 1)
+    kinds = [typing.get_args(one)[place] for one in plain_types(kind) if typing.get_origin(one) in origins]
+    return next((one for one in kinds if dataclasses.is_dataclass(one)), None)
 
 
 def _nameable(kind: type, values: Mapping[str, Any], text: str) -> set[str]:

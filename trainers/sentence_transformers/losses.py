@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_origin
 
 from annotated_types import Ge, Le
@@ -112,7 +113,8 @@ def spec_of(given: Any) -> Spec:
     spec = {"name": given} if isinstance(given, str) else given
     if not isinstance(spec, Mapping) or spec.get("name") not in LOSSES:
         told = spec.get("name") if isinstance(spec, Mapping) else given
-        raise ValueError(f"loss: accepted: {', '.join(LOSSES)}; not {told!r}")
+        near = "".join(f" (did you mean {one}?)" for one in get_close_matches(str(told), LOSSES, 1))
+        raise ValueError(f"loss: accepted: {', '.join(LOSSES)}; not {told!r}{near}")
     kind, name = LOSSES[spec["name"]], spec["name"]
     for argument in spec:
         if argument != "name" and argument not in kind.arguments:

@@ -100,6 +100,25 @@ def test_a_sample_is_of_what_is_trained_on(tmp_path: Path) -> None:
     assert held_out(data, "mine", "test").texts == held_out(data_of(tmp_path, many()), "mine", "test").texts
 
 
+def test_a_file_with_a_test_of_ones_own_trains_nothing(tmp_path: Path) -> None:
+    """Every row is measured on, and the training file goes without the rows that share a text with one."""
+    rows = {"train": many(100), "test": [*many(103)[100:], many(1)[0]]}
+    for name, of in rows.items():
+        (tmp_path / f"{name}.tsv").write_text(
+            "question\tanswer\tsubject\n" + "".join("\t".join(r) + "\n" for r in of)
+        )
+    files = {name: {"source": str(tmp_path / f"{name}.tsv"), "columns": ("question", "answer")} for name in rows}
+    data = RecipeData(datasets={"mine": TrainingSet(**files["train"]), "own": TrainingSet(**files["test"], hold=HeldOut(test=1.0))})  # type: ignore[arg-type]  # fmt: skip
+    corpus = load(data, [])
+    assert {name: len(columns) for name, columns in corpus.sets.items()} == {"mine": 99}
+    assert len(held_out(data, "own", "test")) == 4
+    assert corpus.left_out == {"mine": 1, "own": 0}
+    alone = RecipeData(datasets={"mine": data.datasets["mine"]})
+    assert load(alone, []).fingerprint != corpus.fingerprint  # a row less
+    beside = dict(data.datasets) | {"more": TrainingSet(**files["test"], hold=HeldOut(test=0.5, dev=0.5))}  # type: ignore[arg-type]
+    assert load(RecipeData(datasets=beside), []).fingerprint == corpus.fingerprint  # nothing else to train on
+
+
 def test_what_cannot_be_held_out_is_said(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"hold.test: .*mine.tsv leaves 0 rows for it"):
         held_out(data_of(tmp_path, many(3), HeldOut(test=0.01)), "mine", "test")
@@ -117,8 +136,8 @@ def test_what_cannot_be_held_out_is_said(tmp_path: Path) -> None:
             "with 2 columns of texts, or with 3 and no label",
         ),
         ({"columns": ("a", "b", "c"), "label": "d", "hold": {"test": 0.3}}, "with 2 columns of texts"),
-        ({"columns": ("a", "b"), "hold": {"test": 0.6, "dev": 0.4}}, "that leave something to train on"),
-        ({"columns": ("a", "b"), "hold": {"test": 1.0}}, "datasets.mine.hold.test = 1.0"),
+        ({"columns": ("a", "b"), "hold": {"test": 0.6, "dev": 0.5}}, "a test and a dev of at most 1 together"),
+        ({"columns": ("a", "b"), "hold": {"test": 1.1}}, "datasets.mine.hold.test = 1.1"),
     ],
 )
 def test_what_is_no_split_is_refused(given: dict[str, Any], said: str) -> None:

@@ -102,7 +102,7 @@ def test_a_broken_file_is_said(text: str, said: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"data\.datasets\.one: .*No such file"):
+    with pytest.raises(CorpusError, match=r"data\.datasets\.one\.source = .*none\.csv: no such file, seen from /"):
         rows_of(tmp_path / "none.csv")
 
 

@@ -86,7 +86,11 @@ def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
             r"GISTEmbedLoss on pairs\n  accepted: a data set with no label",
         ),
         ("guide: small", "guide: large", r"guide = large\n  accepted: small"),
-        ("CoSENTLoss", "CoSENT", r"accepted: MultipleNegativesRankingLoss, .*; not .CoSENT."),
+        (
+            "CoSENTLoss",
+            "CoSENT",
+            r"accepted: MultipleNegativesRankingLoss, .*; not .CoSENT. \(did you mean CoSENTLoss",
+        ),
         ("loss: CoSENTLoss", "loss: TripletLoss", r"which has 2 columns\n  accepted: 3 columns of texts"),
         ("loss: CoSENTLoss", "loss: ContrastiveLoss", r"has the label 0\.2\n  accepted: whole numbers from 0"),
         (
@@ -99,11 +103,26 @@ def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
             "{loss: {name: MatryoshkaLoss, matryoshka_dims: [64], loss: CoSENTLoss}, datasets: [pairs]}",
             "up to 32, the width of tiny",
         ),
-        ("largest: 5}", "largest: 1}\n    more: {source: PLACE/none.tsv, columns: [a]}", "No such file"),
+        (
+            "largest: 5}",
+            "largest: 1}\n    more: {source: PLACE/none.tsv, columns: [a]}",
+            r"datasets\.more\.source = .*: no such file, seen from /",
+        ),
+        (
+            "largest: 5}",
+            "largest: 5, hold: {test: 1.0}}",
+            r"datasets = pairs\n  accepted: bare; of this one every row is",
+        ),
+        (
+            "largest: 5}",
+            "largest: 5, hold: {test: 1.5}}",
+            r"pairs\.hold\.test = 1\.5\n  accepted: a number above 0 up to 1",
+        ),
+        ("label: gold", "lable: gold", r"data\.datasets\.pairs\.lable = .gold.\n  accepted: .*, label, largest"),
         ("weights: {pairs: 1, bare: 2}", "weights: {pairs: 1}", "weights: accepted: for each of pairs, bare"),
         ("bare: {name: MultipleNegativesRankingLoss}", "", "loss: accepted: for each of pairs, bare"),
         ("prompts: {one:", "prompts: {two:", r"prompts = two\n  accepted: one, other"),
-        ("columns: [one, other]}", "colums: [one, other]}", r"accepted: a mapping of names to \{source"),
+        ("columns: [one, other]}", "colums: [one, other]}", r"datasets\.\w+\.colums = .*\n.*did you mean columns"),
         ("per_device_train_batch_size: 4", "per_device_train_batch_size: 40", "at most 27, the rows of pairs"),
         (
             "resources: {lanes: 1}",
