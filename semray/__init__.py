@@ -1,15 +1,22 @@
 """semray from Python: load a study, run it, judge it, write its report.
 
-    study = semray.load_study("studies/quickstart.yaml")
-    findings = semray.run(study, "ledger")
-    semray.report(findings, "ledger", "reports/quickstart")
+    study = semray.load_study("mine.yaml")          # or its name, as on the command line
+    findings = semray.run(study)                    # trains and scores what the ledger lacks
+    print(findings)                                 # what `semray report` prints; in a notebook, the page
+    semray.report(findings, "reports/mine")         # report.html and its other forms
 
-And scores that were made elsewhere, as a data frame or a file: `semray.judge(frame, compare=[...])`.
+    for one in findings.findings:                   # a verdict for each claim
+        print(one.verdict.claim, one.verdict.verdict, one.verdict.delta_mean, one.verdict.ci_low)
+
+Scores that were made elsewhere, as a data frame or a file: `semray.judge(frame, compare=[...])`. What cannot work
+raises `semray.StudyError`, whose message says where and what would be accepted.
 
 `semray.extending` is what a package that brings families or tasks needs, and `semray.testing` the tests that its
 families pass.
 """
 
+from orchestration.study.errors import StudyError
+from orchestration.verdicts.findings import Findings
 from semray.studies import judge, load_study, report, run
 
-__all__ = ["judge", "load_study", "report", "run"]
+__all__ = ["Findings", "StudyError", "judge", "load_study", "report", "run"]

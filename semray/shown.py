@@ -1,4 +1,4 @@
-"""Findings as a notebook shows them: their report, as the page that `semray report` writes."""
+"""Findings as a person sees them: printed as `semray report` prints, in a notebook as the page that it writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from html import escape
 from orchestration.verdicts.findings import Findings
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shown(Findings):
     """Findings with a page of their own."""
+
+    def __repr__(self) -> str:
+        from orchestration.report import forms
+
+        return forms.table(self)
 
     def _repr_html_(self) -> str:
         """The whole page in a frame: what it styles and runs stays inside."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from orchestration.study.errors import StudyError
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -14,23 +16,29 @@ if TYPE_CHECKING:
 
 
 def load_study(path: str | Path) -> Study:
-    """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted."""
+    """The study in a YAML file, which may be called by its name as on the command line.
+
+    StudyError lists every mistake: file, line, field, value, what is accepted.
+    """
+    from orchestration.commands.terminal import study_file
     from orchestration.reading.read_study import read_study
 
-    return read_study(path)
+    return read_study(study_file(str(path)))
 
 
 def run(study: Study, ledger: str | Path = "ledger") -> Findings:
     """Train and score what the ledger lacks, tell progress on stderr, and judge; a second call computes nothing.
 
-    Runs that failed or are left are in the findings too: `findings.with_status("failed")`. Raises StudyError for a
-    request that cannot work.
+    ledger: a folder or a URL such as s3://bucket/ledger. Runs that failed or are left are in the findings too:
+    `findings.with_status("failed")`. Raises StudyError for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
     from orchestration.ledger.ledger import Ledger
+    from semray.shown import shown
 
+    _check_study(study, "run", "")
     findings, _ = run_study(study, Ledger(ledger))
-    return findings
+    return shown(findings)
 
 
 @overload
@@ -56,13 +64,24 @@ def judge(
     Scores are a table with the columns of `semray judge`, as a data frame or a file. compare: claims as in a
     study, such as [{"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}]. read:
     metric -> how its rows become a figure. folder: where the study and the ledger of it go (default: judged/...).
-    In a notebook the findings show themselves as their report. Raises StudyError.
+    Printed, or at the end of a notebook's cell, the findings show themselves as their report. Raises StudyError.
     """
     from semray.shown import shown
 
     if compare:
         return shown(_judged(study, compare, read or {}, folder))
+    _check_study(study, "judge", "; or a table of scores with compare=[{...}]")
     return shown(_of_study(study, ledger))
+
+
+def _check_study(given: Any, word: str, more: str) -> None:
+    from orchestration.study.study import Study
+
+    if not isinstance(given, Study):
+        told = repr(given) if isinstance(given, str | Path) else type(given).__name__
+        raise StudyError(
+            f"semray.{word}: {told} is no study\n  accepted: what semray.load_study(FILE) gives{more}"
+        )
 
 
 def _judged(scores: Any, compare: Any, read: Mapping[str, str], folder: str | Path | None) -> Findings:
@@ -87,10 +106,13 @@ def _of_study(study: Study, ledger: str | Path) -> Findings:
     return with_published(find(study, plan.runs, held), study)
 
 
-def report(findings: Findings, ledger: str | Path, folder: str | Path) -> Path:
-    """Write report.html, report.md, report.tex, report.json and the plots into a folder; returns the page."""
+def report(findings: Findings, folder: str | Path) -> Path:
+    """Write report.html, report.md, report.tex, report.json and the plots into a folder; returns the page.
+
+    What it draws of single items it reads from the ledger that the findings are of.
+    """
     from orchestration.ledger.ledger import Ledger
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
 
-    return write(with_distributions(findings, Ledger(ledger)), Path(folder))
+    return write(with_distributions(findings, Ledger(findings.ledger)), Path(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ import semray
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.study.errors import StudyError
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
 
+ROOT = Path(__file__).resolve().parents[2]
 STUDY = """\
 question: Is Python told what the terminal is told?
 family: concept
@@ -33,7 +34,9 @@ compare:
 """
 
 
-def test_a_finished_study_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_study_from_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_small_wordnet(tmp_path / "wordnet")
     file, ledger = tmp_path / "python.yaml", tmp_path / "ledger"
     file.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
@@ -43,12 +46,23 @@ def test_a_finished_study_from_python(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [one.verdict.words for one in semray.judge(study, ledger).findings] == [
         one.verdict.words for one in found.findings
     ]
-    page = semray.report(found, ledger, tmp_path / "out")
+    page = semray.report(found, tmp_path / "out")
     capsys.readouterr()
+    assert main(["report", str(file), "--ledger", str(ledger)]) == 0
+    assert capsys.readouterr().out.startswith(str(found))
     assert main(["report", str(file), "--json", "--ledger", str(ledger)]) == 0
     assert json.loads((page.parent / "report.json").read_text()) == json.loads(capsys.readouterr().out)
-    with pytest.raises(StudyError, match="no such file"):
+    with pytest.raises(semray.StudyError, match="no such file"):
         semray.load_study(tmp_path / "none.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert semray.load_study("python").arms == study.arms  # by its name, as on the command line
+    for given in ("python", tmp_path / "python.yaml", None):
+        with pytest.raises(
+            semray.StudyError, match=r"is no study\n  accepted: what semray\.load_study\(FILE\) gives"
+        ):
+            semray.judge(given)
+        with pytest.raises(semray.StudyError, match="is no study"):
+            semray.run(given)
 
 
 def test_a_data_frame_of_scores(tmp_path: Path) -> None:
@@ -64,8 +78,19 @@ def test_a_data_frame_of_scores(tmp_path: Path) -> None:
     page = found._repr_html_()
     assert page.startswith("<iframe")
     assert "H1" in page
-    with pytest.raises(StudyError, match="accepted: A, B"):
+    assert str(found).startswith("claim ")
+    with pytest.raises(semray.StudyError, match=r"DataFrame is no study.*\n.*compare=\[\{\.\.\.\}\]"):
+        semray.judge(frame)
+    with pytest.raises(semray.StudyError, match="accepted: A, B"):
         semray.judge(frame, compare=[{**claim, "treatment": "C"}], folder=tmp_path)
+
+
+def test_type_checkers_see_the_annotations() -> None:
+    """Of an installed semray too: every package says that it is typed, and the distribution takes that along."""
+    for package in ("semray", "orchestration", "trainers", "search_spaces", "evaluators", "corpora"):
+        assert (ROOT / package / "py.typed").is_file()
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "py.typed" in told["tool"]["setuptools"]["package-data"]["*"]
 
 
 def test_the_import_loads_nothing_heavy() -> None:
