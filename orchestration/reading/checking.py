@@ -211,12 +211,12 @@ def _block_kind(kind: Any, given: Any) -> type | None:
 
 
 def _block_of_each(kind: Any, given: Any) -> type | None:
-    """The data class that the entries of a list, or those of a mapping, are made of, where a field accepts such."""
+    """The data class that every entry of a list or a mapping is made of, where a field accepts such."""
     if not isinstance(given, list | dict):
         return None
     origins, place = ((tuple,), 0) if isinstance(given, list) else ((dict, Mapping), 1)
     kinds = [typing.get_args(one)[place] for one in plain_types(kind) if typing.get_origin(one) in origins]
-    return next((one for one in kinds if dataclasses.is_dataclass(one)), None)
+    return next((one for one in kinds if isinstance(one, type) and dataclasses.is_dataclass(one)), None)
 
 
 def _nameable(kind: type, values: Mapping[str, Any], text: str) -> set[str]:
