@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def search(options: Namespace) -> int:
     """Try points of the search space around each arm, and show what came of them."""
     from orchestration.search.drive import run_search
+    from orchestration.search.outcome import has_ended
     from orchestration.search.shown import SearchWatch, as_json, begun_anew, next_step, table
     from orchestration.search.trials import Searched, searched
     from orchestration.tracking.searches import track
@@ -32,13 +33,16 @@ def search(options: Namespace) -> int:
     stopped, found = False, list[Searched]()
     with ledger.drive(study.name):
         for selection in _selections(study, ledger):
-            if not stopped:
+            came = searched(selection, ledger)
+            if has_ended(came, ledger):
+                say(f"search of {selection.arm}: nothing is left to run; this is what the ledger holds of it")
+            elif not stopped:
                 if anew := begun_anew(selection, ledger, found):
                     say(*anew)
                 prepare(selection.study)
                 watch = SearchWatch()
-                stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
-            found.append(searched(selection, ledger))
+                came, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
+            found.append(came)
     print(
         json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
     )

@@ -51,6 +51,7 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
 def _search(storage: Storage, study: str, search: str) -> None:
     points.suggested(storage, study, search)
     points.stopped(storage, study, search)
+    points.outcome(storage, study, search)
 
 
 def _own(storage: Storage, folder: str) -> list[str]:

@@ -8,7 +8,7 @@
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
     <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in their order
-    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order
+    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order; outcome.json
     <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts; remote: copies of them
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
@@ -459,6 +459,15 @@ class Ledger:
     def searches(self, study: str) -> list[str]:
         """The ids of a study's searches: of every space, arm and data that it was declared with."""
         return points.searches(self._storage, study)
+
+    def keep_search_outcome(self, study: str, search: str, outcome: Mapping[str, Any]) -> None:
+        """Write down what a search has come to: whether it has ended, with which table, and its best point."""
+        with kept(self.url):
+            points.keep_outcome(self._storage, study, search, outcome)
+
+    def search_outcome(self, study: str, search: str) -> dict[str, Any] | None:
+        """What a search had come to when it was last asked for; None before that."""
+        return points.outcome(self._storage, study, search)
 
     def stop_early(self, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
         """Write down that a search ended a point's run, with its development scores by step."""

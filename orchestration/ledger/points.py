@@ -1,6 +1,7 @@
 """The points that a search suggested, in order: one file each, written before the point's first run.
 
-And the runs that it ended early: one file each, with the development scores up to there by step.
+And the runs that it ended early: one file each, with the development scores up to there by step. And what the
+search had come to when it was last asked for.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ REMEDY = (
     "the file as the search wrote it; put it back from a copy, or delete the search's folder: it begins anew, and "
     "its finished runs are kept"
 )
+LOOK_AGAIN = "without this file the search looks itself whether something is left to run: delete it"
 POINT = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 SEARCH = re.compile(r"[0-9a-f]{16}")
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
+OUTCOME = "outcome.json"
 
 
 def suggest(storage: Storage, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
@@ -58,6 +61,19 @@ def stopped(storage: Storage, study: str, search: str) -> dict[tuple[int, int], 
             with whole(storage, f"{folder}/{name}", REMEDY):
                 found[int(match[1]), int(match[2])] = {int(step): float(score) for step, score in looks.items()}
     return found
+
+
+def keep_outcome(storage: Storage, study: str, search: str, outcome: Mapping[str, Any]) -> None:
+    """Write down what a search has come to, in place of what it had come to before."""
+    storage.write(f"{_folder(study, search)}/{OUTCOME}", sealed(outcome))
+
+
+def outcome(storage: Storage, study: str, search: str) -> dict[str, Any] | None:
+    """What a search had come to when it was last asked for; None before that. LedgerError for a damaged file."""
+    try:
+        return read_note(storage, f"{_folder(study, search)}/{OUTCOME}", LOOK_AGAIN)
+    except FileNotFoundError:
+        return None
 
 
 def _folder(study: str, search: str) -> str:

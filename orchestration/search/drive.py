@@ -11,12 +11,14 @@ from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
 from orchestration.lanes.launch import serve
+from orchestration.search.outcome import keep_outcome
 from orchestration.search.requests import Asking, Exchange
 from orchestration.search.standings import Standings
+from orchestration.search.trials import searched
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
-    from orchestration.search.trials import Selection, Trial
+    from orchestration.search.trials import Searched, Selection, Trial
     from orchestration.study.run import Body
 
 PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
@@ -30,8 +32,8 @@ def run_search(
     on_change: Callable[[Standings, Trial, str], None],
     body: Body | str = "orchestration.lanes.lane:execute",
     warm: Sequence[str] | None = None,
-) -> bool:
-    """Search around one arm until its trials or its budget are spent; True when asked to stop before.
+) -> tuple[Searched, bool]:
+    """Search around one arm until its trials or its budget are spent: what came of it; True if stopped before.
 
     What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
     is told of every trial that got a score, and with words of one that is raced out. warm: what lanes import
@@ -82,4 +84,6 @@ def run_search(
         body=body,
         warm=family(selection.study.family).imports if warm is None else warm,
     )
-    return outcome.stopped
+    found = searched(selection, ledger)
+    keep_outcome(found, ledger, ended=board.settled and not outcome.stopped)
+    return found, outcome.stopped

@@ -41,6 +41,7 @@ class Standings:
         self.asked: set[str] = set()
         self.executed = 0  # runs that lanes did for this search since it was started
         self.over = threading.Event()
+        self._spent, self._lost, self._out = False, False, set[int]()  # the budget, a run, points raced out
         self._ended = ledger.stopped_early(selection.study.name, selection.id)
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()
@@ -67,6 +68,7 @@ class Standings:
             chance = chance_to_win(self._scores(), number, best.number)
         if chance >= least:
             return True
+        self._out.add(number)
         self._on_change(self, trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
         return False
 
@@ -76,6 +78,7 @@ class Standings:
         """The run of a point's seed; where the point stands when the ledger has it; None beyond the budget."""
         run, seed = self.run(number, place), self.selection.seeds[place]
         if run.id not in self.asked and len(self.asked) >= self.selection.budget:
+            self._spent = True
             self.over.set()
             return None
         self.asked.add(run.id)
@@ -120,10 +123,18 @@ class Standings:
         return self._grown(with_stop(self.trials[number], seed, mine))
 
     def failed(self, run: Run, number: int, why: str) -> Report:
-        """Note that a run was given up; the point is not tried further."""
+        """Note that a run was given up; the point is not tried further, unless the search is called again."""
+        self._lost = True
         trial = self.trials[number]
         assert run.seed is not None
         return self._grown(replace(trial, failed={**trial.failed, run.seed: why.splitlines()[0]}))
+
+    @property
+    def settled(self) -> bool:
+        """Whether of the points so far nothing is left to be run, also if the search is called again."""
+        seeds = len(self.selection.seeds)
+        done = (one.given_up or len(one.scores) == seeds or one.number in self._out for one in self.trials)
+        return not self._lost and (self._spent or all(done))
 
     @property
     def best(self) -> Trial | None:

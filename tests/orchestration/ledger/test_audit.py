@@ -22,6 +22,7 @@ NOTES = {  # place -> what reads it
     ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
     ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.suggested("a/b", "5ea4c4"),
     ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.stopped_early("a/b", "5ea4c4"),
+    ".searches/a%2Fb/5ea4c4/outcome.json": lambda ledger: ledger.search_outcome("a/b", "5ea4c4"),
 }
 
 
@@ -34,6 +35,7 @@ def ledger(tmp_path: Path) -> Ledger:
         for number in range(3):
             ledger.suggest("a/b", "5ea4c4", number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
         ledger.stop_early("a/b", "5ea4c4", 0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
+        ledger.keep_search_outcome("a/b", "5ea4c4", {"ended": True, "best": 2, "point": {"layers": [1, 2]}})
     ledger.ask("a/year", lambda earlier: ASKED)
     ledger.fail(make_run(0), 1, "ValueError: no", "")
     return ledger
