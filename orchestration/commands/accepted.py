@@ -81,6 +81,13 @@ def a_price(text: str) -> float:
     return price
 
 
+def a_path(text: str) -> str:
+    """Where something is to be written: a variable that is empty is not taken for an option that is not there."""
+    if not text.strip():
+        raise refused(text, "a path")
+    return text
+
+
 def a_place(text: str) -> str:
     """Where a ledger may lie. What lies in the memory of a process no other process sees."""
     if not text.strip() or text.startswith("memory:"):

@@ -17,6 +17,7 @@ from orchestration.families.registry import names
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
+from orchestration.study.writable import file_fits
 
 
 def check_claim(options: Namespace) -> int:
@@ -28,6 +29,8 @@ def check_claim(options: Namespace) -> int:
         raise StudyError(
             f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
         )
+    if options.write:
+        _free(Path(options.write))
     unit = 100.0 if larger > 1 else 1.0
     spread, degrees, hours = _spread_of(options)
     found = repeat(*figures, spread.sd * unit, degrees, options.seeds)
@@ -96,10 +99,15 @@ def _words(
     return [*lines, f"settled by  {found.seeds} seeds each, unpaired{cost}; fewer where runs are paired by seed"]
 
 
-def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) -> None:
-    """A study file that would settle it: seeds and claim are there, recipes are the person's to fill in."""
+def _free(path: Path) -> None:
+    """StudyError where no new file can be put."""
     if path.exists():
         raise StudyError(f"--write {path}: is there already\n  accepted: a file that is not")
+    file_fits(path)
+
+
+def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) -> None:
+    """A study file that would settle it: seeds and claim are there, recipes are the person's to fill in."""
     seeds = min(found.seeds or 200, 200)
     expect = "better" if found.difference > 0 else "worse"
     text = (

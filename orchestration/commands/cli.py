@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with doing("importing"):
         from orchestration.commands.terminal import DONE, INTERRUPTED, WRONG_REQUEST, fitted, width_of
-        from orchestration.study.errors import StudyError, written_to
+        from orchestration.study.errors import StudyError, refusals_told
         from orchestration.study.names import printable
     try:
-        with written_to("standard output"):
+        with refusals_told("standard output"):
             code = _carried_out(options)
             sys.stdout.flush()  # a full disk is told of here, not when the process ends
         return code

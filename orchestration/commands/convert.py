@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from pathlib import Path
 
 from orchestration.commands.terminal import DONE
 from orchestration.study.errors import StudyError
+from orchestration.study.writable import new_folder
 
 
 def convert(options: Namespace) -> int:
@@ -15,7 +15,7 @@ def convert(options: Namespace) -> int:
     from trainers.encoders.backbones import BackboneError, converted_to
     from trainers.encoders.convert import convert as written
 
-    out = Path(options.out).expanduser() if options.out else converted_to(options.model)
+    out = new_folder(options.out or str(converted_to(options.model)))
     try:
         digest = written(options.model, out)
     except BackboneError as error:

@@ -15,6 +15,7 @@ from orchestration.families.registry import family
 from orchestration.ledger.ledger import LATER, UNSEALED, Ledger, run_of
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import names_accepted
+from orchestration.study.writable import folder_fits
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import as_grown
 
@@ -27,8 +28,9 @@ MANY = 12  # runs named in a message
 def export(options: Namespace) -> int:
     """Copy a run's model to a folder of the user's, with a card that says what it is."""
     ledger, target = ledger_of(options), Path(options.path)
+    folder_fits(target)
     run_id = _run_named(options, ledger)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and any(target.iterdir()):
         raise StudyError(f"{target}: exists already\n  accepted: a folder that does not exist, or an empty one")
     model = ledger.model_of(run_id)
     if model is None:

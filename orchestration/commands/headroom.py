@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from orchestration.commands.terminal import DONE, study_of
 from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
+from orchestration.study.writable import folder_fits
 
 if TYPE_CHECKING:
     from evaluators.metrics.headroom import Headroom
@@ -28,6 +29,8 @@ def headroom(options: Namespace) -> int:
     if headroom_of is None:
         able = ", ".join(name for name in names() if family(name).headroom)
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
+    if options.plot:
+        folder_fits(Path(options.plot))
     with redirect_stdout(sys.stderr):  # DeepSpeed greets on stdout as it loads, where programs read JSON
         gather_facts(study)
         prepare(study)
@@ -45,10 +48,11 @@ def _draw(found: Mapping[str, Sequence[Headroom]], folder: Path) -> None:
     from orchestration.report.drawing import svg_file
     from orchestration.report.headroom_plot import signals
 
-    folder.mkdir(parents=True, exist_ok=True)
     for name, sets in found.items():
-        plain = re.sub(r"[^\w.-]+", "_", name)
-        (folder / f"headroom-{plain}.svg").write_text(svg_file(signals(sets)), encoding="utf-8")
+        drawing, plain = svg_file(signals(sets)), re.sub(r"[^\w.-]+", "_", name)
+        with written_to(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"headroom-{plain}.svg").write_text(drawing, encoding="utf-8")
 
 
 def table(found: Sequence[Headroom]) -> str:

@@ -12,7 +12,8 @@ from string import Template
 from orchestration.commands.init_study import init_study
 from orchestration.commands.terminal import DONE
 from orchestration.families.registry import names
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
+from orchestration.study.writable import folder_fits
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
@@ -50,11 +51,13 @@ def write_family(name: str, folder: Path) -> None:
         raise StudyError(
             f"init family {name}: there is one of that name\n  accepted: none of {', '.join(names())}"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    folder_fits(folder)
+    if folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
     templates = files("orchestration.commands") / "new_family"
     for template, place in PLACES.items():
         text = Template((templates / f"{template}.tmpl").read_text(encoding="utf-8"))
         target = folder / place.replace("PACKAGE", f"semray_{name}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text.substitute(name=name, slug=name.replace("_", "-")), encoding="utf-8")
+        with written_to(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text.substitute(name=name, slug=name.replace("_", "-")), encoding="utf-8")

@@ -16,8 +16,9 @@ from evaluators.tasks.task import is_dev
 from orchestration.commands.terminal import DONE, say
 from orchestration.families.registry import family, names
 from orchestration.reading.read_study import read_study
-from orchestration.study.errors import StudyError
-from orchestration.study.names import names_accepted
+from orchestration.study.errors import StudyError, written_to
+from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
+from orchestration.study.writable import file_fits
 
 UNTRAINED = "the backbone as it is"
 
@@ -25,9 +26,12 @@ UNTRAINED = "the backbone as it is"
 def init_study(options: Namespace) -> int:
     """Ask what is not given on the command line, write the file, and read it as `plan` would."""
     target = Path(options.path)
+    if not is_path_component(target.stem):
+        raise StudyError(f"init study {options.path}\n  accepted: {NAME_WORDS}")
     target = target if target.suffix else target.with_suffix(".yaml")
     if target.exists():
         raise StudyError(f"{target}: exists already\n  accepted: a new name")
+    file_fits(target)
     name = _choose("family", "Which family?", list(names()), options.family)
     of = family(name)
     backbone = options.backbone or _ask("Which encoder does it start from?", "all-MiniLM-L6-v2")
@@ -38,8 +42,9 @@ def init_study(options: Namespace) -> int:
     metric = _choose("metric", "Which score decides?", metrics, options.metric)
     task = next(name for name, one in tasks.items() if metric in one.metrics)
     text = study_text(name, backbone, setting, (control, treatment), task, metric)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    with written_to(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     try:
         read_study(target)
     except StudyError as error:

@@ -19,7 +19,7 @@ import yaml
 from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
 from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings
 from corpora.store.errors import CorpusError
-from orchestration.commands.show import check_signing, show, write_report
+from orchestration.commands.show import check_outputs, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
 from orchestration.families.judged_table import study_of_table
@@ -54,7 +54,7 @@ class Judged:
 
 def judge(options: Namespace) -> int:
     """Judge the claims of a command line or of a file; write the report, and a passport where asked for."""
-    check_signing(options)
+    check_outputs(options)
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     try:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from corpora.elsewhere.table import READINGS
 from evaluators.significance.expect import Expect
+from orchestration.commands.accepted import a_path
 
 SUMMARY = "verdicts on scores that were made elsewhere: a table of arm, seed, metric, item and score"
 
@@ -41,9 +42,15 @@ def add_to(judge: ArgumentParser) -> None:
         default=[],
         help=f"how a metric's rows become a figure: {', '.join(READINGS)}",
     )
-    judge.add_argument("--out", metavar="FOLDER", default=None, help="default: judged/<name of the table>")
+    judge.add_argument(
+        "--out", type=a_path, metavar="FOLDER", default=None, help="default: judged/<name of the table>"
+    )
     judge.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
     judge.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
-    judge.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
-    judge.add_argument("--sign", metavar="KEY", default=None, help="sign the passport with an SSH key")
+    judge.add_argument(
+        "--passport", type=a_path, metavar="FILE", default=None, help="also write a file that `verify` checks"
+    )
+    judge.add_argument(
+        "--sign", type=a_path, metavar="KEY", default=None, help="sign the passport with an SSH key"
+    )
     judge.add_argument("--json", action="store_true", help="print JSON for programs")

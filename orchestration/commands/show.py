@@ -30,6 +30,8 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import cut, printable
 from orchestration.study.study import Study
+from orchestration.study.writable import file_fits, folder_fits
+from orchestration.verdicts.signature import signature_of
 
 if TYPE_CHECKING:
     from orchestration.plan.reach import Reach
@@ -102,7 +104,7 @@ def report(options: Namespace) -> int:
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
-    check_signing(options)
+    check_outputs(options)
     if options.others:
         return _beside(options)
     study, ledger = study_of(options), ledger_of(options)
@@ -117,10 +119,18 @@ def report(options: Namespace) -> int:
     return DONE
 
 
-def check_signing(options: Namespace) -> None:
-    """StudyError for a signature of nothing, before anything takes its time."""
+def check_outputs(options: Namespace) -> None:
+    """StudyError for what cannot be written, or signs nothing, before anything takes its time."""
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
+    if options.out:
+        folder_fits(Path(options.out))
+    if options.passport:
+        file_fits(Path(options.passport))
+    if options.sign:
+        if not Path(options.sign).is_file():
+            raise StudyError(f"--sign {options.sign}: no such file\n  accepted: an SSH key that you may use")
+        file_fits(signature_of(Path(options.passport)))
 
 
 def write_report(

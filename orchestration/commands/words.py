@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestration.commands import judge_options, own
-from orchestration.commands.accepted import a_figure, a_place, a_price, at_least_one
+from orchestration.commands.accepted import a_figure, a_path, a_place, a_price, at_least_one
 from orchestration.families.registry import COMMANDS
 
 STUDY = "the study's YAML file, or its name where that lies in this folder or in studies/"
@@ -53,10 +53,12 @@ def _add_begin(words: WordGroup) -> None:
     made = "write a folder with a family of your own that works as it is"
     own_family = kinds.add_parser("family", help=made, description=made)
     own_family.add_argument("name", metavar="NAME", help="what studies call it: small letters, digits and _")
-    own_family.add_argument("--path", metavar="FOLDER", default=None, help="to write (default: semray-NAME)")
+    own_family.add_argument(
+        "--path", type=a_path, metavar="FOLDER", default=None, help="to write (default: semray-NAME)"
+    )
     asked = "write a first study file; asks for what is not given by an option"
     study = kinds.add_parser("study", help=asked, description=asked)
-    study.add_argument("path", metavar="FILE", help="the file to write, which also names the study")
+    study.add_argument("path", type=a_path, metavar="FILE", help="the file to write, which also names the study")
     for option, meaning in (
         ("family", "the recipes' family"),
         ("backbone", "the encoder that training starts from"),
@@ -84,13 +86,16 @@ def _add_before(words: WordGroup) -> None:
         )
     )
     headroom = words.add("headroom", "show what a study could gain, before training anything")
-    headroom.add_argument("--plot", metavar="FOLDER", default=None, help="also an SVG of it for every backbone")
+    headroom.add_argument(
+        "--plot", type=a_path, metavar="FOLDER", default=None, help="also an SVG of it for every backbone"
+    )
     convert = words.add(
         "convert", "make safetensors of a backbone's pickled weights, which no run opens", study=False
     )
     convert.add_argument("model", metavar="MODEL", help="a folder, or a name of the hub")
     convert.add_argument(
         "--out",
+        type=a_path,
         metavar="FOLDER",
         default=None,
         help="to write (default: MODEL-safetensors beside a folder, else in $SEMRAY_BACKBONES or ./backbones)",
@@ -141,11 +146,19 @@ def _add_read(words: WordGroup) -> None:
     report.add_argument("--methods", action="store_true", help="print the Methods paragraph of a paper instead")
     _across(report)
     _price(report)
-    report.add_argument("--out", metavar="FOLDER", default=None, help="where report.html and the plots go")
-    report.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
-    report.add_argument("--passport", metavar="FILE", default=None, help="also write a file that `verify` checks")
     report.add_argument(
-        "--sign", metavar="KEY", default=None, help="sign the passport with an SSH key, as FILE.sig beside it"
+        "--out", type=a_path, metavar="FOLDER", default=None, help="where report.html and the plots go"
+    )
+    report.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
+    report.add_argument(
+        "--passport", type=a_path, metavar="FILE", default=None, help="also write a file that `verify` checks"
+    )
+    report.add_argument(
+        "--sign",
+        type=a_path,
+        metavar="KEY",
+        default=None,
+        help="sign the passport with an SSH key, as FILE.sig beside it",
     )
     why = words.add("why", "print the chain from a verdict to deltas, runs, items and files")
     why.add_argument("claim", metavar="CLAIM", help="the claim's name in the study")
@@ -172,7 +185,9 @@ def _add_read(words: WordGroup) -> None:
     )
     noise.add_argument("--study", metavar="STUDY", default=None, help="take the spread from this study's own runs")
     check.add_argument("--metric", metavar="METRIC", default="", help="with --study: of which metric")
-    check.add_argument("--write", metavar="FILE", default=None, help="write a study file that would settle it")
+    check.add_argument(
+        "--write", type=a_path, metavar="FILE", default=None, help="write a study file that would settle it"
+    )
     judge_options.add_to(words.bare("judge", judge_options.SUMMARY))
     ui = words.add(
         "ui", "open MLflow's pages of the study: a server on this machine alone, until Ctrl-C", json=False
@@ -186,7 +201,9 @@ def _add_hand_on(words: WordGroup) -> None:
         "export", "write a run's model to a folder, with a card that says what opens it", study=False
     )
     export.add_argument("run", metavar="RUN", help="an arm, with --seed; or the first digits of a run id")
-    export.add_argument("path", metavar="PATH", help="the folder to write; must not exist or be empty")
+    export.add_argument(
+        "path", type=a_path, metavar="PATH", help="the folder to write; must not exist or be empty"
+    )
     export.add_argument("--seed", type=int, default=None, help="the seed of the arm's run")
     export.add_argument(
         "--study",

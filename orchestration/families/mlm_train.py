@@ -13,6 +13,7 @@ from corpora.san.data import SanData
 from orchestration.families.flags import add_fields, add_precision, made
 from orchestration.families.san_generate import DATA
 from orchestration.study.errors import StudyError
+from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
     from trainers.engine.world import Precision
@@ -101,6 +102,7 @@ def work_of(options: Namespace) -> GeneratorTraining:
 
     given = {name: value for name, value in vars(options).items() if name != "negatives"}
     settings = made(MaskedSettings, given)
+    folder = new_folder(options.out).resolve()
     data = made(SanData, {name: given[name] for name in SENTENCES if name in given})
     device = "cuda" if options.gpus else "cpu"
     precision = options.precision or best_precision(device)
@@ -113,7 +115,7 @@ def work_of(options: Namespace) -> GeneratorTraining:
             settings=settings,
             backbone=options.backbone,
             data=data,
-            folder=Path(options.out).expanduser().resolve(),
+            folder=folder,
             device=device,
             precision=precision,
             id=identity(settings, backbone, selection_key(data), precision),

@@ -6,12 +6,12 @@ import argparse
 import json
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.san.data import SanData
 from corpora.san.recipe import SetRecipe
 from orchestration.families.flags import add_fields, add_precision, made
+from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
     from orchestration.families.san_generation import Order
@@ -103,7 +103,7 @@ def _order(options: Namespace) -> Order:
     given = vars(options)
     recipe = made(SetRecipe, given)
     data = made(SanData, given, negatives={"san": recipe})
-    folder = Path(options.out).expanduser().resolve()
+    folder = new_folder(options.out).resolve()
     device = "cuda" if options.gpus else "cpu"
     precision = options.precision or best_precision(device)
     return Order(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from orchestration.study.errors import StudyError
+from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import cut, printable
 
 NAMESPACE = "semray-passport"  # a signature for another purpose is none here
@@ -18,8 +18,9 @@ def sign(passport: Path, key: Path) -> Path:
         made = _ssh_keygen(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key.absolute())], content.fileno())
     if made.returncode != 0:
         raise StudyError(f"{key}: cannot sign: {_said(made)}\n  accepted: an SSH key that you may use")
-    signature = _beside(passport)
-    signature.write_bytes(made.stdout)
+    signature = signature_of(passport)
+    with written_to(signature):
+        signature.write_bytes(made.stdout)
     return signature
 
 
@@ -28,7 +29,7 @@ def check_signature(passport: Path, signers: Path, who: str) -> None:
 
     signers: lines of `name key-type key`, as in ALLOWED SIGNERS of ssh-keygen(1).
     """
-    signature = _beside(passport)
+    signature = signature_of(passport)
     for file, what in ((signature, "the signature beside the passport"), (signers, "a file of allowed signers")):
         if not file.is_file():
             raise StudyError(f"{file}: not found\n  accepted: {what}")
@@ -55,5 +56,6 @@ def _said(made: subprocess.CompletedProcess[bytes]) -> str:
     return cut(printable(lines[-1]), 200)
 
 
-def _beside(passport: Path) -> Path:
+def signature_of(passport: Path) -> Path:
+    """Where the signature of a passport lies."""
     return passport.with_name(f"{passport.name}.sig")
