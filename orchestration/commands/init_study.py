@@ -11,16 +11,18 @@ from typing import Any
 
 import yaml
 
-from corpora.store.fields import field_types, words
+from corpora.store.fields import choices, field_types, others_in, plain_types, words
+from evaluators.tasks import suite
 from evaluators.tasks.task import is_dev
 from orchestration.commands.terminal import DONE, say
-from orchestration.families.registry import family, names
+from orchestration.families.contract import Family
+from orchestration.families.registry import family, names, package
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.names import NAME_WORDS, is_path_component, names_accepted
+from orchestration.study.names import NAME_WORDS, is_path_component, listed, names_accepted
 from orchestration.study.writable import file_fits
 
-UNTRAINED = "the backbone as it is"
+SHOWN = 30  # names in a question: all settings of a family, and the first of its scores
 
 
 def init_study(options: Namespace) -> int:
@@ -37,10 +39,9 @@ def init_study(options: Namespace) -> int:
     backbone = options.backbone or _ask("Which encoder does it start from?", "all-MiniLM-L6-v2")
     setting = _choose("setting", "Which setting do you want to compare?", _settings(of.settings), options.setting)
     control, treatment = _values(of.settings, setting, options)
-    tasks = {task: one for task, one in of.tasks(of.data()).items() if not is_dev(task)}
-    metrics = [metric for one in tasks.values() for metric in one.metrics]
-    metric = _choose("metric", "Which score decides?", metrics, options.metric)
-    task = next(name for name, one in tasks.items() if metric in one.metrics)
+    task_of = _metrics(of)
+    metric = _choose("metric", "Which score decides?", list(task_of), options.metric)
+    task = task_of[metric]
     text = study_text(name, backbone, setting, (control, treatment), task, metric)
     with written_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,9 @@ def init_study(options: Namespace) -> int:
         read_study(target)
     except StudyError as error:
         say(str(error))
-    print(f"{target} is written; next:  semray plan {target}")
+        print(f"{target} is written, but for what is said above; then:  semray plan {target}")
+    else:
+        print(f"{target} is written; next:  semray plan {target}")
     return DONE
 
 
@@ -65,10 +68,11 @@ def study_text(
         if setting == "train"
         else f"{setting} = {_flow(treatment)} beat {setting} = {_flow(control)}"
     )
+    page = package(family_name) or f"docs/{family_name}.md"
     return f"""\
 # The question in your own words; the verdicts below answer it. The study is called what this file is called.
 question: {_flow(f"Does {what}?")}
-family: {family_name}             # docs/{family_name}.md: its objective, its data and its settings
+family: {family_name}             # {page}: its objective, its data and its settings
 backbones: [{_flow(backbone)}]    # a name of the hub or a folder; several are compared one by one
 seeds: 8                          # paired: seeds 0 to 7 of both arms; {{start: 8, max: 24}} adds until decided
 train: {{}}                         # what all arms share; what is not written has the family's default
@@ -86,8 +90,20 @@ compare:                          # claims, written down before the first run so
 
 
 def _settings(kind: type) -> list[str]:
-    """Settings that may be compared: `train` first, then those with choices or numbers."""
-    return [field.name for field in fields(kind)]
+    """Settings that may be compared: those with a name of their own that accept more than one value."""
+    types, others = field_types(kind), others_in(kind)
+    named = [field.name for field in fields(kind) if others is None or field.name != others[0]]
+    return [name for name in named if not len(choices(types[name])) == 1 == len(plain_types(types[name]))]
+
+
+def _metrics(of: Family) -> dict[str, str]:
+    """metric -> its task, of those that claims may name: the family's own first, headlines before the rest."""
+    data = of.data()
+    tasks = {name: one for name, one in of.tasks(data).items() if not is_dev(name)}
+    field = suite.tasks(getattr(data, "path", None))
+    ordered = sorted(tasks, key=lambda name: name in field)
+    headlines = {tasks[name].headline: name for name in ordered}
+    return headlines | {metric: name for name in ordered for metric in tasks[name].metrics}
 
 
 def _values(kind: type, setting: str, options: Namespace) -> tuple[Any, Any]:
@@ -96,7 +112,9 @@ def _values(kind: type, setting: str, options: Namespace) -> tuple[Any, Any]:
     accepted = words(field_types(kind)[setting])
     default = _default(kind, setting)
     control = options.control or _ask(f"{setting} of the control ({accepted})?", _flow(default))
-    treatment = options.treatment or _ask(f"{setting} of the treatment ({accepted})?", "")
+    treatment = options.treatment
+    while not treatment:
+        treatment = _ask(f"{setting} of the treatment ({accepted})?", "")
     return yaml.safe_load(control), yaml.safe_load(treatment)
 
 
@@ -112,7 +130,7 @@ def _choose(option: str, question: str, known: Sequence[str], given: str | None)
             raise StudyError(f"--{option} {given}\n  accepted: {names_accepted(given, known)}")
         return given
     while True:
-        answer = _ask(f"{question} ({', '.join(known)})", known[0])
+        answer = _ask(f"{question} ({listed(known, SHOWN)})", known[0])
         if answer in known:
             return answer
         say(f"{answer}: accepted: {names_accepted(answer, known)}")

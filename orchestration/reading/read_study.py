@@ -34,6 +34,7 @@ Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
 RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
 KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path", "figures")] + ["train"]
+ELSEWHERE = "; one that another package brings, once that is installed here"
 JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
 
 
@@ -102,7 +103,7 @@ def _family(check: Checker) -> Family | None:
 
     known = registry.names()
     name = _given(check, Annotated[Text, ", ".join(known)], "family")
-    held = name is not WRONG and (name in registry.WRITTEN or check.name(("family",), known))
+    held = name is not WRONG and (name in registry.WRITTEN or check.name(("family",), known, ELSEWHERE))
     return registry.family(name) if held else None
 
 

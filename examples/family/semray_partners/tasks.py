@@ -25,8 +25,8 @@ def of_corpus(data: Data) -> Tasks:
     benchmark = Benchmark(fingerprint=lambda: held_out_fingerprint(data), load=lambda: load(data))
     partners = Task(
         name="partners",
-        metrics={"partners/recall@1": True},
-        headline="partners/recall@1",
+        metrics={"partners/margin": True, "partners/recall@1": True},  # whether more is better
+        headline="partners/margin",
         benchmark=benchmark,
         texts=lambda corpus: [text for pair in corpus.test for text in pair],
         score=_partners,
@@ -51,14 +51,21 @@ def for_every_encoder(path: str | None) -> Tasks:
 
 
 def _partners(corpus: Corpus, encode: Encode) -> list[Score]:
-    """Is a text's own partner the nearest of all? One item a pair; pairs with one partner share a group."""
+    """How much nearer is a text's own partner than the nearest other, and is it nearer at all?
+
+    One item a pair; pairs with one partner share a group.
+    """
     left, right = (encode([pair[side] for pair in corpus.test]) for side in (0, 1))  # (N, D) each
     cosines = left @ right.T  # (N, N)
-    own = np.diag(cosines)
-    nearest = (cosines > own[:, None]).sum(axis=1) == 0
-    items = [f"{number}" for number, _ in enumerate(corpus.test)]
     groups = [pair[1] for pair in corpus.test]
-    return [score_of_items("partners/recall@1", "mean", items, groups, nearest.astype(np.float64))]
+    others = np.array([[mine != other for other in groups] for mine in groups])  # (N, N)
+    margin = np.diag(cosines) - np.where(others, cosines, -1.0).max(axis=1)
+    items = [f"{number}" for number, _ in enumerate(corpus.test)]
+    figures = {"partners/margin": margin, "partners/recall@1": margin > 0}
+    return [
+        score_of_items(metric, "mean", items, groups, values.astype(np.float64))
+        for metric, values in figures.items()
+    ]
 
 
 def _word_order(metric: str, rows: Sequence[tuple[str, str, str]], encode: Encode) -> list[Score]:

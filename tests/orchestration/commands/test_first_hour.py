@@ -345,10 +345,37 @@ def test_init_writes_a_study_from_answers(ask: Ask, place: Path) -> None:
         [False, True],
     )
     assert study.compare[0].metric == "t2d/recall@10"
+    page = re.search(r"docs/\w+\.md", (place / "mine.yaml").read_text())
+    assert page is not None
+    assert (ROOT / page[0]).is_file()
     assert ask("init", "study", "mine")[0] == 2  # nothing is overwritten
     options = ["--family", "san", "--backbone", "tiny", "--setting", "train", "--metric", "sts/STS-B/spearman"]
     assert ask("init", "study", "other", *options)[0] == 0
     assert [settings.train for settings in read_study(place / "other.yaml").arms.values()] == [False, True]
+
+
+@pytest.mark.parametrize(("family", "own"), [("concept", "t2d/recall@10"), ("cale", "spcd/test/ba_all")])
+def test_init_asks_for_a_score_of_the_family_first(ask: Ask, place: Path, family: str, own: str) -> None:
+    """Of hundreds of scores the question shows a few, the family's own before those of the field."""
+    code, _, err = ask("init", "study", f"by-{family}", "--family", family, typed="\n" * 3)
+    assert code == 0
+    question = err[err.index("Which score decides?") :].splitlines()[0]
+    assert question.startswith(f"Which score decides? ({own}, ")
+    assert re.search(r" and \d{3} more\) \[", question)
+    assert len(question) < 1_000
+    assert read_study(place / f"by-{family}.yaml").compare[0].metric == own
+
+
+def test_init_asks_until_it_has_a_value_and_says_what_the_file_lacks(ask: Ask, place: Path) -> None:
+    """A treatment has no default; a family whose arms need more says so, and the file is not called ready."""
+    typed = "concept\ntiny\nreadout\n\n\nweighted\n\n"
+    assert ask("init", "study", "asked", typed=typed)[0] == 0
+    assert [arm.readout for arm in read_study(place / "asked.yaml").arms.values()] == ["mean", "weighted"]
+    code, out, err = ask("init", "study", "script", "--family", "command", typed="\n" * 3)
+    assert (code, out.count("but for what is said above")) == (0, 1)
+    assert "arms.treatment.run is missing" in err
+    refused = ask("init", "study", "still", "--family", "frozen", "--backbone", "tiny", "--setting", "train")
+    assert refused[2].startswith("--setting train\n  accepted: readout")  # nothing else could stand there
 
 
 def test_a_bad_indent_shows_both_lines(ask: Ask, place: Path) -> None:

@@ -110,7 +110,7 @@ STUDIES = {
     "an arm that is a word": changed("B0: {train: false}", "B0: frozen", "arms.B0 = 'frozen'", "accepted: a mapping"),
     "train as a list": changed("train: {steps: 300, learning_rate: 2.0e-5}", "train: [300]", "train = [300]", "a mapping"),
     # names that must exist
-    "an unknown family": changed("family: concept", "family: concpt", ":2: family = 'concpt'", "(did you mean concept?)"),
+    "an unknown family": changed("family: concept", "family: concpt", ":2: family = 'concpt'", "(did you mean concept?); one that another package brings, once that is installed"),
     "no family": changed("family: concept\n", "", "family is missing", "concept"),
     "backbones as a word": changed("[BACKBONE]", "all-MiniLM-L6-v2", "backbones = 'all-MiniLM-L6-v2'", "a list of encoders"),
     "no backbone": changed("[BACKBONE]", "[]", "backbones = []", "a list of encoders"),
