@@ -68,7 +68,8 @@ def _run_named(options: Namespace, ledger: Ledger) -> str:
             f"{wanted}: {len(named)} runs there\n{found}\n  accepted: an id of these, or --study FILE"
         )
     arms = sorted({run.arm for run in runs if run.id in ids})
-    raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {names_accepted(options.run, arms)}")
+    known = names_accepted(options.run, arms) if arms else "an arm of a finished run; there is none yet"
+    raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {known}")
 
 
 def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> str:

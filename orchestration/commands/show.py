@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +95,8 @@ def status(options: Namespace) -> int:
         return DONE
     for row in rows:
         print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip()))
+    counts = Counter(row["status"] for row in rows)
+    print(f"{study.name}   {'   '.join(f'{word} {counts[word]}' for word in ('done', 'failed', 'left'))}")
     return DONE
 
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 import urllib.request
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from http.client import HTTPException
 
 from orchestration.machines.node_checks import GIB, Check, listed_cards, node_checks
@@ -14,6 +14,8 @@ from orchestration.machines.node_checks import GIB, Check, listed_cards, node_ch
 __all__ = ["Check", "checks", "tracking"]
 
 ANSWER_SECONDS = 5.0  # for an MLflow server
+TRAIN = "pip install 'semray[train]'; in a clone: make environment"
+GPU_TORCH = "install a torch that is built for GPUs; in a clone: SEMRAY_TORCH=gpu make environment, from scratch"
 
 
 def checks(ledger: str) -> list[Check]:
@@ -43,7 +45,7 @@ def _torch() -> Check:
                 device += f", {torch.cuda.utilization()} % busy"
     elif isinstance(there, int) and there:
         found = f"{torch.__version__} uses none of the {there} GPUs"
-        return Check(name="torch", ok=False, found=found, mend="SEMRAY_TORCH=gpu make environment, from scratch")
+        return Check(name="torch", ok=False, found=found, mend=GPU_TORCH)
     else:
         device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
     found = f"{torch.__version__} on {device}, trains in {'bf16' if fast_at_bf16(kind) else 'fp32'}"
@@ -55,10 +57,11 @@ def _importable(name: str) -> Check:
     from importlib.metadata import version
 
     try:
-        import_module(name)
+        with redirect_stdout(sys.stderr):  # DeepSpeed tells its log there, which is no answer of ours
+            import_module(name)
         return Check(name=name, ok=True, found=version(name))
     except ImportError as error:
-        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend="make environment")
+        return Check(name=name, ok=False, found=f"cannot be imported ({error})", mend=TRAIN)
 
 
 def _cluster_named() -> Check:

@@ -378,6 +378,14 @@ def test_init_asks_until_it_has_a_value_and_says_what_the_file_lacks(ask: Ask, p
     assert refused[2].startswith("--setting train\n  accepted: readout")  # nothing else could stand there
 
 
+def test_status_ends_with_how_many_and_an_empty_ledger_has_no_arm_to_export(ask: Ask, tmp_path: Path) -> None:
+    lines = ask("status", "first")[1].splitlines()
+    assert (len(lines), lines[-1]) == (14, "first   done 13   failed 0   left 0")
+    code, _, err = ask("export", "B1", str(tmp_path / "b1"), "--seed", "0", "--ledger", str(tmp_path / "empty"))
+    assert code == 2
+    assert "  accepted: an arm of a finished run; there is none yet\n" in err
+
+
 def test_a_bad_indent_shows_both_lines(ask: Ask, place: Path) -> None:
     (place / "bent.yaml").write_text("question: why\nfamily: concept\n   seeds: 8\n")
     code, _, err = ask("plan", "bent")

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from orchestration.lanes.cluster import connected
-from orchestration.machines import node_checks
+from orchestration.machines import doctor, node_checks
 from orchestration.machines.cluster_checks import (
     Node,
     Timed,
@@ -72,6 +72,17 @@ def well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ours(pid: int | None) -> bool:
     """Whether it is this process, or one that this process started."""
     return pid in {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+
+
+def test_what_a_package_prints_as_it_is_imported_is_no_part_of_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DeepSpeed logs to stdout, where `semray doctor --json` writes JSON alone."""
+    (tmp_path / "loud.py").write_text("print('a warning')")
+    monkeypatch.syspath_prepend(tmp_path)
+    doctor._importable("loud")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "a warning\n")
 
 
 def faults(ledger: str = "ledger") -> dict[str, str]:
