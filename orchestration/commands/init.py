@@ -39,7 +39,8 @@ def init(options: Namespace) -> int:
     folder = Path(options.path or f"semray-{options.name.replace('_', '-')}")
     write_family(options.name, folder)
     print(f"{folder} holds the family {options.name}; next:")
-    print(f"  cd {folder}\n  pip install -e '.[test]'\n  semray plan study.yaml\n  semray run study.yaml\n  python -m pytest tests")
+    print(f"  cd {folder}\n  pip install -e '.[test]'\n  semray plan study.yaml\n  semray run study.yaml")
+    print("  python -m pytest tests")
     return DONE
 
 
