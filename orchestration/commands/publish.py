@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ def sync(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
-        findings = told_of_versions(find(study, plan.runs, ledger), before)
+        findings = noted(find(study, plan.runs, ledger), [scored_before(before)] if before else [])
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     say(done.line, *([] if done.problem else [f"next    semray ui {options.study}"]))
@@ -56,12 +57,9 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     say(f"report  {shown_path(page)}")
 
 
-def told_of_versions(findings: Findings, before: tuple[str, ...]) -> Findings:
-    """With a note of the tasks whose scores are of a version before the present one.
-
-    No passport holds it: whoever verifies one may have yet another version.
-    """
-    return replace(findings, notes=(*findings.notes, scored_before(before))) if before else findings
+def noted(findings: Findings, notes: Sequence[str]) -> Findings:
+    """With what a reader is told beside. No passport holds it: whoever verifies one may be told otherwise."""
+    return replace(findings, notes=(*findings.notes, *notes))
 
 
 def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:

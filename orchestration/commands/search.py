@@ -6,8 +6,7 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.run_study import run_study
@@ -56,12 +55,15 @@ def confirm(options: Namespace) -> int:
     """Run the best points, and what they started from, on fresh seeds and test data; report what is left."""
     from orchestration.report import forms
     from orchestration.search.confirm import confirmation, optimism
+    from orchestration.search.confirmed import keep_confirmed
     from orchestration.search.trials import searched
 
     study, ledger = study_of(options), ledger_of(options)
     found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
     chosen = confirmation(study, found)
     findings, whole = run_study(chosen, ledger)
+    if whole:
+        keep_confirmed(found, findings, ledger)
     told = optimism(found, findings)
     if options.json:
         print(
@@ -77,9 +79,10 @@ def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Ite
     """The searches one after another: those before may decide. as_scored: to be read, not gone on with."""
     from orchestration.search.trials import searched, selections
 
-    look = partial(searched, ledger=ledger)
+    def at_best(selection: Selection) -> Any:
+        return searched(selection, ledger).at_best
 
     def points(facts: Facts) -> int:
-        return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts, look))
+        return sum(len(ledger.suggested(study.name, one.id)) for one in selections(study, facts, at_best))
 
-    return selections(study, facts_where(study, points, as_scored=as_scored), look)
+    return selections(study, facts_where(study, points, as_scored=as_scored), at_best)

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import report_folder, told_of_versions
+from orchestration.commands.publish import noted, report_folder
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -80,6 +80,7 @@ def status(options: Namespace) -> int:
     plan, before = as_grown(study, ledger)
     if before:
         say(scored_before(before))
+    say_confirmed(study, ledger)
     done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
     rows = [
         {
@@ -103,6 +104,7 @@ def status(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
     from orchestration.report.methods import methods
+    from orchestration.search.confirmed import confirmed_lines
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
@@ -117,8 +119,11 @@ def report(options: Namespace) -> int:
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
-    show(options, with_published(told_of_versions(findings, before), study))
-    write_report(options, plan, ledger, findings, report_folder(options, study, ledger), before)
+    notes = (*([scored_before(before)] if before else []), *confirmed_lines(study, ledger))
+    show(options, with_published(noted(findings, notes), study))
+    if options.json and notes:
+        say(*notes)
+    write_report(options, plan, ledger, findings, report_folder(options, study, ledger), notes)
     return DONE
 
 
@@ -142,11 +147,11 @@ def write_report(
     ledger: Ledger,
     findings: Findings,
     folder: Path,
-    before: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> None:
     """The files of a report, and its passport and the signature of that where they are asked for.
 
-    before: the tasks whose scores are of an earlier version.
+    notes: what a reader is told beside, and a passport does not hold: whoever verifies it may be told otherwise.
     """
     from orchestration.report.forms import write
     from orchestration.verdicts.costs import with_costs
@@ -158,7 +163,7 @@ def write_report(
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        told = with_costs(with_published(told_of_versions(findings, before), plan.study))
+        told = with_costs(with_published(noted(findings, notes), plan.study))
         told = with_item_texts(told, plan.study, ledger)
         page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
@@ -188,7 +193,7 @@ def _beside(options: Namespace) -> int:
         with doing(JUDGING):
             plan, before = as_grown(study, ledger)
             found = _finished(find(study, plan.runs, ledger), ledger, study)
-            several.append(with_published(told_of_versions(found, before), study))
+            several.append(with_published(noted(found, [scored_before(before)] if before else []), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:
@@ -216,8 +221,17 @@ def why(options: Namespace) -> int:
         findings = find(study, plan.runs, ledger, asked=options.claim)
     if before:
         say(scored_before(before))
+    say_confirmed(study, ledger)
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
+
+
+def say_confirmed(study: Study, ledger: Ledger) -> None:
+    """Tell of the confirmations of the study's searches: they are of no claim of its own."""
+    from orchestration.search.confirmed import confirmed_lines
+
+    if lines := confirmed_lines(study, ledger):
+        say(*lines)
 
 
 def verify(options: Namespace) -> int:

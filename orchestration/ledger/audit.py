@@ -52,6 +52,7 @@ def _search(storage: Storage, study: str, search: str) -> None:
     points.suggested(storage, study, search)
     points.stopped(storage, study, search)
     points.outcome(storage, study, search)
+    points.confirmed(storage, study, search)
 
 
 def _own(storage: Storage, folder: str) -> list[str]:

@@ -8,7 +8,7 @@
     <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
     <ledger>/.declared/        <study>.json: the claims as they stood before the first run
     <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in their order
-    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order; outcome.json
+    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order; and its end
     <ledger>/.drivers/         who drives which study, or drove it last
     <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts; remote: copies of them
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
@@ -50,6 +50,7 @@ from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
 from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel
+from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
 from orchestration.study.run import RUN_ID, Result, Run
@@ -460,14 +461,23 @@ class Ledger:
         """The ids of a study's searches: of every space, arm and data that it was declared with."""
         return points.searches(self._storage, study)
 
-    def keep_search_outcome(self, study: str, search: str, outcome: Mapping[str, Any]) -> None:
+    def keep_search_outcome(self, study: str, search: str, outcome: SearchOutcome) -> None:
         """Write down what a search has come to: whether it has ended, with which table, and its best point."""
         with kept(self.url):
             points.keep_outcome(self._storage, study, search, outcome)
 
-    def search_outcome(self, study: str, search: str) -> dict[str, Any] | None:
+    def search_outcome(self, study: str, search: str) -> SearchOutcome | None:
         """What a search had come to when it was last asked for; None before that."""
         return points.outcome(self._storage, study, search)
+
+    def confirm_point(self, study: str, search: str, number: int, told: Confirmed) -> None:
+        """Write down what the confirmation of a search's point came to."""
+        with kept(self.url):
+            points.confirm(self._storage, study, search, number, told)
+
+    def confirmed_points(self, study: str, search: str) -> dict[int, Confirmed]:
+        """What confirmations of a search came to, by the number of the point."""
+        return points.confirmed(self._storage, study, search)
 
     def stop_early(self, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
         """Write down that a search ended a point's run, with its development scores by step."""

@@ -1,7 +1,7 @@
 """The points that a search suggested, in order: one file each, written before the point's first run.
 
 And the runs that it ended early: one file each, with the development scores up to there by step. And what the
-search had come to when it was last asked for.
+search had come to when it was last asked for, and what confirmations of its points came to.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +25,38 @@ POINT = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 SEARCH = re.compile(r"[0-9a-f]{16}")
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
 OUTCOME = "outcome.json"
+CONFIRMED = re.compile(r"(0|[1-9][0-9]{0,8})\.confirmed\.json")
+CONFIRM_AGAIN = "without this file the confirmation is not spoken of; `semray confirm` writes it again: delete it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOutcome:
+    """What a search had come to when it was last asked for.
+
+    trials, budget: what it was asked for. ended: nothing was left of it to be run. best, point: the best point;
+    None and {} without one. table: digest of all points with what their runs came to.
+    """
+
+    arm: str
+    trials: int
+    budget: int
+    ended: bool
+    best: int | None
+    point: Mapping[str, Any]
+    table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """What came of a point that was put to the test against what the search began with. confirmed_at: in UTC."""
+
+    treatment: str
+    control: str
+    metric: str
+    verdict: str
+    exploratory: bool
+    seeds: int
+    confirmed_at: str
 
 
 def suggest(storage: Storage, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
@@ -63,17 +96,36 @@ def stopped(storage: Storage, study: str, search: str) -> dict[tuple[int, int], 
     return found
 
 
-def keep_outcome(storage: Storage, study: str, search: str, outcome: Mapping[str, Any]) -> None:
+def keep_outcome(storage: Storage, study: str, search: str, outcome: SearchOutcome) -> None:
     """Write down what a search has come to, in place of what it had come to before."""
-    storage.write(f"{_folder(study, search)}/{OUTCOME}", sealed(outcome))
+    storage.write(f"{_folder(study, search)}/{OUTCOME}", sealed(asdict(outcome)))
 
 
-def outcome(storage: Storage, study: str, search: str) -> dict[str, Any] | None:
+def outcome(storage: Storage, study: str, search: str) -> SearchOutcome | None:
     """What a search had come to when it was last asked for; None before that. LedgerError for a damaged file."""
+    place = f"{_folder(study, search)}/{OUTCOME}"
     try:
-        return read_note(storage, f"{_folder(study, search)}/{OUTCOME}", LOOK_AGAIN)
+        body = read_note(storage, place, LOOK_AGAIN)
     except FileNotFoundError:
         return None
+    with whole(storage, place, LOOK_AGAIN):
+        return SearchOutcome(**body)
+
+
+def confirm(storage: Storage, study: str, search: str, number: int, told: Confirmed) -> None:
+    """Write down what the confirmation of a point came to, in place of what an earlier one did."""
+    storage.write(f"{_folder(study, search)}/{number}.confirmed.json", sealed(asdict(told)))
+
+
+def confirmed(storage: Storage, study: str, search: str) -> dict[int, Confirmed]:
+    """Number of the point -> what its confirmation came to. LedgerError for a damaged file."""
+    folder, found = _folder(study, search), {}
+    for name in storage.children(folder):
+        if match := CONFIRMED.fullmatch(name):
+            told = read_note(storage, f"{folder}/{name}", CONFIRM_AGAIN)
+            with whole(storage, f"{folder}/{name}", CONFIRM_AGAIN):
+                found[int(match[1])] = Confirmed(**told)
+    return found
 
 
 def _folder(study: str, search: str) -> str:

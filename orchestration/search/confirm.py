@@ -36,14 +36,14 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     for found in searches:
         _check_finished(study, found)
     points = {found.selection.arm: _stand_in(found) for found in searches}
-    tuned = [found.selection for found in searches if _tuned(found)]
+    chosen = [found.selection for found in searches if tuned(found)]
     moved = {arm for arm, (name, _) in points.items() if name != arm}
-    if not tuned:
+    if not chosen:
         raise StudyError(
             f"{study.path}: the search found no point better than the arms it started from\n"
             "  accepted: more trials, other dimensions; there is nothing to confirm"
         )
-    starts = {one.start: one.settings for one in tuned}
+    starts = {one.start: one.settings for one in chosen}
     backbone, arms = searches[0].selection.backbone, {**study.arms, **starts, **dict(points.values())}
     compare: list[Declared] = [
         Claim(
@@ -54,7 +54,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
             expect="better",
             backbone=backbone,
         )
-        for one in tuned
+        for one in chosen
     ]
     for claim in (one for declared in study.compare for one in declared.each([backbone])):
         elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
@@ -82,7 +82,7 @@ def _check_finished(study: Study, found: Searched) -> None:
         )
 
 
-def _tuned(found: Searched) -> Trial | None:
+def tuned(found: Searched) -> Trial | None:
     """The best point, unless that is the arm itself."""
     best = found.best
     return None if best is None or best.point == found.trials[0].point else best
@@ -90,7 +90,7 @@ def _tuned(found: Searched) -> Trial | None:
 
 def _stand_in(found: Searched) -> StandIn:
     """The best point as an arm: B1@17; or the arm itself."""
-    best, selection = _tuned(found), found.selection
+    best, selection = tuned(found), found.selection
     if best is None:
         return selection.start, selection.settings
     return f"{selection.arm}@{best.number}", found.at_best
@@ -162,7 +162,7 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
     """The optimism of every search that found a point, from the confirmation's findings; paired by seed."""
     told = []
     for found in searches:
-        best, selection = _tuned(found), found.selection
+        best, selection = tuned(found), found.selection
         if best is None:
             continue
         objective, sign = selection.objectives[0], selection.signs[0]

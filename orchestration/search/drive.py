@@ -11,7 +11,7 @@ from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
 from orchestration.lanes.launch import serve
-from orchestration.search.outcome import keep_outcome
+from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.requests import Asking, Exchange
 from orchestration.search.standings import Standings
 from orchestration.search.trials import searched
@@ -39,6 +39,7 @@ def run_search(
     is told of every trial that got a score, and with words of one that is raced out. warm: what lanes import
     first, if not what the family says.
     """
+    begin_again(selection, ledger)
     board, search = Standings(selection, ledger, on_change), selection.search
     asking: list[Asking] = []
 

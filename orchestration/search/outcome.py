@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from orchestration.ledger.points import SearchOutcome
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
-    from orchestration.search.trials import Searched
+    from orchestration.search.trials import Searched, Selection
 
 
 def has_ended(found: Searched, ledger: Ledger) -> bool:
@@ -28,15 +30,22 @@ def keep_outcome(found: Searched, ledger: Ledger, *, ended: bool) -> None:
     ledger.keep_search_outcome(selection.study.name, selection.id, _outcome(found, ended=ended))
 
 
-def _outcome(found: Searched, *, ended: bool) -> dict[str, Any]:
+def begin_again(selection: Selection, ledger: Ledger) -> None:
+    """Write down that a search that had ended goes on: what it had come to may not hold for long."""
+    study = selection.study.name
+    if (came := ledger.search_outcome(study, selection.id)) and came.ended:
+        ledger.keep_search_outcome(study, selection.id, replace(came, ended=False))
+
+
+def _outcome(found: Searched, *, ended: bool) -> SearchOutcome:
     table = json.dumps([asdict(trial) for trial in found.trials], sort_keys=True)
     selection, best = found.selection, found.best
-    return {
-        "arm": selection.arm,
-        "trials": selection.trials,
-        "budget": selection.budget,
-        "ended": ended,
-        "best": None if best is None else best.number,
-        "point": {} if best is None else dict(best.point),
-        "table": hashlib.sha256(table.encode()).hexdigest(),
-    }
+    return SearchOutcome(
+        arm=selection.arm,
+        trials=selection.trials,
+        budget=selection.budget,
+        ended=ended,
+        best=None if best is None else best.number,
+        point={} if best is None else dict(best.point),
+        table=hashlib.sha256(table.encode()).hexdigest(),
+    )

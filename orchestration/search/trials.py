@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -197,28 +198,23 @@ class Searched:
         return len({self.selection.run(t.number, t.point, seed).id for t in self.trials for seed in t.seeds})
 
 
-def unsearched(selection: Selection) -> Searched:
-    """A search of which nothing is known yet."""
-    return Searched(selection=selection, trials=())
-
-
 def selections(
-    study: Study, facts: Facts, look: Callable[[Selection], Searched] = unsearched
+    study: Study, facts: Facts, at_best: Callable[[Selection], Any] = attrgetter("settings")
 ) -> Iterator[Selection]:
     """The searches that a study declares, arm by arm. StudyError where it declares none.
 
     Of arms that are compared and have a setting tied, the first decides: the others hold its value at the point
-    that is best when they are asked for, by what `look` knows of the first one's search.
+    that is best when they are asked for. at_best: the settings there, by what is known of the first one's search.
     """
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
     search, of = study.search, family(study.family)
-    tasks, leading = judged_by(study, of.tasks(study.data)), dict[str, Searched]()
+    tasks, leading = judged_by(study, of.tasks(study.data)), dict[str, Any]()
     for arm in search.arms:
         settings, space = study.arms[arm], space_of(search, of, study.arms[arm])
         leader = _leader(study, search, arm)
         tied = {one.name for one in space if one.tied} if leader != arm else set()
-        led = leading[leader].at_best if tied else settings
+        led = leading[leader] if tied else settings
         held = {name: getattr(led, name) for name in tied if getattr(led, name) != getattr(settings, name)}
         selection = Selection(
             study=replace(
@@ -237,7 +233,7 @@ def selections(
             held=held,
         )
         yield selection
-        leading[arm] = look(selection)
+        leading[arm] = at_best(selection)
 
 
 def _leader(study: Study, search: Search, arm: str) -> str:

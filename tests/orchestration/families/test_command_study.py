@@ -13,7 +13,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.search.shown import summary
-from orchestration.search.trials import Selection, selections, unsearched
+from orchestration.search.trials import Searched, Selection, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
 from search_spaces.space import default_point, grid, settings_at
@@ -155,7 +155,9 @@ def test_the_values_of_a_command_can_be_searched(place: Path) -> None:
     assert "0.05" in run.defining["run"]
     assert run.settings["values"] == {"lr": 0.05}
     assert around(place).id != selection.id  # other bounds are another search
-    assert summary(unsearched(selection)).startswith("slow: dev/scores/accuracy (max) over seeds 100 101; ")
+    assert summary(Searched(selection=selection, trials=())).startswith(
+        "slow: dev/scores/accuracy (max) over seeds 100 101; "
+    )
 
 
 def test_a_point_is_the_run_that_an_arm_with_its_values_would_be(place: Path) -> None:

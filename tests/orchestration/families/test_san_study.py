@@ -190,7 +190,7 @@ def test_controls_are_searched_too_and_hold_the_first_dropout_that_was_best_besi
     study = searching(place, "{tau1: all, p1: all}")
     facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))
     look = partial(found, best={"p1": 0.15, "tau1": 0.04})
-    treatment, control = selections(study, facts, look)
+    treatment, control = selections(study, facts, lambda one: look(one).at_best)
     assert [treatment.arm, control.arm] == ["simcse+san", "simcse"]
     assert [one.name for one in treatment.space] == ["p1", "tau1"]
     assert [one.name for one in control.space] == ["tau1"]
@@ -213,7 +213,7 @@ def test_a_control_in_which_nothing_else_moves_has_one_point(place: Path) -> Non
     study = searching(place, "{tau2: all, p1: all}")
     facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))
     look = partial(found, best={"p1": 0.1, "tau2": 0.1})
-    treatment, control = selections(study, facts, look)
+    treatment, control = selections(study, facts, lambda one: look(one).at_best)
     assert (control.space, control.trials, control.start) == ((), 1, "simcse@0")
     confirmed = confirmation(study, [look(treatment), look(control)])
     assert [(one.claim, one.treatment, one.control) for one in confirmed.compare] == [

@@ -13,16 +13,28 @@ import pytest
 from orchestration.commands.cli import main
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.study.errors import StudyError
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put
 
 CLAIM = {"claim": "H1", "treatment": "B1", "control": "B0", "metric": "t2d/mrr", "expect": "better", "seen": False}
 ASKED = Spent(study="a/b", claim="H1", says="B1 - B0", p=0.02, level=0.05, shown=True)
+OUTCOME = SearchOutcome(arm="B1", trials=3, budget=9, ended=True, best=2, point={"layers": [1, 2]}, table="5ea4c4")
+CONFIRMED = Confirmed(
+    treatment="B1@2",
+    control="B1",
+    metric="t2d/mrr",
+    verdict="better",
+    exploratory=False,
+    seeds=8,
+    confirmed_at="2026-11-24T00:00:00+00:00",
+)
 NOTES = {  # place -> what reads it
     ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
     ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.suggested("a/b", "5ea4c4"),
     ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.stopped_early("a/b", "5ea4c4"),
     ".searches/a%2Fb/5ea4c4/outcome.json": lambda ledger: ledger.search_outcome("a/b", "5ea4c4"),
+    ".searches/a%2Fb/5ea4c4/2.confirmed.json": lambda ledger: ledger.confirmed_points("a/b", "5ea4c4"),
 }
 
 
@@ -35,7 +47,8 @@ def ledger(tmp_path: Path) -> Ledger:
         for number in range(3):
             ledger.suggest("a/b", "5ea4c4", number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
         ledger.stop_early("a/b", "5ea4c4", 0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
-        ledger.keep_search_outcome("a/b", "5ea4c4", {"ended": True, "best": 2, "point": {"layers": [1, 2]}})
+        ledger.confirm_point("a/b", "5ea4c4", 2, CONFIRMED)
+        ledger.keep_search_outcome("a/b", "5ea4c4", OUTCOME)
     ledger.ask("a/year", lambda earlier: ASKED)
     ledger.fail(make_run(0), 1, "ValueError: no", "")
     return ledger

@@ -1,0 +1,94 @@
+"""What is known of a search's confirmation without judging it anew: which point, when, and what came of it.
+
+`semray confirm` writes it down beside the search, one small file for each point that it put to the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestration.ledger.points import Confirmed, SearchOutcome
+from orchestration.plan.held import facts_where
+from orchestration.search.confirm import tuned
+from orchestration.search.trials import selections
+from search_spaces.space import settings_at
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.plan.plan import Facts
+    from orchestration.search.trials import Searched, Selection
+    from orchestration.study.study import Study
+    from orchestration.verdicts.findings import Findings
+
+
+def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Ledger) -> None:
+    """Write down what the confirmation of these searches came to, when all of its runs are done."""
+    verdicts = {one.verdict.claim: one.verdict for one in findings.findings}
+    for found in searches:
+        if not (best := tuned(found)):
+            continue
+        study, search = found.selection.study.name, found.selection.id
+        verdict = verdicts[f"search {found.selection.arm}"]
+        told = Confirmed(
+            treatment=verdict.treatment,
+            control=verdict.control,
+            metric=verdict.metric,
+            verdict=verdict.verdict,
+            exploratory=verdict.exploratory,
+            seeds=verdict.n_seeds,
+            confirmed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        earlier = ledger.confirmed_points(study, search).get(best.number)
+        if earlier is None or told != replace(earlier, confirmed_at=told.confirmed_at):
+            ledger.confirm_point(study, search, best.number, told)
+
+
+def confirmed_lines(study: Study, ledger: Ledger) -> list[str]:
+    """What to say of the confirmations of a study's searches, a line each; none where nothing was confirmed.
+
+    A few small files are read of each search, and no run of it.
+    """
+    known = set() if study.search is None else set(ledger.searches(study.name))
+    if not known:
+        return []
+
+    def at_best(selection: Selection) -> Any:
+        """The settings at the point that was best when the search was last asked for."""
+        came = ledger.search_outcome(study.name, selection.id)
+        if came is None or came.best is None:
+            return selection.settings
+        return settings_at(selection.space, selection.settings, came.point)
+
+    def there(facts: Facts) -> int:
+        return sum(one.id in known for one in selections(study, facts, at_best))
+
+    lines = []
+    for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
+        points = ledger.confirmed_points(study.name, selection.id) if selection.id in known else {}
+        if points:
+            came = ledger.search_outcome(study.name, selection.id)
+            best = came.best if came else None
+            number = max(points, key=lambda one: (one == best, points[one].confirmed_at))
+            lines.append(f"search {selection.arm}: {_tested(points[number])}; {_since(selection, number, came)}")
+    return lines
+
+
+def _tested(told: Confirmed) -> str:
+    seeds = f"{told.seeds} fresh seed{'s' * (told.seeds != 1)}{', exploratory' * told.exploratory}"
+    against = f"{told.treatment} was put to the test against {told.control} on {told.confirmed_at[:10]}"
+    return f"{against}: {told.verdict} by {told.metric} over {seeds}"
+
+
+def _since(selection: Selection, number: int, came: SearchOutcome | None) -> str:
+    """What became of the search since, or where to see the confirmation again."""
+    path = selection.study.path
+    if came is None or (came.best == number and not came.ended):
+        return f"the search has not ended: semray search {path} goes on"
+    if came.best == number:
+        return f"semray confirm {path} shows it again"
+    if came.best:
+        return f"since then another point is the best, {selection.arm}@{came.best}: semray confirm {path}"
+    return "since then no point is better than what the search began with"

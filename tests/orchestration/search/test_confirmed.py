@@ -1,0 +1,166 @@
+"""Who looks at a study is told that a point of its search was confirmed, and when the search has moved on since."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.plan.plan import gather_facts
+from orchestration.reading.read_study import read_study
+from orchestration.search.confirm import confirmation
+from orchestration.search.confirmed import confirmed_lines
+from orchestration.search.outcome import begin_again, keep_outcome
+from orchestration.search.trials import Selection, searched, selections
+from orchestration.study.run import Run
+from tests.results import finish
+
+STUDY = """\
+question: Which rate?
+family: command
+seeds: 6
+data: {watch: [train.py], metrics: {accuracy: higher, dev/accuracy: higher}}
+train: {run: [python, train.py, "{seed}", "{out}", "{lr}"]}
+arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
+evaluate: [scores]
+compare:
+  - {claim: H1, treatment: fast, control: slow, metric: scores/accuracy, expect: better}
+search:
+  space: command
+  arms: [slow]
+  dimensions: {lr: {low: 1.0e-3, high: 0.8, log: true}}
+  trials: 2
+  objective: {metric: dev/scores/accuracy, mode: max}
+  seeds: [100]
+"""
+TOLD = "search slow: slow@1 was put to the test against slow on "
+
+
+def score(ledger: Ledger, run: Run, metric: str) -> None:
+    """Best at a rate of 0.3; every run has some luck of its own, its items have none."""
+    worth = 0.9 - abs(run.settings["values"]["lr"] - 0.3) + int(run.id[:4], 16) % 100 / 1e4
+    items = [f"item{number}" for number in range(8)]
+    finish(ledger, run, [Score(metric=metric, value=worth, aggregate="mean", item_ids=items, values=[worth] * 8)])
+
+
+def search(ledger: Ledger, *rates: float) -> Selection:
+    """A search that has come to its end with the arm and these points."""
+    study = read_study("rates.yaml")
+    (selection,) = selections(study, gather_facts(study))
+    for number, rate in enumerate([1e-3, *rates]):
+        ledger.suggest(study.name, selection.id, number, {"lr": rate})
+        if not ledger.holds(run := selection.run(number, {"lr": rate}, 100)):
+            score(ledger, run, "dev/scores/accuracy")
+    keep_outcome(searched(selection, ledger), ledger, ended=True)
+    return selection
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command says, on both streams."""
+    capsys.readouterr()
+    assert main([*words]) == 0
+    said = capsys.readouterr()
+    if "--json" in words:
+        json.loads(said.out)
+    return said.out + said.err
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """A finished study, its search, and the runs of the confirmation, which nobody has asked for yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "rates.yaml").write_text(STUDY)
+    study, ledger = read_study("rates.yaml"), Ledger(tmp_path / "ledger")
+    found = searched(search(ledger, 0.05), ledger)
+    for one in (study, confirmation(study, [found])):
+        for run in planned(one, ledger).left:
+            score(ledger, run, "scores/accuracy")
+    return ledger
+
+
+def test_a_confirmation_is_told_wherever_a_study_is_looked_at(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = [("status", "rates"), ("report", "rates"), ("why", "rates", "H1")]
+    looks += [(*look, "--json") for look in looks]
+    for look in looks:
+        assert "put to the test" not in told(capsys, *look)
+    assert "better" in told(capsys, "confirm", "rates")
+    for look in looks:
+        said = told(capsys, *look)
+        assert TOLD in said
+        assert (
+            "better by scores/accuracy over 6 fresh seeds, exploratory; semray confirm rates.yaml shows it again"
+            in said
+        )
+    assert TOLD in Path("reports/rates/report.html").read_text()
+    for run in Path("ledger").glob("[0-9a-f]*"):
+        shutil.rmtree(run)  # to tell of it no run is read
+    assert TOLD in told(capsys, "status", "rates")
+
+
+def test_a_search_that_moved_on_is_told_with_what_was_confirmed(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "confirm", "rates")
+    selection = search(ledger, 0.05, 0.2)
+    said = told(capsys, "status", "rates")
+    assert TOLD in said
+    assert "since then another point is the best, slow@2: semray confirm rates.yaml" in said
+    begin_again(selection, ledger)  # and is killed, or at work
+    assert "is the best, slow@2" in told(capsys, "status", "rates")
+
+
+def test_a_search_that_goes_on_may_come_to_another_point(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "confirm", "rates")
+    selection = search(ledger, 0.05)
+    begin_again(selection, ledger)
+    said = told(capsys, "status", "rates")
+    assert TOLD in said
+    assert "the search has not ended: semray search rates.yaml goes on" in said
+    came = ledger.search_outcome("rates", selection.id)
+    assert came
+    ledger.keep_search_outcome("rates", selection.id, replace(came, best=0, point={"lr": 1e-3}))
+    assert "since then no point is better than what the search began with" in told(capsys, "status", "rates")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("slow: {lr: 1.0e-3}", "slow: {lr: 2.0e-3}"),
+        ("high: 0.8", "high: 0.7"),
+        ("  seeds: [100]", "  seeds: [101]"),
+    ],
+)
+def test_of_another_search_nothing_is_told(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str], old: str, new: str
+) -> None:
+    """What was confirmed is no arm of the study any more, or was not found as it searches now."""
+    told(capsys, "confirm", "rates")
+    assert STUDY.count(old) == 1
+    Path("rates.yaml").write_text(STUDY.replace(old, new))
+    assert confirmed_lines(read_study("rates.yaml"), ledger) == []
+    Path("rates.yaml").write_text(STUDY)
+    assert confirmed_lines(read_study("rates.yaml"), ledger) != []
+
+
+def test_a_confirmation_that_is_shown_again_keeps_its_day(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "confirm", "rates")
+    (note,) = Path("ledger/.searches").rglob("*.confirmed.json")
+    before = note.stat().st_mtime_ns
+    told(capsys, "confirm", "rates")
+    assert note.stat().st_mtime_ns == before
