@@ -7,7 +7,6 @@ were made after the scores could be seen, and are marked so, unless a digest of 
 from __future__ import annotations
 
 import hashlib
-import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,8 @@ from orchestration.families.registry import family
 from orchestration.lanes.at_once import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
-from orchestration.reading.document import read
+from orchestration.reading.checking import Checker
+from orchestration.reading.document import Document, Mistake, Place, document_of, read
 from orchestration.reading.limits import content_of
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
@@ -38,7 +38,6 @@ from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 
-QUOTES = "'"
 ON_THE_LINE = ("treatment", "control", "metric", "expect", "margin", "min_effect")
 
 
@@ -52,16 +51,29 @@ class Judged:
     folder: Path
 
 
+class _CommandLine(Document):
+    """A claim by its options, which are called otherwise than the fields of a file and stand in no line of one."""
+
+    def field(self, place: Place) -> str:
+        return f"--{str(place[-1]).replace('_', '-')}" if len(place) > 2 else "the claim"
+
+    def found(self, place: Place) -> str:
+        if not self.holds(place):
+            return f"{self.field(place)} is missing"
+        value = self.at(place)
+        return f"{self.field(place)} {str(value) or repr(value)}"
+
+    def told(self, mistake: Mistake) -> str:
+        return mistake.words("")
+
+
 def judge(options: Namespace) -> int:
     """Judge the claims of a command line or of a file; write the report, and a passport where asked for."""
     check_outputs(options)
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
-    try:
-        with doing(JUDGING):
-            done = judged(_as_table(options, folder), claims, told, folder, declared)
-    except StudyError as error:
-        raise StudyError(_of_what_was_given(str(error), folder, options.claims)) from None
+    with doing(JUDGING):
+        done = judged(_as_table(options, folder), claims, told, folder, declared)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -70,15 +82,18 @@ def judge(options: Namespace) -> int:
 
 def judged(
     table_file: Path,
-    claims: Sequence[Mapping[str, Any]],
+    claims: Sequence[Mapping[str, Any]] | Document,
     told: Mapping[str, str],
     folder: str | Path | None = None,
     declared: str = "",
 ) -> Judged:
     """The verdicts of these claims on a table. told: metric -> how it is read, beyond what the table says.
 
-    folder: where study and ledger go. declared: the digest of the claims that was shown from before.
+    claims: themselves, or the document whose `compare` they are. folder: where study and ledger go. declared: the
+    digest of the claims that was shown from before.
     """
+    given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
+    claims = claims.content["compare"] if isinstance(claims, Document) else claims
     try:
         table = read_table(table_file)
         metrics = readings(table_file, table, told)
@@ -86,7 +101,8 @@ def judged(
         raise StudyError(str(error)) from None
     name = slug(table_file.stem)
     folder = Path(folder or f"judged/{name}")
-    study = _written(folder / f"{name}.yaml", study_of_table(table_file, table, metrics, claims, declared))
+    content = study_of_table(table_file, table, metrics, claims, declared)
+    study = _written(folder / f"{name}.yaml", content, given)
     asked = hashlib.sha256(canonical([claims, dict(metrics), declared]) + table_file.read_bytes()).hexdigest()
     ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one
     facts = _facts(study)
@@ -95,15 +111,6 @@ def judged(
     done = _carried_out(study, facts, table, ledger)
     declare(study, done.runs, ledger)  # of claims not declared before, pairs are there already: they were seen
     return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
-
-
-def _of_what_was_given(told: str, folder: Path, claims: str | None) -> str:
-    """A message about claims in the study that is made of them, as one about where they were given."""
-    place = rf"^{re.escape(str(folder))}/[^/\n]+\.yaml:\d+: compare"
-    if claims:
-        return re.sub(place, lambda _: f"{claims}: compare", told, flags=re.MULTILINE)
-    flag = re.compile(rf"{place}\[H1\]\.(\w+)(?: = (.*))?", re.MULTILINE)
-    return flag.sub(lambda at: f"--{at[1].replace('_', '-')}" + (f" {at[2].strip(QUOTES)}" if at[2] else ""), told)
 
 
 def _as_table(options: Namespace, folder: Path) -> Path:
@@ -137,22 +144,25 @@ def _told(entries: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _claims(options: Namespace) -> list[Mapping[str, Any]]:
-    """What is claimed: the file's list, or the one claim of the command line."""
+def _claims(options: Namespace) -> Document:
+    """What is claimed, below `compare`: the file's list, or the one claim of the command line."""
     one = {name: getattr(options, name) for name in ON_THE_LINE if getattr(options, name) is not None}
     if options.claims and one:
         raise StudyError("--claims: a file, and claims on the command line\n  accepted: one of both")
     if options.claims:
-        claims = read(Path(options.claims)).content.get("compare")
+        document = read(Path(options.claims))
+        Checker(document).finish()  # what YAML itself lets pass
+        claims = document.content.get("compare")
         if not isinstance(claims, list) or not claims:
             raise StudyError(f"{options.claims}: no list of claims\n  accepted: `compare:` as in a study")
-        return claims
+        return document
     if lacking := [name for name in ("treatment", "control", "metric") if name not in one]:
         raise StudyError(
             f"--{lacking[0]} is missing\n"
             "  accepted: --treatment ARM --control ARM --metric METRIC, or --claims FILE"
         )
-    return [{"claim": "H1", "expect": "better", **one}]
+    written = yaml.safe_dump({"compare": [{"claim": "H1", "expect": "better", **one}]}, allow_unicode=True)
+    return _CommandLine(**vars(document_of(Path("command line"), written)))
 
 
 def _shown_before(options: Namespace) -> str:
@@ -171,11 +181,11 @@ def _shown_before(options: Namespace) -> str:
     return digest
 
 
-def _written(path: Path, content: Mapping[str, Any]) -> Study:
-    """A study as a file of its own, checked like any other."""
+def _written(path: Path, content: Mapping[str, Any], given: Mapping[Place, Document]) -> Study:
+    """A study as a file of its own, checked like any other. given: as `read_study` has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
-    return read_study(path)
+    return read_study(path, given)
 
 
 def _facts(study: Study) -> Facts:

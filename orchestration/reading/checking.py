@@ -28,30 +28,36 @@ WRONG: Any = object()  # what a check gives in place of a value that it has repo
 
 
 class Checker:
-    """A document under examination. What a method cannot vouch for it reports and leaves out."""
+    """A document under examination. What a method cannot vouch for it reports and leaves out.
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.problems = list(document.problems)
+    given: what was taken from another document, by its place of one step; mistakes in it are told of that one.
+    """
+
+    def __init__(self, document: Document, given: Mapping[Place, Document] | None = None) -> None:
+        self.document, self.given = document, given or {}
+        self.problems = [(document, problem) for problem in document.problems]
 
     def refuse(self, place: Place, accepted: str, says: str = "") -> None:
         """Report a place. says: what is wrong with it, where its value does not tell."""
-        name = self.document.field(place)
-        if not says:
-            says = f"= {self.document.written(place)}" if self.document.holds(place) else "is missing"
-        self.problems.append(Mistake(self.document.line(place), f"{name} {says}".strip(), accepted))
+        source = self._source(place)
+        found = f"{source.field(place)} {says}" if says else source.found(place)
+        self.problems.append((source, Mistake(source.line(place), found.strip(), accepted)))
         if len(self.problems) >= MISTAKES:
             self.finish()
 
     def finish(self) -> None:
         """StudyError with what was reported, in the order of the file."""
         if self.problems:
-            ordered = sorted(dict.fromkeys(self.problems), key=lambda problem: problem.line)
+            ordered = sorted(dict.fromkeys(self.problems), key=lambda problem: problem[1].line)
             more = len(ordered) - MISTAKES
             raise StudyError(
-                "\n".join(problem.in_file(self.document.path) for problem in ordered[:MISTAKES])
+                "\n".join(source.told(problem) for source, problem in ordered[:MISTAKES])
                 + (f"\nand {more} more mistakes" if more > 0 else "")
             )
+
+    def _source(self, place: Place) -> Document:
+        """Where a person wrote what is at a place."""
+        return self.given.get(place[:1], self.document)
 
     def name(self, place: Place, names: Iterable[str], hint: str = "") -> bool:
         """Is the text at a place one of these names?"""
@@ -187,7 +193,7 @@ class Checker:
             accepted += "".join(f" (did you mean {near}?)" for near in nearest(str(value), among))
         if isinstance(value, float) and not math.isfinite(value):
             accepted = "a finite number"
-        self.refuse(place, accepted + _mended(value, self.document.plain(place), kind))
+        self.refuse(place, accepted + _mended(value, self._source(place).plain(place), kind))
 
 
 @cache  # as many as there are kinds of fields; to make one takes longer than to check a value

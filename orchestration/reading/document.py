@@ -37,11 +37,11 @@ class Mistake:
     found: str
     accepted: str
 
-    def in_file(self, path: Path) -> str:
-        return f"{path}:{self.line}: {cut(printable(self.found), _TOLD)}\n  accepted: {printable(self.accepted)}"
+    def words(self, where: str) -> str:
+        return f"{where}{cut(printable(self.found), _TOLD)}\n  accepted: {printable(self.accepted)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Document:
     """What a file says (`content`, in plain Python values) and where. problems: mistakes of the YAML itself."""
 
@@ -94,10 +94,22 @@ class Document:
                 name += f".{step}" if name else step
         return name
 
+    def found(self, place: Place) -> str:
+        """What there is at a place, in words."""
+        return f"{self.field(place)} {f'= {self.written(place)}' if self.holds(place) else 'is missing'}"
+
+    def told(self, mistake: Mistake) -> str:
+        """A mistake of this document in words, with the file and the line."""
+        return mistake.words(f"{self.path}:{mistake.line}: ")
+
 
 def read(path: Path) -> Document:
     """The document in a file. StudyError, with file and line, when it cannot be read as YAML at all."""
-    text = _text(path)
+    return document_of(path, _text(path))
+
+
+def document_of(path: Path, text: str) -> Document:
+    """As `read`, of what the file holds."""
     try:
         loader = LimitedLoader(text)
         node = loader.get_single_node()

@@ -17,7 +17,7 @@ from evaluators.significance.claims import Claim, Joint
 from evaluators.tasks.figures import is_mean, names_of
 from evaluators.tasks.task import Table, Task, Tasks, is_dev, named
 from orchestration.reading.checking import WRONG, Checker
-from orchestration.reading.document import Place, read
+from orchestration.reading.document import Document, Place, read
 from orchestration.reading.figures import figures_at
 from orchestration.reading.read_search import check_search
 from orchestration.study.blocks import DEFAULT_SEEDS, SEEDS_AT_MOST, Count, Growing, Resources, Seed, Seeds
@@ -38,12 +38,15 @@ ELSEWHERE = "; one that another package brings, once that is installed here"
 JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
 
 
-def read_study(path: str | Path) -> Study:
-    """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted."""
+def read_study(path: str | Path, given: Mapping[Place, Document] | None = None) -> Study:
+    """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted.
+
+    given: as `Checker` has it.
+    """
     document = read(Path(path))
     if not is_path_component(document.path.stem):  # it names folders: reports, the lock, the declaration
         raise StudyError(f"{document.path}: names its study {document.path.stem!r}\n  accepted: {NAME_WORDS}")
-    check = Checker(document)
+    check = Checker(document, given)
     parts = _parts(check)
     check.finish()
     parts["question"] = " ".join(parts["question"].split())

@@ -144,7 +144,46 @@ def test_a_mistake_in_claims_is_told_of_their_file(
     Path("claims.yaml").write_text(CLAIMS.replace("treatment: B1, control: B0", "treatment: B2, control: B0"))
     words = ["--claims", "claims.yaml", "--read", "stress/negate/auc=auc"]
     assert main(["judge", str(place / "scores.csv"), *words]) == 2
-    assert capsys.readouterr().err.startswith("claims.yaml: compare[H1].treatment = 'B2'\n  accepted: B0, B1")
+    assert capsys.readouterr().err.startswith("claims.yaml:2: compare[H1].treatment = 'B2'\n  accepted: B0, B1")
+
+
+@pytest.mark.parametrize("out", ["judged/scores", ".", "a folder/of [some] (depth)"])
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (
+            "claim: H1\n    all:\n"
+            "      - {claim: a, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}\n"
+            "      - {claim: b, treatment: B1, control: B2, metric: t2d/recall@10, expect: better}",
+            "claims.yaml:5: compare[H1].all[b].control = 'B2'\n  accepted: B0, B1",
+        ),
+        (
+            "{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10,\n     expect: yes}",
+            "claims.yaml:3: compare[H1].expect = yes\n  accepted: better, worse, equivalent, not_worse; YAML reads yes",
+        ),
+        ("5", "claims.yaml:2: compare[0] = 5\n  accepted: a mapping"),
+        (
+            "{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better, expect: worse}",
+            "claims.yaml:2: compare[0].expect is written twice\n",
+        ),
+    ],
+)
+def test_a_mistake_is_told_by_line_and_field_wherever_the_study_goes(
+    claim: str,
+    said: str,
+    out: str,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("claims.yaml").write_text(f"compare:\n  - {claim}\n")
+    words = ["--claims", "claims.yaml", "--read", "stress/negate/auc=auc", "--out", out]
+    assert main(["judge", str(place / "scores.csv"), *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert "scores.yaml" not in err  # the study that is made of the claims
 
 
 def test_another_digest_than_that_of_the_claims(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,6 +266,14 @@ def test_the_table_of_runs_that_weights_and_biases_exports(
         (
             ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall"],
             r"^--metric t2d/recall\n  accepted: .*did you mean t2d/recall@10",
+        ),
+        (
+            ["--treatment", "B1", "--control", "B1", "--metric", "t2d/recall@10", "--out", "."],
+            r"^--control B1\n  accepted: another arm",
+        ),
+        (
+            ["--treatment", "", "--control", "B0", "--metric", "t2d/recall@10"],
+            r"^--treatment ''\n  accepted: the name of an arm",
         ),
         (
             ["--treatment", "B1", "--control", "B0", "--metric", "t2d/recall@10", "--min-effect", "-1"],
