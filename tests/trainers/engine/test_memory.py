@@ -23,5 +23,5 @@ def test_a_second_tensor_takes_the_place_of_the_first_until_training_ends() -> N
     """A smaller one: torch asks for aligned memory, and glibc may want more room for that than a twin leaves."""
     with kept_memory():
         faults(64)
-        assert faults(32) < 100
+        assert faults(32) < 32 * 256 / 4  # of its pages; all, were they the system's
     assert faults(64) > 0
