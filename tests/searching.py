@@ -47,6 +47,23 @@ search:
   seeds: [100, 101, 102]
 resources: {lanes: 1, retries: 0}
 """
+# The same of a script: two arms, of which one is searched around.
+RATES = """\
+question: Which rate?
+family: command
+seeds: 6
+data: {watch: [train.py], metrics: {accuracy: higher, dev/accuracy: higher}}
+train: {run: [python, train.py, "{seed}", "{out}", "{lr}"]}
+arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
+evaluate: [scores]
+search:
+  space: command
+  arms: [slow]
+  dimensions: {lr: {low: 1.0e-3, high: 0.8, log: true}}
+  trials: 2
+  objective: {metric: dev/scores/accuracy, mode: max}
+  seeds: [100]
+"""
 MRR, AUC = "dev/t2d/mrr", "dev/pair_auc"
 ROWS = dict.fromkeys(("dev/t2d", "dev/d2t", "dev/pair_auc", "t2d", "pair_auc"), "rows")
 

@@ -31,7 +31,7 @@ def sync(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
-        findings = noted(find(study, plan.runs, ledger), [scored_before(before)] if before else [])
+        findings = noted(find(study, plan.runs, ledger), scored_before(before))
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     say(done.line, *([] if done.problem else [f"next    semray ui {options.study}"]))

@@ -74,13 +74,12 @@ def plan(options: Namespace) -> int:
 
 def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
+    from orchestration.search.confirmed import confirmed_lines
     from orchestration.verdicts.growing import as_grown
 
     study, ledger = study_of(options), ledger_of(options)
     plan, before = as_grown(study, ledger)
-    if before:
-        say(scored_before(before))
-    say_confirmed(study, ledger)
+    say(*scored_before(before), *confirmed_lines(study, ledger))
     done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
     rows = [
         {
@@ -119,9 +118,9 @@ def report(options: Namespace) -> int:
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
-    notes = (*([scored_before(before)] if before else []), *confirmed_lines(study, ledger))
+    notes = (*scored_before(before), *confirmed_lines(study, ledger))
     show(options, with_published(noted(findings, notes), study))
-    if options.json and notes:
+    if options.json:
         say(*notes)
     write_report(options, plan, ledger, findings, report_folder(options, study, ledger), notes)
     return DONE
@@ -193,7 +192,7 @@ def _beside(options: Namespace) -> int:
         with doing(JUDGING):
             plan, before = as_grown(study, ledger)
             found = _finished(find(study, plan.runs, ledger), ledger, study)
-            several.append(with_published(noted(found, [scored_before(before)] if before else []), study))
+            several.append(with_published(noted(found, scored_before(before)), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:
@@ -211,6 +210,7 @@ def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
 def why(options: Namespace) -> int:
     """The chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
+    from orchestration.search.confirmed import confirmed_lines
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.why import chain
@@ -219,19 +219,9 @@ def why(options: Namespace) -> int:
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
         findings = find(study, plan.runs, ledger, asked=options.claim)
-    if before:
-        say(scored_before(before))
-    say_confirmed(study, ledger)
+    say(*scored_before(before), *confirmed_lines(study, ledger))
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
-
-
-def say_confirmed(study: Study, ledger: Ledger) -> None:
-    """Tell of the confirmations of the study's searches: they are of no claim of its own."""
-    from orchestration.search.confirmed import confirmed_lines
-
-    if lines := confirmed_lines(study, ledger):
-        say(*lines)
 
 
 def verify(options: Namespace) -> int:

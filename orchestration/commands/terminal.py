@@ -57,8 +57,8 @@ def ledger_of(options: Namespace) -> Ledger:
 
 def say(*lines: str) -> None:
     """Lines for a person, on stderr."""
-    shown = (fitted(printable(line, keep="\n"), width_of(sys.stderr)) for line in lines)
-    print(*shown, sep="\n", file=sys.stderr, flush=True)
+    for line in lines:
+        print(fitted(printable(line, keep="\n"), width_of(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def width_of(stream: TextIO) -> int | None:

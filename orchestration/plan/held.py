@@ -32,9 +32,11 @@ def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
     return plan, tuple(name for name, now in facts.tasks.items() if plan.facts.tasks[name] != now)
 
 
-def scored_before(names: tuple[str, ...]) -> str:
-    """What a reader is told of tasks whose scores are of a version before the present one."""
-    return f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew"
+def scored_before(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a reader is told of tasks whose scores are of a version before the present one: a line, or none."""
+    if not names:
+        return ()
+    return (f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew",)
 
 
 def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool = False) -> Facts:

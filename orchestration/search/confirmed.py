@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from orchestration.ledger.points import Confirmed, SearchOutcome
@@ -55,9 +56,13 @@ def confirmed_lines(study: Study, ledger: Ledger) -> list[str]:
     if not known:
         return []
 
+    @cache  # the searches are gone through twice
+    def outcome(search: str) -> SearchOutcome | None:
+        return ledger.search_outcome(study.name, search)
+
     def at_best(selection: Selection) -> Any:
         """The settings at the point that was best when the search was last asked for."""
-        came = ledger.search_outcome(study.name, selection.id)
+        came = outcome(selection.id)
         if came is None or came.best is None:
             return selection.settings
         return settings_at(selection.space, selection.settings, came.point)
@@ -69,7 +74,7 @@ def confirmed_lines(study: Study, ledger: Ledger) -> list[str]:
     for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
         points = ledger.confirmed_points(study.name, selection.id) if selection.id in known else {}
         if points:
-            came = ledger.search_outcome(study.name, selection.id)
+            came = outcome(selection.id)
             best = came.best if came else None
             number = max(points, key=lambda one: (one == best, points[one].confirmed_at))
             lines.append(f"search {selection.arm}: {_tested(points[number])}; {_since(selection, number, came)}")

@@ -21,24 +21,12 @@ from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.trials import Selection, searched, selections
 from orchestration.study.run import Run
 from tests.results import finish
+from tests.searching import RATES
 
-STUDY = """\
-question: Which rate?
-family: command
-seeds: 6
-data: {watch: [train.py], metrics: {accuracy: higher, dev/accuracy: higher}}
-train: {run: [python, train.py, "{seed}", "{out}", "{lr}"]}
-arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
-evaluate: [scores]
+STUDY = f"""\
+{RATES}
 compare:
-  - {claim: H1, treatment: fast, control: slow, metric: scores/accuracy, expect: better}
-search:
-  space: command
-  arms: [slow]
-  dimensions: {lr: {low: 1.0e-3, high: 0.8, log: true}}
-  trials: 2
-  objective: {metric: dev/scores/accuracy, mode: max}
-  seeds: [100]
+  - {{claim: H1, treatment: fast, control: slow, metric: scores/accuracy, expect: better}}
 """
 TOLD = "search slow: slow@1 was put to the test against slow on "
 

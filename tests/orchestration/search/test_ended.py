@@ -24,28 +24,12 @@ from orchestration.study.run import Job, Result
 from tests import results as made_up
 from tests import searching
 from tests.results import results
-from tests.searching import MRR, go, scored, selection, slowly
+from tests.searching import MRR, RATES, go, scored, selection, slowly
 from trainers.engine.world import World
 
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).resolve().parents[3]
-STUDY = """\
-question: Which rate?
-family: command
-seeds: 4
-data: {watch: [train.py], metrics: {accuracy: higher, dev/accuracy: higher}}
-train: {run: [python, train.py, "{seed}", "{out}", "{lr}"]}
-arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
-evaluate: [scores]
-search:
-  space: command
-  arms: [slow]
-  dimensions: {lr: {low: 1.0e-3, high: 0.8, log: true}}
-  trials: 2
-  objective: {metric: dev/scores/accuracy, mode: max}
-  seeds: [100]
-resources: {lanes: 1, retries: 0}
-"""
+STUDY = RATES + "resources: {lanes: 1, retries: 0}\n"
 WITHOUT_RAY = (
     "import sys; sys.modules['ray'] = None; from orchestration.commands.cli import main; sys.exit(main())"
 )
