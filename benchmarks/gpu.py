@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -49,14 +50,19 @@ from trainers.san.training import fit  # noqa: E402
 
 EPOCH = 1_000_000  # sentences of unsupervised SimCSE
 BARS = {64: 130.0, 512: 81.0}  # seconds of that epoch on an H200, by batch
+LONGEST = 8  # of what a step asks for, shown
 CONTRACT = "tests/orchestration/families/test_contract.py"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How much is measured. shapes: layers, width, heads. lanes: processes that share the device."""
+    """How much is measured. shapes: layers, width, heads. lanes: processes that share the device.
+
+    vocabulary: rows of the word table, which costs a step its gradient and its update.
+    """
 
     shapes: Mapping[str, tuple[int, int, int]]
+    vocabulary: int
     batches: tuple[int, ...]
     steps: int
     sentences: int
@@ -68,6 +74,7 @@ class Sizes:
 
 CARD = Sizes(
     shapes={"MiniLM": (6, 384, 12), "BERT-base": (12, 768, 12)},
+    vocabulary=30_522,
     batches=(64, 512),
     steps=200,
     sentences=200_000,
@@ -78,6 +85,7 @@ CARD = Sizes(
 )
 TINY = Sizes(
     shapes={"tiny": (2, 32, 4)},
+    vocabulary=200,
     batches=(8,),
     steps=4,
     sentences=64,
@@ -115,7 +123,7 @@ class Bench:
         place = self.folder / shape
         if not place.exists():
             layers, width, heads = self.sizes.shapes[shape]
-            tiny_backbone(place, layers=layers, width=width, heads=heads)
+            tiny_backbone(place, layers=layers, width=width, heads=heads, vocabulary=self.sizes.vocabulary)
         return place
 
     def seconds(self, act: Callable[[], object], times: int = 5) -> float:
@@ -135,13 +143,25 @@ class Bench:
 
 
 def trained(
-    bench: Bench, shape: str, batch: int, precision: Precision, *, steps: int = 0, **given: Any
+    bench: Bench,
+    shape: str,
+    batch: int,
+    precision: Precision,
+    *,
+    steps: int = 0,
+    hear: Callable[[Progress], None] = lambda _: None,
+    **given: Any,
 ) -> tuple[Any, list[Progress], np.ndarray, dict[str, float]]:
-    """SimCSE's steps: the encoder, its curve, wall seconds of each step, and what it cost."""
+    """SimCSE's steps: the encoder, its curve, wall seconds of each step, and what it cost. hear: after each."""
     clock, meter = Clock(), Meter(bench.device, precision)
+
+    def report(progress: Progress) -> None:
+        clock.tick()
+        hear(progress)
+
     steps = steps or bench.sizes.steps
     settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5, **given)
-    world = World(device=bench.device, precision=precision, report=clock.tick, spent=meter.add)
+    world = World(device=bench.device, precision=precision, report=report, spent=meter.add)
     rows = corpus(max(bench.sizes.sentences, batch))
     encoder, curve = fit(settings, bench.backbone(shape), rows, 0, world)
     return encoder, curve, clock.durations()[:, 0], meter.take()
@@ -152,7 +172,8 @@ def trained(
 
 def limits(bench: Bench) -> Iterator[Figure]:
     """One large product of matrices."""
-    for precision in ("bf16", "fp32"):
+    precisions: tuple[Precision, ...] = ("bf16", "fp32") if bench.on_card else ("fp32",)
+    for precision in precisions:
         yield Figure(f"limit, {precision}", peak(bench.device, precision) / 1e12, "TFLOP/s")
 
 
@@ -197,6 +218,48 @@ def training(bench: Bench) -> Iterator[Figure]:
             yield Figure(f"{where}: reached", cost["flops_per_second"] / 1e12, "TFLOP/s", share)
             bar = f"bar {BARS[batch]:.0f} s on an H200" if batch in BARS and shape == "BERT-base" else ""
             yield Figure(f"{where}: SimCSE epoch of {EPOCH:,}", EPOCH / batch * median(steps), "s", bar)
+
+
+def profile(bench: Bench) -> Iterator[Figure]:
+    """What a step asks the device for, how long that is at work on it, and what of it takes longest.
+
+    A step that is much longer than its work waits for the processor, which asks.
+    """
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity
+
+    on, kind = (
+        (ProfilerActivity.CPU, DeviceType.CPU) if not bench.on_card else (ProfilerActivity.CUDA, DeviceType.CUDA)
+    )
+    precision: Precision = "bf16" if bench.on_card else "fp32"
+    steps = min(20, bench.sizes.steps)
+    watched = steps // 2
+    for shape, batch in product(bench.sizes.shapes, bench.sizes.batches):
+        usual = median(trained(bench, shape, batch, precision, steps=steps)[2])
+        found = torch.profiler.profile(activities=[on], acc_events=True)
+
+        def begin(progress: Progress, found: torch.profiler.profile = found) -> None:
+            if progress.step == steps - watched:
+                bench.wait()
+                found.start()
+            if progress.step == steps:
+                bench.wait()
+                found.stop()
+
+        trained(bench, shape, batch, precision, steps=steps, hear=begin)
+        asked = [one for one in found.key_averages() if one.device_type == kind and _own_time(one, kind)]
+        asked.sort(key=lambda one: _own_time(one, kind), reverse=True)
+        where, busy = f"{shape}, batch {batch}, {precision}", sum(_own_time(one, kind) for one in asked) / watched
+        yield Figure(f"{where}: asked of the device", sum(one.count for one in asked) / watched, "a step")
+        yield Figure(f"{where}: at work", busy / 1000, "ms a step", f"{busy / 1e6 / usual:.0%} of a step")
+        for one in asked[:LONGEST]:
+            each = f"{one.count / watched:g} a step"
+            yield Figure(f"{where}: {one.key[:60]}", _own_time(one, kind) / watched / 1000, "ms a step", each)
+
+
+def _own_time(event: Any, kind: Any) -> float:
+    """Microseconds of an event itself, of all times that it came."""
+    return float(event.self_cpu_time_total if kind.name == "CPU" else event.self_device_time_total)
 
 
 def _apart(bench: Bench, act: Callable[..., Any], *given: Any) -> Any:
@@ -410,6 +473,7 @@ def generation(bench: Bench) -> Iterator[Figure]:
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "limits": limits,
     "training": training,
+    "profile": profile,
     "precision": precisions,
     "attention": unpadded,
     "parts": parts,

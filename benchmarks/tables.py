@@ -15,16 +15,14 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> str:
-    """CPU, cores this process may use, memory, system."""
+    """CPU with the widest of its arithmetic, cores this process may use, memory, system."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        named = [
-            line.split(":")[1].strip()
-            for line in cpuinfo.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        model = named[0] if named else model
+        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        told = {name.strip(): value.strip() for name, _, value in lines}
+        able = [name for name in ("amx_bf16", "avx512_bf16", "avx512f", "avx2") if name in told.get("flags", "")]
+        model = " with ".join([told.get("model name") or model, *able[:1]])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{model}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"

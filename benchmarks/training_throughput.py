@@ -24,7 +24,7 @@ from corpora.concept.data import ConceptData
 from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.backbones import resolve_backbone
-from trainers.engine.precision import best_precision
+from trainers.engine.precision import best_precision, multiplies_bf16
 from trainers.engine.world import Precision, World
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
 
 def main() -> None:
     options, trainers, rows = options_of(__doc__), Interleaved(TRAINERS), []
-    for precision in PRECISIONS:
+    for precision in precisions():
         rows += table(precision, trainers.durations(options, precision), trainers.memory())
     save(
         "training_throughput",
@@ -48,8 +48,8 @@ def main() -> None:
             "Same encoder, rows, batch, lengths, update and precision. The losses are of one family (in-batch "
             "cross-entropy with hard negatives); semray's also scores the backward direction and a margin term.",
             "Peak memory is a process's, libraries included; that of bf16 is the same process's, after fp32.",
-            "bf16 is autocast over float32 weights on both sides. A study's `precision: auto` takes here: "
-            f"{best_precision()}.",
+            "bf16 is autocast over float32 weights on both sides, and left out where the processor emulates it. A "
+            f"study's `precision: auto` takes here: {best_precision()}.",
         ],
         packages=("torch", "deepspeed", "transformers", "sentence-transformers"),
     )
@@ -142,7 +142,11 @@ def table(precision: Precision, steps: dict[str, np.ndarray], memory: dict[str, 
     ]
 
 
-PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16")
+def precisions() -> tuple[Precision, ...]:
+    """Those that this processor multiplies."""
+    return ("fp32", "bf16") if multiplies_bf16() else ("fp32",)
+
+
 TRAINERS = {"sentence-transformers": peer, "semray": ours}
 
 

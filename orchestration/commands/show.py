@@ -269,14 +269,17 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.described import describe, estimate, foretold_words
     from orchestration.plan.other_runs import foretell
+    from orchestration.plan.slips import slips_of_processor
 
     resources = plan.study.resources
-    here = None if resources.gpus_per_run or named_address() else cores() // resources.workers_per_run
+    on_this_processor = not (resources.gpus_per_run or named_address())
+    here = cores() // resources.workers_per_run if on_this_processor else None
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
     reaches, gone = _reaches(plan, ledger)
     untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
     time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
     notes = [one.words for one in gone]
+    notes += slips_of_processor(plan.left) if on_this_processor else []
     return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, price, rows_told(plan))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from orchestration.study.names import listed
 
 if TYPE_CHECKING:
+    from orchestration.study.run import Run
     from orchestration.study.study import Study
 
 LEARNING_RATE_AT_MOST = 0.1  # every recipe here is trained by Adam's kind: there nothing converges at more
@@ -24,6 +25,22 @@ def slips(study: Study) -> list[str]:
     if trained and len(study.seeds.all) == 1 and study.compare:
         found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
     return found
+
+
+def slips_of_processor(runs: Iterable[Run]) -> list[str]:
+    """What makes runs slow that are to train on this machine's processor.
+
+    They are in bf16 where the study says so, or where the ledger holds others of it from a machine that is fast at
+    it. A processor without AVX512-bf16 or AMX computes such products one number after another.
+    """
+    from trainers.engine.precision import fast_at_bf16
+
+    if fast_at_bf16("cpu") or not any(run.precision == "bf16" for run in runs):
+        return []
+    return [
+        "bf16, in which this processor takes longer than in fp32, without AVX512-bf16 many times as long; "
+        "`resources: {precision: fp32}` asks for other runs, all of them in fp32"
+    ]
 
 
 def _of_settings(settings: Any) -> Iterator[str]:

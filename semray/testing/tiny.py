@@ -73,12 +73,20 @@ WORDS = [
 
 
 def tiny_backbone(
-    folder: Path, *, layers: int = 3, width: int = 32, heads: int = 4, dropout: float = 0.1, seed: int = 0
+    folder: Path,
+    *,
+    layers: int = 3,
+    width: int = 32,
+    heads: int = 4,
+    dropout: float = 0.1,
+    seed: int = 0,
+    vocabulary: int = 0,
 ) -> Path:
     """Write a BERT of `layers` x `width` in hub format (safetensors) into `folder` and return it.
 
     Every lower-case ASCII word has a tokenisation: common words whole, others letter by letter. The same
-    arguments give the same bytes of weights; the caller's random state is left as it was.
+    arguments give the same bytes of weights; the caller's random state is left as it was. vocabulary: rows of the
+    word table, where they are to be more than there are pieces, as they cost time and memory whether used or not.
     """
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
@@ -87,7 +95,7 @@ def tiny_backbone(
     pieces = dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *WORDS])
     vocab = {piece: index for index, piece in enumerate(pieces)}
     config = BertConfig(
-        vocab_size=len(vocab),
+        vocab_size=max(len(vocab), vocabulary),
         hidden_size=width,
         num_hidden_layers=layers,
         num_attention_heads=heads,

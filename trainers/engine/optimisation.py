@@ -71,7 +71,8 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if not gradients:
         return
-    norm = torch.stack([gradient.norm() for gradient in gradients]).pow(2.0).sum().pow(0.5)
+    norms = torch._foreach_norm(gradients)  # a few launches on a GPU, where one each of 200 would keep it waiting
+    norm = torch.stack(norms).pow(2.0).sum().pow(0.5)
     if workers > 1:
         norm = norm / float(workers)
         dist.all_reduce(norm)

@@ -43,6 +43,11 @@ def fast_at_bf16(device: str) -> bool:
     return AMX in features or (AVX512 in features and maker == "AuthenticAMD")
 
 
+def multiplies_bf16() -> bool:
+    """Whether this processor does at all; others emulate it, number after number."""
+    return bool({AMX, AVX512} & _processor()[0])
+
+
 def _is_gpu(device: str) -> bool:
     return device.partition(":")[0] == "cuda"
 

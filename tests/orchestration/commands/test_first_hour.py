@@ -232,6 +232,21 @@ def test_slips_are_told_by_name(ask: Ask) -> None:
     assert "lasts as long" not in ask("plan", "first")[1]
 
 
+@pytest.mark.parametrize(
+    ("features", "asked", "told"),
+    [("avx2", "bf16", True), ("avx2", "fp32", False), ("avx2", "auto", False), ("avx512_bf16", "bf16", False)],
+)
+def test_a_precision_in_which_this_processor_is_slow_is_told(
+    features: str, asked: str, told: bool, ask: Ask, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"vendor_id\t: AuthenticAMD\nflags\t: fpu {features}\n")
+    monkeypatch.setattr("trainers.engine.precision.CPU_FACTS", tmp_path / "cpuinfo")
+    text = (place / "studies/slips.yaml").read_text() + f"resources: {{precision: {asked}}}\n"
+    (place / "asked.yaml").write_text(text)
+    _, out, _ = ask("plan", "asked")
+    assert ("note    bf16, in which this processor takes longer than in fp32" in out) == told
+
+
 def test_more_test_concepts_than_there_are(ask: Ask, place: Path) -> None:
     text = (place / "studies/first.yaml").read_text().replace("n_id: 20", "n_id: 20, test_concepts: 21")
     (place / "many.yaml").write_text(text)
