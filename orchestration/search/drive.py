@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestration.search.trials import Searched, Selection, Trial
     from orchestration.study.run import Body
 
-PATIENCE_SECONDS = 0.3  # for the other points of a stack to ask for their next seed
+PATIENCE_SECONDS = 1.0  # for the other points of a stack to ask for their next seed
 
 
 def run_search(
@@ -64,8 +64,7 @@ def run_search(
         remote: Any = ray.remote  # its types do not know every option
         points = min(search.at_once or lanes, selection.trials)
         together = -(-points // lanes) if family(selection.study.family).stacked else 1
-        patience = PATIENCE_SECONDS if together > 1 else 0.0
-        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(patience)
+        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(together, PATIENCE_SECONDS)
         asking.append(Asking(exchange, board.order, together))
         searching = Searching(board, exchange, at_a_time=points)
         try:

@@ -24,11 +24,12 @@ Ask = tuple[int, int, int]  # ticket, number of the point, place of the seed
 class Exchange:
     """An actor that holds what trials ask until the driver takes it, and the answers they wait for.
 
-    patience: seconds without a further ask before what was asked is handed over.
+    Asks are handed over as soon as there are as many as go together, or once no further one came for so many
+    seconds of patience.
     """
 
-    def __init__(self, patience: float = 0.0) -> None:
-        self._patience = patience
+    def __init__(self, together: int = 1, patience: float = 0.0) -> None:
+        self._together, self._patience = together, patience
         self._asks: list[Ask] = []
         self._answers: dict[int, asyncio.Future[Report | None]] = {}
         self._something = asyncio.Event()
@@ -49,7 +50,7 @@ class Exchange:
         """What was asked since the last time, once there is something; None after the end."""
         await self._something.wait()
         seen = 0
-        while self._patience and len(self._asks) > seen:
+        while seen < len(self._asks) < self._together:
             seen = len(self._asks)
             await asyncio.sleep(self._patience)
         asks, self._asks = self._asks, []
