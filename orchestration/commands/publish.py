@@ -18,11 +18,12 @@ from orchestration.study.study import Study
 
 if TYPE_CHECKING:
     from orchestration.tracking.sync import SyncReport
-    from orchestration.verdicts.findings import Findings
+    from orchestration.verdicts.findings import ConfirmedSearch, Findings
 
 
 def sync(options: Namespace) -> int:
     """Bring MLflow up to what the ledger holds."""
+    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
@@ -31,7 +32,7 @@ def sync(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
-        findings = noted(find(study, plan.runs, ledger), scored_before(before))
+        findings = noted(find(study, plan.runs, ledger), before, confirmed_searches(study, ledger))
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
     say(done.line, *([] if done.problem else [f"next    semray ui {options.study}"]))
@@ -57,9 +58,14 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     say(f"report  {shown_path(page)}")
 
 
-def noted(findings: Findings, notes: Sequence[str]) -> Findings:
-    """With what a reader is told beside. No passport holds it: whoever verifies one may be told otherwise."""
-    return replace(findings, notes=(*findings.notes, *notes))
+def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tuple[str, ...]:
+    """What a reader is told beside the verdicts: of tasks scored by an earlier version, and of confirmations."""
+    return (*scored_before(before), *(one.words for one in confirmed))
+
+
+def noted(findings: Findings, before: tuple[str, ...], confirmed: tuple[ConfirmedSearch, ...]) -> Findings:
+    """With what is told `beside`."""
+    return replace(findings, beside=beside(before, confirmed), confirmed=confirmed)
 
 
 def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import publish, report_folder
+from orchestration.commands.publish import noted, publish, report_folder
 from orchestration.commands.show import described, show
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.commands.waiting import JUDGING, PREPARING, doing
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     """Train what the ledger lacks, judge, report, track."""
+    from orchestration.search.confirmed import confirmed_searches
+
     study, ledger = study_of(options), ledger_of(options)
     if study.search is not None:
         say(f"the study's arms as they are; its search:  semray search {study.path}")
     findings, whole = run_study(study, ledger)
-    findings = with_published(findings, study)
+    findings = with_published(noted(findings, (), confirmed_searches(study, ledger)), study)
     show(options, findings)
     publish(
         with_item_texts(findings, study, ledger), ledger, report_folder(options, study, ledger), options.mlflow

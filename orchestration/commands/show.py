@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import noted, report_folder
+from orchestration.commands.publish import beside, noted, report_folder
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -25,7 +25,7 @@ from orchestration.commands.terminal import (
 from orchestration.commands.waiting import DRAWING, JUDGING, PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned, scored_before
+from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
@@ -74,12 +74,13 @@ def plan(options: Namespace) -> int:
 
 def status(options: Namespace) -> int:
     """Which runs are done, failed or left."""
-    from orchestration.search.confirmed import confirmed_lines
+    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.growing import as_grown
 
     study, ledger = study_of(options), ledger_of(options)
     plan, before = as_grown(study, ledger)
-    say(*scored_before(before), *confirmed_lines(study, ledger))
+    confirmed = confirmed_searches(study, ledger)
+    say(*beside(before, confirmed))
     done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
     rows = [
         {
@@ -87,6 +88,7 @@ def status(options: Namespace) -> int:
             "run": run.label,
             "status": "done" if run.id in done else "failed" if run.id in failed else "left",
             "problem": failed[run.id].error if run.id in failed else "",
+            "confirmed": [asdict(one) for one in confirmed if one.arm == run.arm],
         }
         for run in plan.runs
     ]
@@ -103,7 +105,7 @@ def status(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
     from orchestration.report.methods import methods
-    from orchestration.search.confirmed import confirmed_lines
+    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
@@ -118,11 +120,9 @@ def report(options: Namespace) -> int:
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
-    notes = (*scored_before(before), *confirmed_lines(study, ledger))
-    show(options, with_published(noted(findings, notes), study))
-    if options.json:
-        say(*notes)
-    write_report(options, plan, ledger, findings, report_folder(options, study, ledger), notes)
+    findings = noted(findings, before, confirmed_searches(study, ledger))
+    show(options, with_published(findings, study))
+    write_report(options, plan, ledger, findings, report_folder(options, study, ledger))
     return DONE
 
 
@@ -140,18 +140,8 @@ def check_outputs(options: Namespace) -> None:
         file_fits(signature_of(Path(options.passport)))
 
 
-def write_report(
-    options: Namespace,
-    plan: Plan,
-    ledger: Ledger,
-    findings: Findings,
-    folder: Path,
-    notes: tuple[str, ...] = (),
-) -> None:
-    """The files of a report, and its passport and the signature of that where they are asked for.
-
-    notes: what a reader is told beside, and a passport does not hold: whoever verifies it may be told otherwise.
-    """
+def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findings, folder: Path) -> None:
+    """The files of a report, and its passport and the signature of that where they are asked for."""
     from orchestration.report.forms import write
     from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
@@ -162,7 +152,7 @@ def write_report(
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        told = with_costs(with_published(noted(findings, notes), plan.study))
+        told = with_costs(with_published(findings, plan.study))
         told = with_item_texts(told, plan.study, ledger)
         page = write(told, folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
@@ -178,6 +168,7 @@ def write_report(
 def _beside(options: Namespace) -> int:
     """The verdicts of several studies in one table; each keeps its own report."""
     from orchestration.report.forms import as_json, side_by_side
+    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
@@ -192,7 +183,8 @@ def _beside(options: Namespace) -> int:
         with doing(JUDGING):
             plan, before = as_grown(study, ledger)
             found = _finished(find(study, plan.runs, ledger), ledger, study)
-            several.append(with_published(noted(found, scored_before(before)), study))
+            found = noted(found, before, confirmed_searches(study, ledger))
+            several.append(with_published(found, study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:
@@ -210,7 +202,7 @@ def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
 def why(options: Namespace) -> int:
     """The chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
-    from orchestration.search.confirmed import confirmed_lines
+    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.why import chain
@@ -219,7 +211,8 @@ def why(options: Namespace) -> int:
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
         findings = find(study, plan.runs, ledger, asked=options.claim)
-    say(*scored_before(before), *confirmed_lines(study, ledger))
+    findings = noted(findings, before, confirmed_searches(study, ledger))
+    say(*findings.beside)
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
 
@@ -310,6 +303,7 @@ def show(options: Namespace, findings: Findings) -> None:
 
     if options.json:
         print(json.dumps(forms.as_json(findings), indent=1))
+        say(*findings.beside)
     else:
         form = getattr(options, "format", "table")
         if form == "table":

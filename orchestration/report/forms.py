@@ -50,7 +50,7 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
             blocks.append([*laid_out(ACROSS_HEAD, together, width), note])
     if bills := bill_rows(findings):
         blocks.append([*laid_out(BILL_HEAD, bills, width), BILL_CAPTION])
-    blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.notes)])
+    blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.all_notes)])
     return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
 
@@ -93,7 +93,7 @@ def markdown(findings: Findings) -> str:
         lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{marked_down(note)}.", ""]
     if bills := bill_rows(findings):
         lines += [*_markdown_table(BILL_HEAD, bills), "", f"{BILL_CAPTION}.", ""]
-    lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.notes)]
+    lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.all_notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -115,13 +115,16 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
     """One object per comparison: every field of its verdict, the runs behind it and the items that moved most.
 
     across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
+    confirmed is of the study's searches, and the same in each.
     """
+    confirmed = [asdict(one) for one in findings.confirmed]
     together = {compared: asdict(one) for compared, one in summaries(findings).items()}
     return [
         {
             **finding.verdict.to_dict(),
             "caveats": list(finding.caveats),
             "published": finding.published,
+            "confirmed": confirmed,
             "treatment_runs": {str(seed): run for seed, run in finding.treatment_runs.items()},
             "control_runs": {str(seed): run for seed, run in finding.control_runs.items()},
             "across_tasks": together.get(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.plan.held import facts_where
 from orchestration.search.confirm import tuned
 from orchestration.search.trials import selections
+from orchestration.verdicts.findings import ConfirmedSearch
 from search_spaces.space import settings_at
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
             ledger.confirm_point(study, search, best.number, told)
 
 
-def confirmed_lines(study: Study, ledger: Ledger) -> list[str]:
-    """What to say of the confirmations of a study's searches, a line each; none where nothing was confirmed.
+def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, ...]:
+    """What the confirmations of a study's searches came to; none where nothing was confirmed.
 
     A few small files are read of each search, and no run of it.
     """
     known = set() if study.search is None else set(ledger.searches(study.name))
     if not known:
-        return []
+        return ()
 
     @cache  # the searches are gone through twice
     def outcome(search: str) -> SearchOutcome | None:
@@ -70,15 +71,26 @@ def confirmed_lines(study: Study, ledger: Ledger) -> list[str]:
     def there(facts: Facts) -> int:
         return sum(one.id in known for one in selections(study, facts, at_best))
 
-    lines = []
+    found = []
     for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
         points = ledger.confirmed_points(study.name, selection.id) if selection.id in known else {}
         if points:
             came = outcome(selection.id)
             best = came.best if came else None
             number = max(points, key=lambda one: (one == best, points[one].confirmed_at))
-            lines.append(f"search {selection.arm}: {_tested(points[number])}; {_since(selection, number, came)}")
-    return lines
+            told = points[number]
+            found.append(
+                ConfirmedSearch(
+                    **asdict(told),
+                    arm=selection.arm,
+                    point=number,
+                    best=best,
+                    moved_on=came is not None and best != number,
+                    ended=came is not None and came.ended,
+                    words=f"search {selection.arm}: {_tested(told)}; {_since(selection, number, came)}",
+                )
+            )
+    return tuple(found)
 
 
 def _tested(told: Confirmed) -> str:

@@ -129,7 +129,7 @@ def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
             findings.revision,
             rows,
             verdicts,
-            findings.notes,
+            findings.all_notes,
             {name: str(value) for name, value in findings.arms.items()},
         ),
         build=partial(_study_entry, findings, links),

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from orchestration.ledger.points import Confirmed
+
 if TYPE_CHECKING:
     from evaluators.significance.judge import Verdict
 
@@ -149,6 +151,22 @@ class Cost:
     thousand_rows: float | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConfirmedSearch(Confirmed):
+    """What the confirmation of the search around an arm came to, and what became of the search since.
+
+    point: the number of the point that was put to the test. best: of the best one now; 0 is the arm itself, None
+    where none is known. ended: nothing of the search is left to be run. words: all of it for a person.
+    """
+
+    arm: str
+    point: int
+    best: int | None
+    moved_on: bool
+    ended: bool
+    words: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
     """A study and what came of it. Told apart by identity: what takes long to make of one can be kept for it.
@@ -181,11 +199,17 @@ class Findings:
     item_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by metric, until `with_item_texts`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
+    beside: tuple[str, ...] = ()  # what may be otherwise for whoever looks next; in no passport
+    confirmed: tuple[ConfirmedSearch, ...] = ()  # of the study's searches; in no passport
     price: float | None = None  # of an hour, where a reader gave one
 
     @cached_property
     def backbones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.backbone for row in self.runs))
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        return (*self.notes, *self.beside)
 
     @property
     def has_curves(self) -> bool:

@@ -39,6 +39,7 @@ FORMAT = 2  # 1 held the runs themselves, which a forger could choose
 # of findings, and of their runs: not what was found, so it may differ
 WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
 OF_A_RUN = ("location", "problem", "training", "cost")
+BESIDE = ("beside", "confirmed")  # the verdicts: whoever verifies may be told otherwise
 OF_A_FINDING = ("moves", "scored", "taken_for")  # which tell otherwise what is there, or what no figure rests on
 UNTOLD = ("seconds", "costs", "before")  # of the facts: no run of the passport rests on them
 RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
@@ -128,6 +129,8 @@ def _json(content: Any) -> bytes:
 def plain(findings: Findings) -> dict[str, Any]:
     """The findings as JSON types, without nan, and without what no passport holds."""
     told = asdict(findings)
+    for name in BESIDE:
+        del told[name]
     for finding in told["findings"]:
         for name in OF_A_FINDING:
             del finding[name]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from orchestration.plan.held import planned
 from orchestration.plan.plan import gather_facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation
-from orchestration.search.confirmed import confirmed_lines
+from orchestration.search.confirmed import confirmed_searches
 from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.trials import Selection, searched, selections
 from orchestration.study.run import Run
@@ -124,6 +126,57 @@ def test_a_search_that_goes_on_may_come_to_another_point(
     assert "since then no point is better than what the search began with" in told(capsys, "status", "rates")
 
 
+def confirmed(capsys: pytest.CaptureFixture[str], *words: str) -> list[list[dict[str, Any]]]:
+    """What each object that a command prints for programs says of confirmations."""
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 0
+    return [one["confirmed"] for one in json.loads(capsys.readouterr().out)]
+
+
+def test_programs_are_told_of_a_confirmation_and_of_a_search_that_moved_on(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims = [("report", "rates"), ("why", "rates", "H1"), ("run", "rates")]
+    for look in claims:
+        assert confirmed(capsys, *look) == [[]]
+    told(capsys, "confirm", "rates")
+    for look in claims:
+        ((one,),) = confirmed(capsys, *look)
+        assert (one["arm"], one["point"], one["treatment"], one["control"]) == ("slow", 1, "slow@1", "slow")
+        assert (one["verdict"], one["metric"], one["seeds"]) == ("better", "scores/accuracy", 6)
+        assert (one["exploratory"], one["moved_on"], one["best"], one["ended"]) == (True, False, 1, True)
+        assert one["words"] in told(capsys, "status", "rates")
+    assert json.loads(Path("reports/rates/report.json").read_text())[0]["confirmed"] == [one]
+    assert confirmed(capsys, "status", "rates") == 6 * [[one], []]  # of the arm searched, and of the other
+    selection = search(ledger, 0.05, 0.2)
+    begin_again(selection, ledger)
+    (moved,) = confirmed(capsys, "why", "rates", "H1")[0]
+    assert (moved["point"], moved["moved_on"], moved["best"], moved["ended"]) == (1, True, 2, False)
+    assert "since then another point is the best, slow@2" in moved["words"]
+
+
+def test_the_page_that_a_run_writes_tells_of_a_confirmation(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "confirm", "rates")
+    assert TOLD in told(capsys, "run", "rates")
+    assert TOLD in Path("reports/rates/report.html").read_text()
+
+
+def test_a_passport_is_the_same_whatever_was_confirmed(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(name: str) -> Any:
+        told(capsys, "report", "rates", "--passport", name)
+        assert "all agree" in told(capsys, "verify", name)
+        found = json.loads(zipfile.ZipFile(name).read("findings.json"))
+        return {**found, "created": ""}
+
+    told(capsys, "run", "rates")
+    before = printed("before.passport")
+    told(capsys, "confirm", "rates")
+    assert printed("after.passport") == before
+    assert "put to the test" not in json.dumps(before)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -139,9 +192,9 @@ def test_of_another_search_nothing_is_told(
     told(capsys, "confirm", "rates")
     assert STUDY.count(old) == 1
     Path("rates.yaml").write_text(STUDY.replace(old, new))
-    assert confirmed_lines(read_study("rates.yaml"), ledger) == []
+    assert confirmed_searches(read_study("rates.yaml"), ledger) == ()
     Path("rates.yaml").write_text(STUDY)
-    assert confirmed_lines(read_study("rates.yaml"), ledger) != []
+    assert confirmed_searches(read_study("rates.yaml"), ledger) != ()
 
 
 def test_a_confirmation_that_is_shown_again_keeps_its_day(
