@@ -13,8 +13,9 @@ from corpora.command.watched import covers
 from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, Trainer
 from orchestration.families.encoders import EncoderFamily
+from orchestration.study.names import listed
 from orchestration.study.run import NO_BACKBONE
-from trainers.command.settings import Settings, defining, literal_words
+from trainers.command.settings import SEED, Settings, defining, literal_words, names_seed
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -63,6 +64,14 @@ def check_metrics(study: Study) -> None:
         )
 
 
+def alike(study: Study) -> tuple[str, ...]:
+    """Arms whose command is the same at all seeds. They are not refused: a script may read its environment."""
+    arms = [name for name, arm in study.arms.items() if arm.train and not names_seed(arm)]
+    if not arms or len(study.seeds.all) == 1:
+        return ()
+    return (f"{listed(arms)}: run names no {{seed}}: all seeds are alike unless the script reads {SEED}",)
+
+
 def trainer() -> Trainer:
     from trainers.command import training
 
@@ -81,6 +90,7 @@ FAMILY: Family = CommandFamily(
     fits=lambda settings: bool(settings.run),
     told=lambda product: product.notes,
     first_checks=(check_watched, check_starts, check_metrics),
+    slips=alike,
     needs_backbone=False,
     streams=(),  # a script is given one seed
     imports=("torch",),  # the script is a process of its own

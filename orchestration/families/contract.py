@@ -229,6 +229,11 @@ class Family(Protocol):
         """What arms and data get wrong together, found before any of them is opened. ValueError says what."""
         ...
 
+    def slips(self, study: Study) -> Sequence[str]:
+        """What arms and data may well be and yet are hardly meant to be, for the plan to warn of: each with the
+        arms, the field and the value."""
+        ...
+
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         """Build or open what every run needs. ValueError or CorpusError for what cannot work, before lanes
         start."""

@@ -107,6 +107,9 @@ class DifficultyFamily:
         if study.data.judge == "none" and judged:
             raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
 
+    def slips(self, study: Study) -> tuple[str, ...]:
+        return ()
+
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         for name in study.data.tasks:
             load_task(name, study.data)

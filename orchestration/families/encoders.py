@@ -57,6 +57,7 @@ class EncoderFamily:
     own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
     much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
     names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
+    slips: what of that is to be warned of and not refused.
     """
 
     settings: type[Settings]
@@ -78,6 +79,7 @@ class EncoderFamily:
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     first_checks: tuple[FirstCheck, ...] = ()
+    slips: Callable[[Study], Sequence[str]] = lambda study: ()
     needs_backbone: bool = True
     space: Space = ()
     distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -90,6 +90,9 @@ class ElsewhereFamily:
         """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
         raise ValueError(f"family = {study.family}\n  accepted: semray judge {study.data.table}")
 
+    def slips(self, study: Study) -> tuple[str, ...]:
+        return ()
+
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         self.check(study)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from orchestration.families.registry import family
 from orchestration.study.names import listed
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def slips(study: Study) -> list[str]:
         for what in _of_settings(settings):
             told.setdefault(what, []).append(arm)
     found = [f"{listed(arms)}: {what}" for what, arms in told.items()]
+    found += family(study.family).slips(study)
     if trained and len(study.seeds.all) == 1 and study.compare:
         found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
     return found

@@ -12,6 +12,7 @@ from corpora.store.fields import Others, Positive, check_fields
 
 Value = str | int | float | bool
 GIVEN = ("seed", "out", "backbone")  # the placeholders that are filled in for every run
+SEED = "SEMRAY_SEED"  # the seed in the environment of a command
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 COMMAND = 'a command as a list of words, such as [python, train.py, --seed, "{seed}", --out, "{out}"]'
 
@@ -76,6 +77,11 @@ def literal_words(settings: Settings) -> list[str]:
     values = {name: text_of(value) for name, value in settings.values.items()}
     words = map(text_of, settings.run)
     return [_filled(word, values, str) for word in words if not set(GIVEN).intersection(placeholders(word))]
+
+
+def names_seed(settings: Settings) -> bool:
+    """Whether a command's own words hand the seed on, be it by a shell that reads the environment."""
+    return any("seed" in placeholders(word) or SEED in word for word in map(text_of, settings.run))
 
 
 def placeholders(word: str) -> Iterator[str]:

@@ -66,6 +66,33 @@ def test_the_methods_paragraph_claims_nothing_of_a_script(place: Path, capsys: p
     assert "Study <b>mine</b> · family command</p>" in (place / "reports" / "mine" / "report.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "", ""),
+        ('"{seed}"', "1", "slow, fast"),
+        ("slow: {lr: 1.0e-3}", "slow: {run: [python, train.py, --out, '{out}', --rate, '{lr}'], lr: 1}", "slow"),
+        ("slow: {lr: 1.0e-3}", "slow: {run: [sh, -c, 'x $SEMRAY_SEED {lr}'], lr: 1}", ""),
+        ("slow: {lr: 1.0e-3}", "slow: {run: [python, train.py, '{out}', '{lr}'], lr: 1, train: false}", ""),
+        (
+            "[3, 4]\ndata: {watch: [train.py], metrics: {accuracy: higher, loss: lower}}\ntrain: {run: [python, "
+            'train.py, --seed, "{seed}"',
+            "[3]\ndata: {watch: [train.py], metrics: {accuracy: higher}}\ntrain: {run: [python, train.py",
+            "",
+        ),
+    ],
+)
+def test_a_command_that_names_no_seed_is_warned_of(
+    place: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+) -> None:
+    """It is not refused: the script may read its environment. Nor is anything said of one seed alone."""
+    planned(place, old, new)
+    assert main(["plan", "mine"]) == 0
+    warned = [line for line in capsys.readouterr().out.splitlines() if "{seed}" in line]
+    told = f"warn    {said}: run names no {{seed}}: all seeds are alike unless the script reads SEMRAY_SEED"
+    assert warned == ([told] if said else [])
+
+
 def ids(place: Path, old: str = "", new: str = "") -> list[str]:
     return [run.id for run in planned(place, old, new).runs]
 
