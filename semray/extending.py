@@ -8,7 +8,7 @@ from corpora.store.fields import Count, NotNegative, Positive, check_fields
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task, Tasks
-from orchestration.families.contract import Corpus, Family, FamilyEncoder, Opener, Trainer
+from orchestration.families.contract import Corpus, Family, FamilyEncoder, FirstStudy, Opener, Trainer
 from orchestration.families.encoders import EncoderFamily, of_arm, shape_by
 from trainers.engine.limits import Steps
 from trainers.engine.streams import number, numpy_stream
@@ -23,6 +23,7 @@ __all__ = [
     "EncoderFamily",
     "Family",
     "FamilyEncoder",
+    "FirstStudy",
     "NotNegative",
     "Opener",
     "Positive",

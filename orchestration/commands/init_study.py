@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from corpora.store.fields import choices, field_types, others_in, plain_types, w
 from evaluators.tasks import suite
 from evaluators.tasks.task import is_dev
 from orchestration.commands.terminal import DONE, say
-from orchestration.families.contract import Family
+from orchestration.families.contract import Family, FirstStudy
 from orchestration.families.registry import family, names, package
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import NAME_WORDS, is_path_component, listed, names_accepted
+from orchestration.study.run import built
 from orchestration.study.writable import file_fits
 
 SHOWN = 30  # names in a question: all settings of a family, and the first of its scores
@@ -37,12 +38,19 @@ def init_study(options: Namespace) -> int:
     name = _choose("family", "Which family?", list(names()), options.family)
     of = family(name)
     backbone = options.backbone or _ask("Which encoder does it start from?", "all-MiniLM-L6-v2")
-    setting = _choose("setting", "Which setting do you want to compare?", _settings(of.settings), options.setting)
-    control, treatment = _values(of.settings, setting, options)
-    task_of = _metrics(of)
+    setting = _choose(
+        "setting",
+        "Which setting do you want to compare?",
+        _settings(of.settings),
+        options.setting,
+        or_own=others_in(of.settings) is not None,
+    )
+    first = of.first_study(setting)
+    values = _values(of.settings, setting, first, options)
+    task_of = _metrics(of, first)
     metric = _choose("metric", "Which score decides?", list(task_of), options.metric)
     task = task_of[metric]
-    text = study_text(name, backbone, setting, (control, treatment), task, metric)
+    text = study_text(name, backbone, setting, values, task, metric)
     with written_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -61,8 +69,14 @@ def study_text(
 ) -> str:
     """The file. values: of the control and the treatment; setting "" compares training with none."""
     control, treatment = values
+    first = family(family_name).first_study(setting)
     arms = {"control": {setting: control}, "treatment": {setting: treatment}}
+    if setting == "train":
+        arms["control"] |= first.untrained
     said = {name: _flow(settings) for name, settings in arms.items()}
+    shared = {name: value for name, value in first.train.items() if name != setting}
+    data = _block("data", first, first.data, "an example: put your own in its place") if first.data else ""
+    train = _block("train", first, shared, "what all arms share; what is not written has the family's default")
     what = (
         "training beat the backbone as it is"
         if setting == "train"
@@ -75,7 +89,7 @@ question: {_flow(f"Does {what}?")}
 family: {family_name}             # {page}: its objective, its data and its settings
 backbones: [{_flow(backbone)}]    # a name of the hub or a folder; several are compared one by one
 seeds: 8                          # paired: seeds 0 to 7 of both arms; {{start: 8, max: 24}} adds until decided
-train: {{}}                         # what all arms share; what is not written has the family's default
+{data}{train}\
 arms:                             # an arm is a recipe: a name, and what it sets beside `train:`
   control: {said["control"]}
   treatment: {said["treatment"]}
@@ -89,6 +103,13 @@ compare:                          # claims, written down before the first run so
 """
 
 
+def _block(name: str, first: FirstStudy, values: Mapping[str, Any], told: str) -> str:
+    """A block of the file, with a line and a comment for each of its fields."""
+    lines = [(f"{name}:" if values else f"{name}: {{}}", told)]
+    lines += [(f"  {field}: {_flow(value)}", first.told.get(field, "")) for field, value in values.items()]
+    return "".join(f"{line:33} # {comment}\n" if comment else f"{line}\n" for line, comment in lines)
+
+
 def _settings(kind: type) -> list[str]:
     """Settings that may be compared: those with a name of their own that accept more than one value."""
     types, others = field_types(kind), others_in(kind)
@@ -96,42 +117,58 @@ def _settings(kind: type) -> list[str]:
     return [name for name in named if not len(choices(types[name])) == 1 == len(plain_types(types[name]))]
 
 
-def _metrics(of: Family) -> dict[str, str]:
+def _metrics(of: Family, first: FirstStudy) -> dict[str, str]:
     """metric -> its task, of those that claims may name: the family's own first, headlines before the rest."""
-    data = of.data()
-    tasks = {name: one for name, one in of.tasks(data).items() if not is_dev(name)}
+    data = built(of.data, first.data)
+    tasks = {name: one for name, one in of.tasks(data).items() if one.metrics and not is_dev(name)}
     field = suite.tasks(getattr(data, "path", None))
     ordered = sorted(tasks, key=lambda name: name in field)
     headlines = {tasks[name].headline: name for name in ordered}
     return headlines | {metric: name for name in ordered for metric in tasks[name].metrics}
 
 
-def _values(kind: type, setting: str, options: Namespace) -> tuple[Any, Any]:
+def _values(kind: type, setting: str, first: FirstStudy, options: Namespace) -> tuple[Any, Any]:
     if setting == "train":
         return False, True
-    accepted = words(field_types(kind)[setting])
-    default = _default(kind, setting)
-    control = options.control or _ask(f"{setting} of the control ({accepted})?", _flow(default))
-    treatment = options.treatment
-    while not treatment:
-        treatment = _ask(f"{setting} of the treatment ({accepted})?", "")
-    return yaml.safe_load(control), yaml.safe_load(treatment)
+    own, others = field_types(kind), others_in(kind)
+    accepted = words(own[setting] if setting in own or others is None else others[1])
+    default = _default(kind, setting, first)
+    return (
+        _value("control", options.control, f"{setting} of the control ({accepted})?", default),
+        _value("treatment", options.treatment, f"{setting} of the treatment ({accepted})?", ""),
+    )
 
 
-def _default(kind: type, setting: str) -> Any:
-    made = kind()
-    return getattr(made, setting)
+def _default(kind: type, setting: str, first: FirstStudy) -> str:
+    """As a file has it; "" for a setting that is no field."""
+    if setting in first.train:
+        return _flow(first.train[setting])
+    for one in fields(kind):
+        if one.name == setting:
+            return _flow(one.default if one.default_factory is MISSING else one.default_factory())
+    return ""
 
 
-def _choose(option: str, question: str, known: Sequence[str], given: str | None) -> str:
-    """One of some names: given on the command line, or asked for until it is one of them."""
+def _value(option: str, given: str | None, question: str, default: str) -> Any:
+    """A value as YAML reads it: given on the command line, or asked for until there is one."""
+    while not given:
+        given = _ask(question, default)
+    try:
+        return yaml.safe_load(given)
+    except yaml.YAMLError:
+        raise StudyError(f"--{option} {given}\n  accepted: a value as YAML writes it") from None
+
+
+def _choose(option: str, question: str, known: Sequence[str], given: str | None, *, or_own: bool = False) -> str:
+    """One of some names: given on the command line, or asked for until it is one of them; or_own: or any other."""
     if given is not None:
-        if given not in known:
+        if given not in known and not (or_own and given):
             raise StudyError(f"--{option} {given}\n  accepted: {names_accepted(given, known)}")
         return given
     while True:
-        answer = _ask(f"{question} ({listed(known, SHOWN)})", known[0])
-        if answer in known:
+        offered = f"{listed(known, SHOWN)}, or a name of your own" if or_own else listed(known, SHOWN)
+        answer = _ask(f"{question} ({offered})", known[0])
+        if answer in known or or_own:
             return answer
         say(f"{answer}: accepted: {names_accepted(answer, known)}")
 

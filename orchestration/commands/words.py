@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestration.commands import judge_options, own
 from orchestration.commands.accepted import a_figure, a_path, a_place, a_price, at_least_one
-from orchestration.families.registry import COMMANDS
+from orchestration.families.registry import COMMANDS, WITH_HEADROOM
 
 STUDY = "the study's YAML file, or its name where that lies in this folder or in studies/"
 OF_FAMILIES = "of one family"
@@ -85,7 +85,10 @@ def _add_before(words: WordGroup) -> None:
             "plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing"
         )
     )
-    headroom = words.add("headroom", "show what a study could gain, before training anything")
+    able = ", ".join(WITH_HEADROOM)
+    headroom = words.add(
+        "headroom", f"show what a study of the family {able} could gain, before training anything"
+    )
     headroom.add_argument(
         "--plot", type=a_path, metavar="FOLDER", default=None, help="also an SVG of it for every backbone"
     )

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from corpora.command.corpus import fingerprint, load
 from corpora.command.data import CommandData
 from corpora.command.watched import covers
+from corpora.store.fields import field_types
 from evaluators.tasks.scores_file import NAME, tasks_of_script
-from orchestration.families.contract import Family, Trainer
+from orchestration.families.contract import Family, FirstStudy, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import listed
 from orchestration.study.run import NO_BACKBONE
@@ -72,6 +73,23 @@ def alike(study: Study) -> tuple[str, ...]:
     return (f"{listed(arms)}: run names no {{seed}}: all seeds are alike unless the script reads {SEED}",)
 
 
+def first_study(setting: str) -> FirstStudy:
+    """Of a script that takes the setting as an option; or whose encoder is held against the backbone."""
+    option = [] if setting in field_types(Settings) else [f"--{setting}", f"{{{setting}}}"]
+    run = ["python", "train.py", "--model", "{backbone}", *option, "--seed", "{seed}", "--out", "{out}"]
+    leaves = "the encoder {out}/model" if setting == "train" else "{out}/scores.csv"
+    return FirstStudy(
+        data={"watch": ["train.py"], **({} if setting == "train" else {"metrics": {"accuracy": "higher"}})},
+        train={"run": run},
+        untrained={"run": []},
+        told={
+            "watch": "your script, and the modules and data of yours that it reads",
+            "metrics": "what its scores.csv holds, and whether higher or lower is better",
+            "run": f"your command; it leaves {leaves}",
+        },
+    )
+
+
 def trainer() -> Trainer:
     from trainers.command import training
 
@@ -91,6 +109,7 @@ FAMILY: Family = CommandFamily(
     told=lambda product: product.notes,
     first_checks=(check_watched, check_starts, check_metrics),
     slips=alike,
+    first_study=first_study,
     needs_backbone=False,
     streams=(),  # a script is given one seed
     imports=("torch",),  # the script is a process of its own

@@ -59,6 +59,20 @@ class RowsOf:
         return "; ".join(parts)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FirstStudy:
+    """What a study of the family cannot do without and no default can be: an example, for a person to put right.
+
+    data, train: these blocks as a file has them. untrained: what an arm sets beside `train: false`. told: field of
+    a block -> the comment on it.
+    """
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+    untrained: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class ByLayer:
     """A plot of a figure by layer, a line for each arm. pattern: of its metrics, with {} for the layer."""
@@ -192,6 +206,10 @@ class Family(Protocol):
 
     def reads(self, settings: Any) -> tuple[str, ...]:
         """The kinds of text that an encoder of such an arm reads: it can be scored on the tasks of these alone."""
+        ...
+
+    def first_study(self, setting: str) -> FirstStudy:
+        """What `semray init study` writes beside two arms that differ in this setting."""
         ...
 
     def defining(self, settings: Any) -> dict[str, Any]:

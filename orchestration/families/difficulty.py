@@ -15,7 +15,7 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, RowsOf
+from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -64,6 +64,9 @@ class DifficultyFamily:
 
     def reads(self, settings: Settings) -> tuple[str, ...]:
         return (PREDICTIONS,)
+
+    def first_study(self, setting: str) -> FirstStudy:
+        return FirstStudy()
 
     def defining(self, settings: Settings) -> dict[str, Any]:
         return defining(settings)

@@ -25,6 +25,7 @@ from orchestration.families.contract import (
     ArmSeen,
     Corpus,
     FamilyEncoder,
+    FirstStudy,
     Opener,
     RowsOf,
     Settings,
@@ -80,6 +81,7 @@ class EncoderFamily:
     checks: tuple[Check, ...] = ()
     first_checks: tuple[FirstCheck, ...] = ()
     slips: Callable[[Study], Sequence[str]] = lambda study: ()
+    first_study: Callable[[str], FirstStudy] = lambda setting: FirstStudy()
     needs_backbone: bool = True
     space: Space = ()
     distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
 from evaluators.tasks.scores_file import NAME, figures, tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Family, RowsOf
+from orchestration.families.contract import ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ class ElsewhereFamily:
 
     def reads(self, settings: ElsewhereSettings) -> tuple[str, ...]:
         return (NAME,)
+
+    def first_study(self, setting: str) -> FirstStudy:
+        return FirstStudy()
 
     def defining(self, settings: ElsewhereSettings) -> dict[str, Any]:
         return asdict(settings)

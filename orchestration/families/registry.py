@@ -29,6 +29,7 @@ FAMILIES = {
 }
 WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # of studies that a command writes
 
+WITH_HEADROOM = ("difficulty",)  # of `FAMILIES`: those that have a `headroom`, which --help names and imports none
 COMMANDS = {  # of one family alone; `contract.OwnCommand`
     "mlm-train": "orchestration.families.mlm_train",
     "san-generate": "orchestration.families.san_generate",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.sentence_transformers.corpus import RecipeCorpus, load
 from corpora.sentence_transformers.data import RecipeData
 from evaluators.tasks import held_out
-from orchestration.families.contract import Family, RowsOf, Trainer
+from orchestration.families.contract import Family, FirstStudy, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
@@ -193,6 +193,15 @@ def rows_of(found: RecipeCorpus) -> list[RowsOf]:
     ]
 
 
+def first_study(setting: str) -> FirstStudy:
+    """On a file of pairs, a fifth of which is kept to measure on."""
+    pairs = {"source": "pairs.tsv", "columns": ["anchor", "positive"], "hold": {"test": 0.2}}
+    return FirstStudy(
+        data={"datasets": {"mine": pairs}},
+        told={"datasets": "your file and its columns; nothing trains on what is held out"},
+    )
+
+
 def trainer() -> Trainer:
     from trainers.sentence_transformers import training
 
@@ -211,4 +220,5 @@ FAMILY: Family = EncoderFamily(
     told_of_corpus=told_of_rows,
     checks=(check_labels,),
     first_checks=(check_world, check_names, check_workers, check_forms),
+    first_study=first_study,
 )

@@ -1,13 +1,17 @@
-"""`semray init family`: what it writes, and what it refuses."""
+"""`semray init family` and `semray init study`: what they write, and what they refuse."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from orchestration.commands.cli import main
 from orchestration.commands.init import PLACES, write_family
+from orchestration.families.registry import FAMILIES
+from orchestration.reading.read_study import read_study
+from tests.tiny import tiny_backbone
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "family"
 
@@ -49,3 +53,80 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path, capsys: pyt
     (tmp_path / "mine").write_text("")
     assert main(["init", "family", "mine", "--path", str(tmp_path)]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    tiny_backbone(tmp_path / "tiny")
+    return tmp_path
+
+
+def begun(family: str, *answers: str) -> tuple[str, ...]:
+    options = ("setting", "control", "treatment", "metric")
+    given = (
+        word for option, answer in zip(options, answers, strict=True) if answer for word in (f"--{option}", answer)
+    )
+    return ("init", "study", "mine", "--family", family, "--backbone", "tiny", *given)
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("difficulty", "frozen")])
+def test_a_first_study_is_one_with_the_first_answer_to_every_question(
+    family: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Training against none. Of the families left out no arm trains or all do: they ask for a value."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n" * 5))
+    assert main(["init", "study", "mine", "--family", family]) == 0
+    assert "mine.yaml is written; next:  semray plan mine.yaml" in capsys.readouterr().out
+    assert read_study("mine.yaml").arms.keys() == {"control", "treatment"}
+
+
+PAIRS = "anchor\tpositive\n" + "".join(f"number {n}\tit is {n} of {n * n}\n" for n in range(60))
+COMMAND = '[python, train.py, "{seed}", "{out}", --fast]'
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacking", "content"),
+    [
+        (begun("command", "lr", "1", "2", "scores/accuracy"), "train.py", ""),
+        (begun("command", "run", COMMAND.replace("fast", "slow"), COMMAND, "scores/accuracy"), "train.py", ""),
+        (begun("sentence_transformers", "train", "", "", "held/mine/mrr"), "pairs.tsv", PAIRS),
+        (begun("sentence_transformers", "warmup_steps", "0", "9", "held/mine/recall@1"), "pairs.tsv", PAIRS),
+    ],
+)
+def test_a_first_study_lacks_what_only_its_author_has(
+    asked: tuple[str, ...], lacking: str, content: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*asked]) == 0
+    assert main(["plan", "mine"]) == 2
+    said = capsys.readouterr().err
+    assert f"{lacking}: no such file" in said
+    assert said.count("accepted:") == 1
+    (place / lacking).write_text(content)
+    assert main(["plan", "mine"]) == 0
+    assert "runs = " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            begun("command", "run", "", "[python", "scores/accuracy"),
+            "--treatment [python\n  accepted: a value as YAML",
+        ),
+        (begun("concept", "lr", "1", "2", "t2d/mrr"), "--setting lr\n  accepted: "),
+        (begun("command", "lr", "1", "2", "scores/f1"), "--metric scores/f1\n  accepted: scores/accuracy"),
+    ],
+)
+def test_answers_that_are_refused(
+    asked: tuple[str, ...],
+    said: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n" * 5))
+    assert main([*asked]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("mine.yaml").exists()
