@@ -382,13 +382,13 @@ def test_init_asks_for_a_score_of_the_family_first(ask: Ask, place: Path, family
 
 
 def test_init_asks_until_it_has_a_value_and_says_what_the_file_lacks(ask: Ask, place: Path) -> None:
-    """A treatment has no default; a family whose arms need more says so, and the file is not called ready."""
+    """A treatment has no default; a setting that cannot be says so, and the file is not called ready."""
     typed = "concept\ntiny\nreadout\n\n\nweighted\n\n"
-    assert ask("init", "study", "asked", typed=typed)[0] == 0
-    assert [arm.readout for arm in read_study(place / "asked.yaml").arms.values()] == ["mean", "weighted"]
-    code, out, err = ask("init", "study", "script", "--family", "command", typed="\n" * 3)
+    assert ask("init", "study", "readouts", typed=typed)[0] == 0
+    assert [arm.readout for arm in read_study(place / "readouts.yaml").arms.values()] == ["mean", "weighted"]
+    code, out, err = ask("init", "study", "script", "--family", "command", typed="tiny\nseed\n1\n2\n\n")
     assert (code, out.count("but for what is said above")) == (0, 1)
-    assert "arms.treatment.run is missing" in err
+    assert "arms.treatment.seed = 2\n  accepted: absent; {seed} is filled in for every run" in err
     refused = ask("init", "study", "still", "--family", "frozen", "--backbone", "tiny", "--setting", "train")
     assert refused[2].startswith("--setting train\n  accepted: readout")  # nothing else could stand there
 
