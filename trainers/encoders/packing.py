@@ -100,14 +100,15 @@ def packed_attention(
 
     layout covers the M tokens in order.
     """
-    moves, mixed = _moves(tuple(layout), query.shape[1]), []
-    cut = [moves.cut(rows.squeeze(0).transpose(0, 1)) for rows in (query, key, value)]
+    moves, mixed = _moves(tuple(layout), query.shape[1], query.dtype), []
+    cut = moves.cut(query, key, value)
     for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
         scores = torch.bmm(q, k.transpose(1, 2).contiguous()) * scaling  # (n · H, T, T)
         scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)
         if bar is not None:
-            scores = scores + bar.to(scores.dtype)
-        chances = _dropped(scores.softmax(-1), dropout, area.dropout, module.training)
+            scores = scores + bar
+        # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
+        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropout, module.training)
         mixed.append(torch.bmm(chances.flatten(0, 1), v))
     return moves.joined(mixed)[None], None
 
@@ -117,31 +118,35 @@ class _Moves:
     """Where the vectors of each token and head go between a packed row and its rectangles, of all heads at once.
 
     A vector is one of R cells, which are those of the rectangles as (n, H, T), and one of M · H places in the row.
-    there (R,): the place of each cell. back (M · H,): the cell of each place. shapes: n · H and T of each one.
-    bars (n, 1, 1, T): what added to scores keeps padding from being looked at, None where a rectangle has none.
+    there (R,): the place of each cell. back (M · H,): the cell of each place. empty (R, 1): the cells of padding,
+    None where there are none. shapes: n · H and T of each rectangle. bars (n, 1, 1, T): what added to scores keeps
+    padding from being looked at, None where a rectangle has none.
     """
 
     there: Tensor
     back: Tensor
+    empty: Tensor | None
     shapes: Sequence[tuple[int, int]]
     bars: Sequence[Tensor | None]
     heads: int
 
-    def cut(self, rows: Tensor) -> list[Tensor]:
-        """(M, H, d) -> (n · H, T, d) for each rectangle; what stands in padding is arbitrary."""
-        cells: Tensor = _Gather.apply(rows.reshape(-1, rows.shape[-1]), self.there, self.back)
-        parts = cells.split([blocks * length for blocks, length in self.shapes])
-        return [part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)]
+    def cut(self, *several: Tensor) -> list[list[Tensor]]:
+        """(1, H, M, d) -> (n · H, T, d) for each rectangle, of each; what stands in padding is arbitrary."""
+        rows = [one.squeeze(0).transpose(0, 1).reshape(-1, one.shape[-1]) for one in several]
+        sizes = [blocks * length for blocks, length in self.shapes]
+        every = [cells.split(sizes) if len(sizes) > 1 else (cells,) for cells in _Gather.apply(self, *rows)]
+        return [[part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)] for parts in every]
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
         """What `cut` took apart. -> (M, H, d)."""
-        rows: Tensor = _Return.apply(torch.cat([part.flatten(0, 1) for part in parts]), self.back)
+        cells = [part.flatten(0, 1) for part in parts]
+        rows: Tensor = _Return.apply(self, torch.cat(cells) if len(cells) > 1 else cells[0])
         return rows.view(-1, self.heads, rows.shape[-1])
 
 
 @lru_cache(maxsize=1)  # all layers of a pass move alike
-def _moves(layout: tuple[Rectangle, ...], heads: int) -> _Moves:
-    there, back, shapes, bars, cells = [], [], [], [], 0
+def _moves(layout: tuple[Rectangle, ...], heads: int, dtype: torch.dtype) -> _Moves:
+    there, back, empty, shapes, bars, cells = [], [], [], [], [], 0
     for area in layout:
         texts, length = area.mask.shape
         head = torch.arange(heads, device=area.mask.device)
@@ -149,39 +154,43 @@ def _moves(layout: tuple[Rectangle, ...], heads: int) -> _Moves:
         text, place = area.cells[:, None] // length, area.cells[:, None] % length  # (m, 1)
         back.append((cells + (text * heads + head) * length + place).flatten())
         shapes.append((texts * heads, length))
-        bar = torch.zeros(area.mask.shape, device=area.mask.device).masked_fill_(~area.mask, -torch.inf)
-        bars.append(None if area.full else bar[:, None, None, :])
+        padding = ~area.mask[:, None]  # (n, 1, T)
+        empty.append(padding.expand(-1, heads, -1).reshape(-1, 1))
+        bar = torch.zeros(padding.shape, dtype=dtype, device=padding.device).masked_fill_(padding, -torch.inf)
+        bars.append(None if area.full else bar[:, None])
         cells += texts * heads * length
-    return _Moves(torch.cat(there), torch.cat(back), shapes, bars, heads)
+    padded = any(bar is not None for bar in bars)
+    return _Moves(torch.cat(there), torch.cat(back), torch.cat(empty) if padded else None, shapes, bars, heads)
 
 
 class _Gather(torch.autograd.Function):
-    """Rows at these places. `back` says for each row where the one place is whose gradient counts."""
+    """The cells of rows. The gradient of a cell in padding does not count."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return rows.index_select(0, there)
+    def forward(ctx: Any, moves: _Moves, *several: Tensor) -> tuple[Tensor, ...]:
+        ctx.moves = moves
+        return tuple(rows.index_select(0, moves.there) for rows in several)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (back,) = ctx.saved_tensors
-        return gradient.index_select(0, back), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *(gradient.index_select(0, ctx.moves.back) for gradient in gradients)
 
 
 class _Return(torch.autograd.Function):
-    """Rows at these places, no two of them the same. The rest gets no gradient."""
+    """The rows of cells. Padding gets no gradient.
+
+    Gathered, not scattered: a GPU that is to be deterministic sorts the places of a scatter each time.
+    """
 
     @staticmethod
-    def forward(ctx: Any, cells: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        ctx.cells = len(cells)
-        return cells.index_select(0, back)
+    def forward(ctx: Any, moves: _Moves, cells: Tensor) -> Tensor:
+        ctx.moves = moves
+        return cells.index_select(0, moves.back)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (back,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.cells, gradient.shape[1]).index_copy_(0, back, gradient), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        cells = gradient.index_select(0, ctx.moves.there)
+        return None, cells if ctx.moves.empty is None else cells.masked_fill_(ctx.moves.empty, 0)
 
 
 def _dropped(chances: Tensor, rate: float, rates: Tensor | None, training: bool) -> Tensor:
