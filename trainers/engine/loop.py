@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from trainers.engine.memory import REMEMBERED, kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
-from trainers.engine.optimisation import clip, schedule
+from trainers.engine.optimisation import alike_as_one, clip, schedule
 from trainers.engine.streams import number
 from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
@@ -100,13 +100,14 @@ def fit(
 
     _assert_covered(model, groups)
     seat = nullcontext() if world.seat is None else world.seat.joined(model)
+    clipped = list(model.parameters()) if recipe.clip_norm and not world.zero_stage else []
     engined = _deepspeed_engine(model, groups, recipe, seed, world)
     with _linear_kept(), counting(model) as flops, seat, engined as engine:
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
-            done = _step(engine, loss, batches, step, recipe, seed, world, micro)
+            done = _step(engine, loss, batches, step, recipe, seed, world, micro, clipped)
             elsewhere = world.seat.flops() if world.seat else 0.0
             world.spent(flops() + elsewhere, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
@@ -132,6 +133,7 @@ def _step(
     seed: int,
     world: World,
     micro: MicroBatch | None,
+    clipped: Sequence[nn.Parameter],
 ) -> Progress:
     """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
     began = time.perf_counter()
@@ -143,8 +145,7 @@ def _step(
         return _gradients(engine, loss, batch, world)
 
     figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
-    if recipe.clip_norm and not world.zero_stage:
-        clip(engine.module.parameters(), recipe.clip_norm, workers=world.size)
+    clip(clipped, recipe.clip_norm, workers=world.size)
     engine.step()
     values = figures.read()
     terms = {name: values[name] for name in figures.learnt}
@@ -237,7 +238,8 @@ def _deepspeed_engine(
     _join_process_group(world)
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
     model.to(world.device)
-    optimizer = torch.optim.AdamW([dict(group) for group in groups], betas=(0.9, 0.999), eps=1e-8, fused=True)
+    held = [dict(group) for group in groups] if world.zero_stage else alike_as_one(groups)
+    optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
     usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
     with deep_speed.quiet():
@@ -246,6 +248,8 @@ def _deepspeed_engine(
         )
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
+    if world.zero_stage == 0:
+        engine.zero_grad = optimizer.zero_grad  # its own looks through all modules anew in each step
     try:
         with kept_memory():
             yield engine
