@@ -35,8 +35,11 @@ MASKED_READOUTS = {
     "sep": readouts.last,
     "sum": readouts.total,
 }
-# Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread.
-SLACK = 64
+# Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread. A
+# GPU does little with a cell, and waits for the processor to ask: of each rectangle for some 20 things a layer.
+SLACK, SLACK_OF_GPU = 64, 2048
+# Tokens of a pass: it costs a GPU's processor as much whatever its size. GPU: reckoned, not measured (gpu.py does).
+PASS, PASS_OF_GPU = CELLS, 4 * CELLS
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
 Running = Callable[..., Any]  # a pass as packing runs it -> what the backbone would give
@@ -269,7 +272,7 @@ class Encoder(nn.Module):
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
         words = self._words(tokens)
-        cut = list(groups(tokens, slack=SLACK))
+        cut = list(groups(tokens, slack=slack_of(self.device)))
         run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
         if tokens.read is None:
             return run
@@ -281,7 +284,7 @@ class Encoder(nn.Module):
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         begin, first = 0, packing.first_position(self.backbone.config)
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
-        for part in passes(cut):
+        for part in passes(cut, limit=PASS if self.device.type == "cpu" else PASS_OF_GPU):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
             out = run(
@@ -328,6 +331,11 @@ class Encoder(nn.Module):
                 yield
         finally:
             self.train(before)
+
+
+def slack_of(device: torch.device) -> int:
+    """Padding cells that a rectangle may have."""
+    return SLACK if device.type == "cpu" else SLACK_OF_GPU
 
 
 def load_backbone(path: Path) -> tuple[Any, Any]:

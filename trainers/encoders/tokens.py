@@ -145,7 +145,7 @@ def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]
         begin += texts
 
 
-def passes(cut: Sequence[Group], limit: int = CELLS) -> Iterator[list[Group]]:
+def passes(cut: Sequence[Group], *, limit: int) -> Iterator[list[Group]]:
     """Consecutive groups that together hold at most `limit` tokens, or a single larger one."""
     part: list[Group] = []
     for group in cut:

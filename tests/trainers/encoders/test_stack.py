@@ -75,7 +75,7 @@ HALF = World(precision="bf16")
 
 def test_texts_of_many_passes_and_lengths(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes of few tokens: an encoder may have more of them than the others, and is answered alone."""
-    monkeypatch.setattr("trainers.encoders.tokens.CELLS", 96)
+    monkeypatch.setattr("trainers.encoders.encoder.PASS", 96)
     arms = [(replace(SETTINGS, steps=3, batch_size=size), seed) for size, seed in ((6, 0), (18, 1))]
     for (own, seed), outcome in zip(arms, stacked(arms, backbone), strict=True):
         expected = fit(own, backbone, CORPUS, seed, World())[1]
