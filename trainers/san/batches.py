@@ -71,7 +71,7 @@ def batches(
         rows = shuffled(epoch)[at * settings.batch_size : (at + 1) * settings.batch_size]
         negative_rows = others(size, rows, seed, step) if random else rows
         places = {name: negative_rows if name == "negative" else rows for name in names}
-        tokens = {name: tokenise[name](held[name].take(places[name][mine])) for name in names}
+        tokens = _read(names, held, places, tokenise, mine)
         views = [tokens[name] for name in names if name != last]
         own = np.arange(mine.start, mine.stop)
         keep, keep_negatives = np.ones((2, share, len(rows)), bool)
@@ -165,6 +165,24 @@ def _held(settings: Settings, corpus: SanCorpus) -> Mapping[str, Column]:
     return held
 
 
+def _read(
+    names: Sequence[str],
+    held: Mapping[str, Column],
+    places: Mapping[str, np.ndarray],
+    tokenise: Mapping[str, Tokenise],
+    mine: slice,
+) -> dict[str, Tokens]:
+    """This worker's texts of each column; those of several columns, as SimCSE's sentences, become tokens once."""
+    found: dict[tuple[int, int, int], Tokens] = {}
+    tokens = {}
+    for name in names:
+        what = id(held[name]), id(places[name]), id(tokenise[name])
+        if what not in found:
+            found[what] = tokenise[name](held[name].take(places[name][mine]))
+        tokens[name] = found[what]
+    return tokens
+
+
 def _leave_out_equals(
     held: Mapping[str, Column],
     places: Mapping[str, np.ndarray],
@@ -174,13 +192,18 @@ def _leave_out_equals(
     keep_negatives: np.ndarray,
 ) -> None:
     """What says the same as an anchor is no negative of it; nor is its own, if alike as far as read."""
-    anchors, seconds = (np.array(held[name].take(places[name]), object) for name in ("anchor", "second"))
+    numbers: dict[str, int] = {}  # of texts: arrays of them are compared a hundred times as fast
+
+    def numbered(name: str) -> np.ndarray:
+        return np.array([numbers.setdefault(text, len(numbers)) for text in held[name].take(places[name])])
+
+    anchors, seconds = numbered("anchor"), numbered("second")
     own = np.arange(mine.start, mine.stop), np.arange(mine.stop - mine.start)
     for side in (anchors, seconds):
         keep &= side[mine, None] != seconds[None, :]
     keep[own[1], own[0]] = True
     if "negative" in tokens:
-        negatives = np.array(held["negative"].take(places["negative"]), object)
+        negatives = numbered("negative")
         keep_negatives &= anchors[mine, None] != negatives[None, :]
         read = "second" if tokens["second"].read is not None else "anchor"  # the one in the negatives' template
         keep_negatives[own[1], own[0]] &= tokens["negative"].differ_from(tokens[read])
