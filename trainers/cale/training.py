@@ -71,6 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, occurrences),
         micro=micro,
+        halved=encoder.linear,
     )
     return occurrences, curve
 

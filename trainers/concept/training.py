@@ -83,6 +83,7 @@ def fit(
         world=world,
         look=partial(world.look, encoder),
         micro=micro,
+        halved=encoder.linear,
     )
     return encoder, curve
 

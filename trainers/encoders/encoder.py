@@ -38,7 +38,8 @@ MASKED_READOUTS = {
 # Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread. A
 # GPU does little with a cell, and waits for the processor to ask: of each rectangle for some 20 things a layer.
 SLACK, SLACK_OF_GPU = 64, 2048
-# Tokens of a pass: it costs a GPU's processor as much whatever its size. GPU: reckoned, not measured (gpu.py does).
+# Tokens of a pass, which costs a GPU's processor as much whatever its size. What is a GPU's here is reckoned from
+# the things asked for, not measured; benchmarks/gpu.py does.
 PASS, PASS_OF_GPU = CELLS, 4 * CELLS
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
@@ -139,6 +140,11 @@ class Encoder(nn.Module):
     def width(self) -> int:
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size
+
+    @property
+    def linear(self) -> list[nn.Linear]:
+        """The backbone's linear layers, which run in this encoder's precision."""
+        return [module for module in self.backbone.modules() if isinstance(module, nn.Linear)]
 
     def tokenise(self, texts: Sequence[str]) -> Tokens:
         """Token ids of the texts with this backbone's prefix; what is cut adds to `truncated`."""

@@ -25,6 +25,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainers.engine.ahead import Ahead
+from trainers.engine.halves import with_halves
 from trainers.engine.memory import REMEMBERED, kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
@@ -84,15 +86,17 @@ def fit(
     world: World,
     look: Callable[[], Mapping[str, float]] = dict,
     micro: MicroBatch | None = None,
+    halved: Sequence[nn.Linear] = (),
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
 
     loss(encode, batch) names every weighted term of the sum that is minimised; a figure without gradient is only
     reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
-    steps counted from 0. With world.scratch and world.checkpoint_every the run leaves checkpoints there and
-    continues from the newest one. look() gives figures of the model after each of the steps world.look_at; rank 0
-    alone calls it. micro: how many texts the model reads at a time, if it can be told; with "auto" a step that
-    finds too little memory makes it smaller, and the curve has the figure "micro_batch".
+    steps counted from 0, beside a GPU in a thread of its own. With world.scratch and world.checkpoint_every the
+    run leaves checkpoints there and continues from the newest one. look() gives figures of the model after each of
+    the steps world.look_at; rank 0 alone calls it. micro: how many texts the model reads at a time, if it can be
+    told; with "auto" a step that finds too little memory makes it smaller, and the curve has the figure
+    "micro_batch". halved: layers that run under autocast alone, whose weights are then copied at once.
     Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
     so.
     """
@@ -100,17 +104,23 @@ def fit(
 
     _assert_covered(model, groups)
     seat = nullcontext() if world.seat is None else world.seat.joined(model)
+    if halved and world.precision == "bf16" and not world.zero_stage and world.seat is None:
+        loss = _with_halves(loss, halved)
     clipped = list(model.parameters()) if recipe.clip_norm and not world.zero_stage else []
     engined = _deepspeed_engine(model, groups, recipe, seed, world)
-    with _linear_kept(), counting(model) as flops, seat, engined as engine:
+    beside = torch.device(world.device).type != "cpu" and world.seat is None
+    ahead = Ahead(batches, recipe.steps) if beside else None
+    with _linear_kept(), counting(model) as flops, seat, engined as engine, ahead or nullcontext():
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
-            done = _step(engine, loss, batches, step, recipe, seed, world, micro, clipped)
+            done = _step(engine, loss, ahead or batches, step, recipe, seed, world, micro, clipped)
             elsewhere = world.seat.flops() if world.seat else 0.0
             world.spent(flops() + elsewhere, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
+                if ahead is not None:
+                    ahead.settle()
                 done = replace(done, figures={**done.figures, **look()})
                 engine.train()
             curve.append(done)
@@ -161,6 +171,15 @@ def _step(
         learning_rate=rate,
         sentences_per_second=len(batch) / (time.perf_counter() - began),
     )
+
+
+def _with_halves(
+    loss: Callable[[Encode, B], Mapping[str, Tensor]], layers: Sequence[nn.Linear]
+) -> Callable[[Encode, B], Mapping[str, Tensor]]:
+    def of(encode: Encode, batch: B) -> Mapping[str, Tensor]:
+        return loss(with_halves(encode, layers), batch)
+
+    return of
 
 
 @dataclass(frozen=True)
@@ -354,7 +373,9 @@ def _join_process_group(world: World) -> None:
     before = os.environ.get(name)
     os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
     try:
-        backend = "nccl" if torch.device(world.device).type == "cuda" else "gloo"
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        device = torch.device(world.device)
+        card = device if device.type == "cuda" else None  # untold, it warns whenever it guesses the card
+        backend = "gloo" if card is None else "nccl"
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, device_id=card)
     finally:
         os.environ.pop(name) if before is None else os.environ.update({name: before})

@@ -71,6 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, reader),
         micro=micro,
+        halved=encoder.linear,
     )
     return reader, curve
 
