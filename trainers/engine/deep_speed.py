@@ -38,15 +38,19 @@ def _absent(name: str) -> Iterator[None]:
 with quiet(), _absent("mlflow"):
     import deepspeed
     import deepspeed.ops
+    from deepspeed.accelerator import real_accelerator
     from deepspeed.utils import logger
 
 
 def prepared() -> ModuleType:
     """DeepSpeed, silent but for errors, and told to compile nothing.
 
+    It runs on the device that the environment tells (DS_ACCELERATOR), whatever it ran on before, or took for its
+    own when another package imported it: a GPU, wherever there is one.
     None of its compiled ops is for us, yet initialising would compile one on a CPU: 50 s, or a failure without a
     compiler. To find out which it could compile, it asks compilers and GPUs and prints what they lack on stdout.
     """
     logger.setLevel(logging.ERROR)
     deepspeed.ops.__compatible_ops__ = {}
+    real_accelerator.ds_accelerator = None
     return deepspeed

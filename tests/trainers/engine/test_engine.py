@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from trainers.engine import deep_speed, loop
 from trainers.engine.loop import Diverged, Recipe, fit
-from trainers.engine.optimisation import clip, parameter_groups, schedule
+from trainers.engine.optimisation import alike_as_one, clip, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
 
@@ -166,6 +166,34 @@ def test_rates_by_depth_and_who_is_decayed():
     }
     held = [parameter for group in groups for parameter in group["params"]]
     assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+
+
+def test_groups_that_learn_alike_are_one():
+    model = Net()
+    groups = parameter_groups(model, depth=2, learning_rate=1.0, layer_decay=0.5, weight_decay=0.1)
+    merged = alike_as_one(groups)
+    kinds = {(group["lr"], group["weight_decay"]) for group in groups}
+    assert [(group["lr"], group["weight_decay"]) for group in merged] == list(
+        dict.fromkeys((group["lr"], group["weight_decay"]) for group in groups)
+    )
+    assert len(merged) == len(kinds) < len(groups)
+    for group in groups:
+        into = next(
+            one for one in merged if (one["lr"], one["weight_decay"]) == (group["lr"], group["weight_decay"])
+        )
+        assert {id(one) for one in group["params"]} <= {id(one) for one in into["params"]}
+
+
+def test_deepspeed_runs_where_the_world_is_whatever_it_took_for_its_own():
+    """Another package imports it, and it takes the GPU that is there; a run on the CPU beside it is on the CPU."""
+    from deepspeed.accelerator import real_accelerator
+    from deepspeed.accelerator.cuda_accelerator import CUDA_Accelerator
+
+    _, expected = trained(steps=2, world=World(precision="bf16"))
+    real_accelerator.ds_accelerator = CUDA_Accelerator()
+    _, curve = trained(steps=2, world=World(precision="bf16"))
+    assert [p.loss for p in curve] == [p.loss for p in expected]
+    assert real_accelerator.get_accelerator().device_name() == "cpu"
 
 
 def test_a_parameter_outside_the_groups_is_noticed():
