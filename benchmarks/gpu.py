@@ -39,7 +39,8 @@ from ragged_attention import ragged, ragged_attention  # noqa: E402
 
 from orchestration.study.names import slug  # noqa: E402
 from semray.testing import tiny_backbone  # noqa: E402
-from trainers.encoders.encoder import SLACK, Encoder  # noqa: E402
+from trainers.encoders import encoder as encoders_module  # noqa: E402
+from trainers.encoders.encoder import Encoder, slack_of  # noqa: E402
 from trainers.encoders.packing import Rectangle, packed_attention  # noqa: E402
 from trainers.encoders.tokens import Tokens, groups  # noqa: E402
 from trainers.engine.loop import reset_process  # noqa: E402
@@ -52,6 +53,10 @@ EPOCH = 1_000_000  # sentences of unsupervised SimCSE
 BARS = {64: 130.0, 512: 81.0}  # seconds of that epoch on an H200, by batch
 LONGEST = 8  # of what a step asks for, shown
 CONTRACT = "tests/orchestration/families/test_contract.py"
+SLACKS = (64, 512, 2048, 8192)  # padding cells of a rectangle
+PASSES = (8192, 32_768)  # tokens
+TOGETHER = 300.0  # seconds that lanes wait for each other
+_gate: list[Any] = []  # of this process, where it is one of several lanes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +191,8 @@ def tests(bench: Bench) -> Iterator[Figure]:
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"SEMRAY_TEST_DEVICE": bench.device}, capture_output=True, text=True
     )
+    if done.returncode:
+        print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr, flush=True)
     yield Figure("family contract", (done.stdout.strip().splitlines() or ["no word"])[-1], "")
 
 
@@ -247,7 +254,8 @@ def profile(bench: Bench) -> Iterator[Figure]:
                 found.stop()
 
         trained(bench, shape, batch, precision, steps=steps, hear=begin)
-        asked = [one for one in found.key_averages() if one.device_type == kind and _own_time(one, kind)]
+        events = [one for one in found.key_averages() if not one.is_user_annotation]  # which span others
+        asked = [one for one in events if one.device_type == kind and _own_time(one, kind)]
         asked.sort(key=lambda one: _own_time(one, kind), reverse=True)
         where, busy = f"{shape}, batch {batch}, {precision}", sum(_own_time(one, kind) for one in asked) / watched
         yield Figure(f"{where}: asked of the device", sum(one.count for one in asked) / watched, "a step")
@@ -278,6 +286,8 @@ def peer(bench: Bench, shape: str, batch: int) -> np.ndarray:
 
     for name in GROUP:
         os.environ.pop(name, None)  # left by steps of ours: its trainer would look for other workers
+    if bench.on_card:
+        os.environ.pop("TOKENIZERS_PARALLELISM", None)  # ours too: it would have all cores
     body = models.Transformer(str(bench.backbone(shape)), max_seq_length=bench.sizes.pieces)
     pooled = models.Pooling(body.get_embedding_dimension(), pooling_mode="cls")
     model = SentenceTransformer(modules=[body, pooled], device=bench.device, trust_remote_code=False)
@@ -328,17 +338,60 @@ def _passes(bench: Bench, shape: str) -> Iterator[Figure]:
     yield Figure(f"{shape}: unpadded, forward alone", 1000 * packed_read, "ms", gain)
     gain = f"{packed_read / torchs_read:.2f} x as fast as unpadded"
     yield Figure(f"{shape}: ragged, forward alone", 1000 * torchs_read, "ms", gain)
-    if bench.on_card:
+
+
+def cuts(bench: Bench) -> Iterator[Figure]:
+    """A step's texts in fewer rectangles with more padding, and in fewer passes: what that is worth here."""
+    names = ("SLACK_OF_GPU", "PASS_OF_GPU") if bench.on_card else ("SLACK", "PASS")
+    usual = [getattr(encoders_module, name) for name in names]
+    try:
+        for shape, batch in product(bench.sizes.shapes, bench.sizes.batches):
+            act = _step_of(bench, shape, 2 * batch)
+            for chosen in product(SLACKS, PASSES):
+                for name, value in zip(names, chosen, strict=True):
+                    setattr(encoders_module, name, value)
+                where = f"{shape}, {2 * batch} texts, {chosen[0]} cells of padding, passes of {chosen[1]}"
+                yield Figure(where, 1000 * bench.seconds(act), "ms")
+    finally:
+        for name, value in zip(names, usual, strict=True):
+            setattr(encoders_module, name, value)
+
+
+def compiled(bench: Bench) -> Iterator[Figure]:
+    """Padded rectangles through torch.compile, which takes minutes to do so."""
+    if not bench.on_card:
+        yield Figure("padded and compiled", "not run without a card", "")
+        return
+    for shape in bench.sizes.shapes:
+        act = _step_of(bench, shape, 2 * max(bench.sizes.batches), padded=True, compiled=True)
+        yield Figure(f"{shape}: padded and compiled", 1000 * bench.seconds(act), "ms")
+
+
+def _step_of(
+    bench: Bench, shape: str, texts: int, *, padded: bool = False, compiled: bool = False
+) -> Callable[[], None]:
+    """Forward and back over so many sentences, as in training."""
+    encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces)
+    encoder.to(bench.device).train()
+    if padded:
+        encoder.backbone.set_attn_implementation("sdpa")
+    if compiled:
         encoder.backbone.compile(dynamic=True)
-        compiled = bench.seconds(step)
-        yield Figure(f"{shape}: padded and compiled", 1000 * compiled, "ms", f"{packed / compiled:.2f} x")
+    tokens = encoder.tokenise(list(corpus(texts).sentences[:]))
+
+    def step() -> None:
+        with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):
+            encoder(tokens).sum().backward()
+        encoder.zero_grad()
+
+    return step
 
 
 def _repeats(bench: Bench, shape: str) -> Iterator[Figure]:
     """Attention alone over texts of several blocks of keys, ten times with one seed: how far gradients part."""
     _, width, heads = bench.sizes.shapes[shape]
     lengths = np.arange(bench.sizes.longest, bench.sizes.longest // 2, -16)
-    cut = groups(Tokens(np.zeros(lengths.sum(), np.int64), lengths), slack=SLACK)
+    cut = groups(Tokens(np.zeros(lengths.sum(), np.int64), lengths), slack=slack_of(torch.device(bench.device)))
     layout = [Rectangle.of(group, 0, torch.device(bench.device)) for group in cut]
     precision = torch.bfloat16 if bench.on_card else torch.float32
 
@@ -421,21 +474,32 @@ def encoders(bench: Bench) -> Iterator[Figure]:
 
 
 def shared(bench: Bench) -> Iterator[Figure]:
-    """Lanes on one device, each with its share of the memory: what all of them do together."""
+    """Lanes on one device, each with its share of the memory: what all of them do together, begun together."""
     for lanes in bench.sizes.lanes:
         if not bench.on_card:
             rates = [_lane(bench, lanes)]
         else:
-            with ProcessPoolExecutor(lanes, mp_context=multiprocessing.get_context("spawn")) as processes:
+            spawn = multiprocessing.get_context("spawn")
+            gate = spawn.Barrier(lanes)
+            with ProcessPoolExecutor(lanes, mp_context=spawn, initializer=_gated, initargs=(gate,)) as processes:
                 rates = [one.result() for one in [processes.submit(_lane, bench, lanes) for _ in range(lanes)]]
         yield Figure(f"{lanes} lane{'s' * (lanes > 1)} on the device", sum(rates), "texts a second")
+
+
+def _gated(gate: Any) -> None:
+    _gate.append(gate)
 
 
 def _lane(bench: Bench, lanes: int) -> float:
     if bench.on_card:
         torch.cuda.set_per_process_memory_fraction(1 / lanes)
     shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[0]
-    steps = trained(bench, shape, batch, "bf16" if bench.on_card else "fp32")[2]
+
+    def begin(progress: Progress) -> None:
+        if progress.step == 2 and _gate:
+            _gate[0].wait(TOGETHER)
+
+    steps = trained(bench, shape, batch, "bf16" if bench.on_card else "fp32", hear=begin)[2]
     return 2 * batch / median(steps)
 
 
@@ -476,12 +540,14 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "profile": profile,
     "precision": precisions,
     "attention": unpadded,
+    "cuts": cuts,
     "parts": parts,
     "adapters": adapters,
     "encoders": encoders,
     "lanes": shared,
     "generation": generation,
     "tests": tests,
+    "compiled": compiled,
 }
 
 

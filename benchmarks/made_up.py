@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,6 +12,7 @@ from corpora.store.columns import Texts
 from semray.testing import WORDS
 
 
+@cache
 def corpus(size: int) -> SanCorpus:
     """Made-up sentences of 6 to 24 words, each a token."""
     draw = np.random.default_rng(0)
