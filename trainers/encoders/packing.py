@@ -169,11 +169,16 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, moves: _Moves, *several: Tensor) -> tuple[Tensor, ...]:
         ctx.moves = moves
-        return tuple(rows.index_select(0, moves.there) for rows in several)
+        cells = [rows.index_select(0, moves.there) for rows in several]
+        frozen = (one for one, learns in zip(cells, ctx.needs_input_grad[1:], strict=True) if not learns)
+        ctx.mark_non_differentiable(*frozen)
+        ctx.set_materialize_grads(False)
+        return tuple(cells)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *(gradient.index_select(0, ctx.moves.back) for gradient in gradients)
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        back = ctx.moves.back
+        return None, *(None if gradient is None else gradient.index_select(0, back) for gradient in gradients)
 
 
 class _Return(torch.autograd.Function):
