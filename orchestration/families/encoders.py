@@ -293,6 +293,7 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) ->
     time."""
     check_tasks(run, tasks)
     began, before, read = time.perf_counter(), encoder.truncated, Counter[str]()
+    length = "max_length" if run.settings.get("read_length") is None else "read_length"
     readers = {kind: partial(_counted, read, encode) for kind, encode in encoder.readers.items()}
     for task, scores in evaluate(tasks, readers):
         seconds = {"evaluate": time.perf_counter() - began}
@@ -302,7 +303,7 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) ->
             task=task.name,
             scores=scores,
             seconds=seconds,
-            notes={"texts cut at max_length": f"{cut:,} of {read.total():,} evaluated"} if cut else {},
+            notes={f"texts cut at {length}": f"{cut:,} of {read.total():,} evaluated"} if cut else {},
         )
         began = time.perf_counter()
 

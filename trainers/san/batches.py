@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainers.encoders.tokens import Tokens
+from trainers.encoders.tokens import Tokens, tokenise
 from trainers.engine.streams import number, numpy_stream
 from trainers.san import columns
 from trainers.san.settings import PROMPTED, TAUGHT, Settings
@@ -130,10 +130,10 @@ def steps_of(settings: Settings, corpus: SanCorpus) -> int:
 
 def tokenisers(settings: Settings, encoder: Encoder) -> Mapping[str, Tokenise]:
     """How each column becomes tokens: in SNCSE's templates, all but the anchor in the second, or as it is."""
-    names = columns_of(settings)
+    names, length = columns_of(settings), min(settings.max_length, encoder.max_length)
     if settings.host not in PROMPTED:
-        return dict.fromkeys(names, encoder.tokenise)
-    first, other = (partial(_in_template, encoder, template) for template in (VIEW, OTHER_VIEW))
+        return dict.fromkeys(names, partial(_as_it_is, encoder, length))
+    first, other = (partial(_in_template, encoder, length, template) for template in (VIEW, OTHER_VIEW))
     return {name: first if name == "anchor" else other for name in names}
 
 
@@ -142,10 +142,12 @@ def others(size: int, rows: np.ndarray, seed: int, step: int) -> np.ndarray:
     return (rows + numpy_stream(seed, "others", step).integers(1, size, len(rows))) % size
 
 
-def _in_template(encoder: Encoder, template: Template, texts: Sequence[str]) -> Tokens:
-    tokens = in_template(encoder.tokenizer, texts, template, max_length=encoder.max_length)
-    encoder.truncated += tokens.truncated
-    return tokens
+def _as_it_is(encoder: Encoder, length: int, texts: Sequence[str]) -> Tokens:
+    return tokenise(encoder.tokenizer, texts, length, encoder.prefix)
+
+
+def _in_template(encoder: Encoder, length: int, template: Template, texts: Sequence[str]) -> Tokens:
+    return in_template(encoder.tokenizer, texts, template, max_length=length)
 
 
 def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray:

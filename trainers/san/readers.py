@@ -40,12 +40,15 @@ def opened(settings: Settings, folder: Path, world: World) -> Reader:
 
 
 def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
-    """A backbone with the host's readout and, for training, its dropout. ValueError where p1 finds none to set."""
+    """A backbone with the host's readout and, for training, its dropout. ValueError where p1 finds none to set.
+
+    It reads as after training; texts of a step are cut at max_length by whoever makes its batch.
+    """
     prompted = settings.host in PROMPTED
     encoder = Encoder.load(
         folder,
         readout="mean" if prompted else settings.readout,  # of a template the mask alone is read
-        max_length=settings.max_length,
+        max_length=settings.reads_at,
         precision=world.precision,
     )
     if settings.layers is not None:

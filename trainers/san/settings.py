@@ -40,7 +40,9 @@ class Settings:
     loss's weight; normalised by items it is divided by their number. consistency: None as `conform` says.
     san_mle: weight of the lists over negatives beside those over views; tau3: the teachers' temperature there.
     rl_*: in RLRD the weight of all lists; how policies learn (fixed: none, equal shares), after how many steps,
-    and how often they go over these. micro_batch: texts that pass the encoder at a time (docs/studies.md).
+    and how often they go over these. read_length: tokens of a text that are read when it is evaluated, in the
+    middle of training too, and by the encoder that is kept; None for max_length. micro_batch: texts that pass the
+    encoder at a time (docs/studies.md).
     """
 
     train: bool = True
@@ -68,6 +70,7 @@ class Settings:
     weight_decay: NotNegative = 0.0  # the default of transformers, which no script changes
     clip_norm: Positive = 1.0  # the default of transformers, which no script changes
     max_length: Length = 32  # every script, tokens
+    read_length: Length | None = None  # ours; the authors' evaluation cuts nothing
     bml_alpha: NotNegative = 0.1  # SNCSE's, in the scripts on BERT
     bml_beta: NotNegative = 0.3  # SNCSE's, in the scripts on BERT
     bml_weight: NotNegative = 1e-3  # equation 4's λ: SNCSE's, in the scripts on BERT
@@ -90,6 +93,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self, "train")
+        if self.reads_at < self.max_length:
+            raise ValueError(f"train.read_length = {self.read_length}\n  accepted: null, or max_length and more")
         if self.train:
             self._check_negatives()
             self._check_teachers()
@@ -124,6 +129,11 @@ class Settings:
     def needs_set(self) -> bool:
         """Whether a set of aligned negatives takes part."""
         return self.train and self.san != "off" and self.column == "san"
+
+    @property
+    def reads_at(self) -> int:
+        """How many tokens of a text are read when training is over."""
+        return self.max_length if self.read_length is None else self.read_length
 
     @property
     def tau_negative(self) -> float:
@@ -166,12 +176,14 @@ def defining(settings: Settings) -> dict[str, Any]:
     kept = asdict(settings)
     prompted = settings.host in PROMPTED
     if not settings.train:
-        kept = {name: kept[name] for name in UNTRAINED}
+        kept = {name: kept[name] for name in UNTRAINED} | {"max_length": settings.reads_at}
         return kept | ({"host": "prompted", "readout": "mask"} if prompted else {})
     kept |= {"dedup_in_batch": settings.dedup, "consistency": settings.consistent}
     unread: set[str] = set()
     if settings.micro_batch is None:
         unread.add("micro_batch")
+    if settings.reads_at == settings.max_length:
+        unread.add("read_length")
     if settings.steps is not None:
         unread.add("epochs")
     if prompted:

@@ -123,6 +123,22 @@ def test_a_run_says_who_made_its_negatives(place: Path) -> None:
     assert made not in ("", first)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("max_length: 8", "texts cut at max_length"),
+        ("max_length: 4, read_length: 8", "texts cut at read_length"),
+        ("max_length: 4, read_length: 40", None),
+    ],
+)
+def test_a_run_says_at_which_length_texts_were_cut(place: Path, given: str, told: str | None) -> None:
+    """A query has eight pieces, ten tokens with [CLS] and [SEP]."""
+    (run,) = (one for one in planned(place, "simcse: {}", f"simcse: {{{given}}}") if one.arm == "simcse")
+    _, scored = FAMILY.execute(Job(runs=(run,)), World())
+    assert isinstance(scored, Scored)
+    assert set(scored.notes) == ({told} if told else set())
+
+
 def test_what_the_report_plots_is_measured() -> None:
     known = {metric for task in FAMILY.tasks(SanData()).values() for metric in task.metrics}
     plotted = {metric for parts in FAMILY.distributions.values() for metric in parts.values()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +50,31 @@ def test_an_unsupervised_host_drops_it(backbone: Path, tmp_path: Path):
     assert np.allclose(model.encode(TEXTS), reader.encode(TEXTS), atol=1e-5)
     again = opened(SHORT, tmp_path / "model", World())
     assert np.allclose(again.readers["texts"](TEXTS), reader.encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize(("host", "length"), [("simcse", 8), ("simcse_sup", 8), ("sncse", 30)])
+def test_texts_may_be_read_further_than_in_training(backbone: Path, tmp_path: Path, host: Any, length: int):
+    """Weights learn from six words of a text either way; looks, scores and what is kept read all where that is asked."""
+    short = replace(SHORT, host=host, max_length=length)
+    long = replace(short, read_length=64)
+    text = " ".join(["the cat runs in the town"] * 6)  # 36 words
+    looked: list[np.ndarray] = []
+
+    def look(encoder: Any) -> dict[str, float]:
+        looked.append(encoder.encode([text]))
+        return {}
+
+    world = World(look_at=(2,), look=look)
+    (cut, _), (whole, _) = (fit(one, backbone, CORPUS, 0, world) for one in (short, long))
+    assert not np.allclose(cut.encode([text]), whole.encode([text]), atol=1e-3)
+    assert (cut.truncated, whole.truncated) == (2, 0)
+    for one, reader in zip((short, long), (cut, whole), strict=True):
+        assert np.allclose(reader.encode(TEXTS[:1]), cut.encode(TEXTS[:1]), atol=1e-6)  # the same weights
+        reader.save(tmp_path / str(one.read_length))
+        again = opened(one, tmp_path / str(one.read_length), World())
+        assert np.allclose(again.encode([text]), reader.encode([text]), atol=1e-6)
+    assert np.allclose(looked[0], cut.encode([text]), atol=1e-6)
+    assert np.allclose(looked[1], whole.encode([text]), atol=1e-6)
 
 
 def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tmp_path: Path):

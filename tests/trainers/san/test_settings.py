@@ -22,6 +22,7 @@ TEACHERS = ("simcse", "diffcse")
         ("bml_weight", {"bml_weight": -1.0}),
         ("negatives", {"san": "hince"}),
         ("column", {"column": "random"}),
+        ("read_length", {"read_length": 31}),
         ("p2_of", {"san": "hince", "negatives": "san", "p2_of": "second_view"}),
         ("p2_of", {"host": "sncse", "p2_of": "second_view"}),
         ("teachers", {"host": "rankcse"}),
@@ -40,6 +41,8 @@ def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, An
         ({}, {"tau2": 0.3, "p2": 0.4, "own_weight": 1.0, "postprocess": "off", "teachers": TEACHERS}),
         ({}, {"conform": "authors", "dedup_in_batch": True}),
         ({"steps": 5}, {"steps": 5, "epochs": 3}),
+        ({}, {"read_length": 32}),
+        ({"train": False, "max_length": 64}, {"train": False, "read_length": 64}),
         ({"san": "hard", "negatives": "s"}, {"san": "hard", "negatives": "s", "tau2": 0.9}),
         ({"train": False}, {"train": False, "host": "rankcse", "learning_rate": 1.0}),
         ({"train": False, "host": "sncse"}, {"train": False, "host": "rlrd", "readout": "mean"}),
@@ -60,6 +63,7 @@ def test_arms_that_differ_in_what_they_read_are_others():
     arms: list[dict[str, Any]] = [
         {},
         {"p1": 0.15},
+        {"read_length": 64},
         {"p2_of": "second_view"},
         {"p2_of": "second_view", "p2": 0.1},
         {"dedup_in_batch": False},
@@ -88,9 +92,16 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "host": "rlrd", "rl_update": "fixed"},
         {"train": False},
         {"train": False, "readout": "mean"},
+        {"train": False, "read_length": 64},
         {"train": False, "host": "sncse"},
     ]
     assert len({json.dumps(defining(Settings(**arm)), sort_keys=True) for arm in arms}) == len(arms)
+
+
+def test_no_length_of_its_own_for_reading_leaves_an_arm_as_it_was():
+    """Its names are those of arms that were trained before there was one."""
+    assert "read_length" not in defining(Settings())
+    assert "read_length" not in defining(Settings(train=False))
 
 
 def test_what_conform_decides():
