@@ -197,8 +197,8 @@ def _train_on_inferences(
     pairs = corpus.inferences
     if pairs is None:
         raise ValueError("train.objective = 'inference', and data.nli = 'none'\n  accepted: a data.nli with pairs")
-    rows = definitions if settings.matched_budget else len(pairs)
-    steps = settings.steps or settings.epochs * steps_of_epoch(rows, settings.batch_size)
+    rows, epochs = (definitions, 1) if settings.matched_budget else (len(pairs), settings.epochs)
+    steps = settings.steps or epochs * steps_of_epoch(rows, settings.batch_size)
     warmup = round(settings.warmup_ratio * steps)
     model.encoder.requires_grad_(True)
     siamese = SiameseEncoder(model.encoder, torch_stream(seed, "init", "classifier"))

@@ -363,8 +363,9 @@ def test_the_siamese_arm_learns_and_trains_every_weight(bert: Path):
     assert trained.about["nli_source"] == "made up"
 
 
-def test_the_matched_budget_has_the_steps_of_definitions(bert: Path):
-    settings = replace(SHORT, objective="inference", matched_budget=True)
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_matched_budget_has_the_steps_of_one_epoch_of_definitions(bert: Path, epochs: int):
+    settings = replace(SHORT, objective="inference", matched_budget=True, epochs=epochs)
     _, curve = fit(settings, bert, CORPUS, 0, World())
     trained, of_definitions = fit(SHORT, bert, CORPUS, 0, World())
     assert len(curve) == len(of_definitions) == trained.about["steps"]
