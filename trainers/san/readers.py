@@ -61,7 +61,7 @@ def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
 
 
 def keep_layers(body: Any, count: int) -> None:
-    """Leave the first layers of a body alone in it. ValueError when it has fewer."""
+    """Leave the first layers of a body alone in it. ValueError when it has fewer, or no stack of them."""
     from torch import nn
 
     depth = body.config.num_hidden_layers
@@ -73,10 +73,22 @@ def keep_layers(body: Any, count: int) -> None:
         for name, child in parent.named_children()
         if isinstance(child, nn.ModuleList) and len(child) == depth
     ]
-    assert len(stacks) == 1, "one stack of layers"
+    if len(stacks) != 1:  # ALBERT's layers are one, run again and again
+        kind = f"{body.config.model_type} has no one stack of {depth} layers"
+        raise ValueError(f"train.layers = {count}\n  accepted: null, since {kind}")
     parent, name = stacks[0]
     setattr(parent, name, getattr(parent, name)[:count])
     body.config.num_hidden_layers = count
+
+
+def check_layers(folder: Path, count: int) -> None:
+    """ValueError when a backbone cannot be left with its first layers alone; its weights are not read."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    with torch.device("meta"):
+        keep_layers(AutoModel.from_config(config), count)
 
 
 def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:

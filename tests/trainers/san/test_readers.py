@@ -15,7 +15,7 @@ from tests.trainers.san.corpus import san_corpus
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.san import columns
-from trainers.san.readers import Headed, Prompted, opened
+from trainers.san.readers import Headed, Prompted, check_layers, keep_layers, opened
 from trainers.san.settings import Settings
 from trainers.san.teacher_vectors import Teacher, vectors
 from trainers.san.templates import OTHER_VIEW, VIEW, in_template
@@ -114,6 +114,21 @@ def test_the_first_layers_alone(backbone: Path, tmp_path: Path):
     assert np.allclose(again.encode(TEXTS), shallow.encode(TEXTS), atol=1e-6)
     with pytest.raises(ValueError, match=r"train\.layers = 9\n  accepted: up to 3"):
         opened(Settings(train=False, layers=9), backbone, World())
+
+
+def test_layers_that_are_one_cannot_be_parted(tmp_path: Path):
+    """ALBERT runs one layer again and again."""
+    from transformers import AlbertConfig, AlbertModel
+
+    config = AlbertConfig(
+        vocab_size=50, embedding_size=8, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=16,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"train\.layers = 2\n  accepted: null, since albert has no one stack"):
+        keep_layers(AlbertModel(config), 2)
+    config.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"accepted: null, since albert"):
+        check_layers(tmp_path, 2)
 
 
 def of_teacher(name: str, template=None, tell=print) -> np.ndarray:
