@@ -16,16 +16,23 @@ SPACE: Space = (
     Dimension(
         name="lr_exponent",
         choices=EXPONENTS,
+        when={"learning_rate": (None,)},
         source="DefSent, section 3.2: 0 to 7 in halves; ours: up to 8, for a best point at the paper's border",
     ),
     Dimension(name="readout", choices=("cls", "mean", "max"), source="DefSent, section 2.2"),
     Dimension(
         name="freeze",
         choices=("head+embeddings", "head", "head_untied"),
+        when={"objective": ("definitions",)},
         source="the first is the authors' code, the second what the paper says; ours: the third",
     ),
     Dimension(name="order", choices=("shuffled", "file"), source="ours; the authors' code goes by the file"),
-    Dimension(name="epochs", choices=(1, 2, 3), source="1 in the paper"),
+    Dimension(
+        name="epochs",
+        choices=(1, 2, 3),
+        when={"steps": (None,), "matched_budget": (False,)},
+        source="1 in the paper",
+    ),
     Dimension(name="batch_size", choices=(16, 32), source="16 in the paper"),
     Dimension(name="warmup_ratio", choices=(0.0, 0.1), source="0.1 in the paper"),
 )
