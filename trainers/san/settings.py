@@ -118,7 +118,8 @@ class Settings:
                 f"train.teachers = {list(self.teachers)!r}\n  accepted: with host {self.host} "
                 f"{' or '.join(map(str, wanted))} of the names in data.teachers"
             )
-
+        if wanted and len(set(self.teachers)) < len(self.teachers):
+            raise ValueError(f"train.teachers = {list(self.teachers)!r}\n  accepted: each teacher once")
         if self.host == "rlrd" and self.rl_update != "fixed" and self.micro_batch == "auto":
             raise ValueError(
                 "train.micro_batch = 'auto'\n  accepted: a number, since policies learn from a step once; "

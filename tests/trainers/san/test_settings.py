@@ -28,6 +28,8 @@ TEACHERS = ("simcse", "diffcse")
         ("teachers", {"host": "rankcse"}),
         ("teachers", {"host": "rlrd", "teachers": ("simcse",)}),
         ("teachers", {"host": "rankcse", "teachers": ("a", "b", "c")}),
+        ("teachers", {"host": "rankcse", "teachers": ("a", "a")}),
+        ("teachers", {"host": "rlrd", "teachers": ("a", "a")}),
     ],
 )
 def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, Any]):
