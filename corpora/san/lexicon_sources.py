@@ -81,7 +81,7 @@ def rewriter(generator: Generator, recipe: SetRecipe, found: Lexicon) -> Rewrite
 def negator_name(recipe: SetRecipe) -> str:
     """Who writes the soft negatives, in words."""
     if recipe.negator == "parse":
-        return f"dependency parse by {spacy_model.named()}"
+        return f"dependency parse by {spacy_model.named()}, rules of version {negation.PARSE}"
     return "rule by closed lists and WordNet (a stand-in for a dependency parse)"
 
 

@@ -1,8 +1,9 @@
 """Soft negatives: a sentence negated, its wording otherwise kept (SNCSE, section 3.2, and its released code).
 
-Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departure from
-SNCSE's code, which looks for `not` alone: `n't` is removed likewise, so that "didn't" does not become "did not
-n't".
+Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departures from
+SNCSE's code, which looks for `not` alone, and for auxiliaries in small letters: `n't` is removed likewise, so that
+"didn't" does not become "did not n't", and an auxiliary that begins a sentence takes `not`, so that "Is he here?"
+does not become "does not be he here ?".
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from corpora.sources.wordnet import Wordnet
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
+PARSE = 2  # part of the negator's name: raised whenever it would negate a sentence otherwise
 NOT = frozenset(("not", "n't", "n’t"))
 WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
 TAKES_NOT = frozenset(
@@ -39,7 +41,7 @@ def negated_parse(document: Doc) -> str:
     words = [word.text for word in document]
     denied = next((place for place, word in enumerate(words) if word in NOT), None)
     if denied is not None:
-        words[denied - 1 : denied] = [WHOLE.get(word, word) for word in words[denied - 1 : denied]]
+        words[denied - 1 : denied] = [_whole(word) for word in words[denied - 1 : denied]]
         return " ".join(words[:denied] + words[denied + 1 :])
     for word in document:
         if word.dep_ in ("aux", "auxpass", "ROOT"):
@@ -51,7 +53,7 @@ def negated_parse(document: Doc) -> str:
 
 
 def _root(word: Token) -> str | None:
-    if word.text in TAKES_NOT:
+    if word.text.lower() in TAKES_NOT:
         return f"{word.text} not"
     return f"{SUPPORT[word.tag_]} {word.lemma_}" if word.tag_ in SUPPORT else None
 
@@ -89,9 +91,13 @@ def _without(text: str, places: Sequence[tuple[int, int]], at: int) -> str:
     head = text[:start]
     if text[start:end].lower() != "not" and at:
         before = text[places[at - 1][0] : start]
-        head = text[: places[at - 1][0]] + cased(WHOLE.get(before.lower(), before), like=before)
-        return head + text[end:]
+        return text[: places[at - 1][0]] + _whole(before) + text[end:]
     return (head.rstrip() + text[end:]).lstrip()
+
+
+def _whole(word: str) -> str:
+    """What stood before n't, in its casing."""
+    return cased(WHOLE.get(word.lower(), word), like=word)
 
 
 def _verb_follows(tags: Sequence[str], at: int) -> bool:

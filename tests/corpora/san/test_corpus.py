@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.san import shards
+from corpora.san import negation, shards
 from corpora.san.build import cloze, cloze_manifest, names_of, selected
 from corpora.san.corpus import fingerprint, load
 from corpora.san.data import SanData
@@ -16,6 +16,7 @@ from corpora.san.recipe import SetRecipe
 from corpora.san.records import NONE
 from corpora.san.sentences import digest, read
 from corpora.san.set_report import report, shown
+from corpora.sources import spacy_model
 from corpora.store.errors import CorpusError
 
 LINES = [
@@ -106,6 +107,15 @@ def test_wordnet_sentences(small_folder):
     texts = read("wordnet", wordnet_at=str(small_folder)).texts
     assert texts
     assert all(len(text.split()) >= 4 for text in texts)
+
+
+def test_what_another_negator_writes_is_another_corpus(data, monkeypatch):
+    by_rule, by_parse = data(), data(negatives={"san": SetRecipe(negator="parse")})
+    monkeypatch.setattr(spacy_model, "named", lambda: "en_core_web_sm 0")
+    before = fingerprint(by_rule), fingerprint(by_parse)
+    monkeypatch.setattr(negation, "PARSE", 1)
+    assert fingerprint(by_rule) == before[0]
+    assert fingerprint(by_parse) != before[1]
 
 
 def test_selection(data):

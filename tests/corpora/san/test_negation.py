@@ -26,7 +26,10 @@ def model():
         ("They can't swim.", "They can swim ."),
         ("The boat was repaired by him.", "The boat was not repaired by him ."),  # auxpass
         ("He will leave and has won.", "He will not leave and has won ."),  # the first of two
+        ("Won't he come?", "Will he come ?"),
         ("She is a doctor.", "She is not a doctor ."),  # the root itself
+        ("Is he here?", "Is not he here ?"),
+        ("Were they late?", "Were not they late ?"),
         ("He repaired the boat.", "He did not repair the boat ."),  # VBD
         ("He repairs boats.", "He does not repair boats ."),  # VBZ
         ("They repair boats.", "They do not repair boats ."),  # VBP
