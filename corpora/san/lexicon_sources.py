@@ -82,7 +82,7 @@ def negator_name(recipe: SetRecipe) -> str:
     """Who writes the soft negatives, in words."""
     if recipe.negator == "parse":
         return f"dependency parse by {spacy_model.named()}, rules of version {negation.PARSE}"
-    return "rule by closed lists and WordNet (a stand-in for a dependency parse)"
+    return f"rules of version {negation.RULE} by closed lists and WordNet (a stand-in for a dependency parse)"
 
 
 def _semcor(path: str | None) -> semcor_files.SemcorFiles | None:

@@ -21,9 +21,10 @@ from corpora.sources.wordnet import Wordnet
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-PARSE = 2  # part of the negator's name: raised whenever it would negate a sentence otherwise
+PARSE, RULE = 2, 2  # part of a negator's name: raised whenever it would negate a sentence otherwise
 NOT = frozenset(("not", "n't", "n’t"))
 WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
+WHOLE |= {"ai": "is"}  # of ain't: or am, or are
 TAKES_NOT = frozenset(
     ("am", "is", "was", "were", "are", "could", "can", "will", "would", "shall", "should", "may")
 )
@@ -64,7 +65,8 @@ def by_rule(texts: Sequence[str], resolve: Resolve, wordnet: Wordnet) -> Iterato
 
 
 def negated_rule(text: str, resolve: Resolve, wordnet: Wordnet) -> str:
-    """Without `not` where it has one; else `not` after its first auxiliary, or do-support for its first verb.
+    """Without `not` where it has one, as in cannot; else with `not` after its first auxiliary, or do-support for
+    its first verb.
 
     A form of have or do is an auxiliary where a verb follows. A verb after `to`, a determiner or an adjective is
     passed over, as is one in -ing. A sentence with neither gets `Not` before it.
@@ -75,6 +77,9 @@ def negated_rule(text: str, resolve: Resolve, wordnet: Wordnet) -> str:
     for at, word in enumerate(words):
         if word in NOT:
             return _without(text, places, at)
+        if word == "cannot":
+            start, end = places[at]
+            return text[:start] + cased("can", like=text[start:end]) + text[end:]
     for at, word in enumerate(words):
         if tags[at] == "AUX" and (word not in HAVE | DO or _verb_follows(tags, at)):
             return f"{text[: places[at][1]]} not{text[places[at][1] :]}"

@@ -116,6 +116,8 @@ def test_what_another_negator_writes_is_another_corpus(data, monkeypatch):
     monkeypatch.setattr(negation, "PARSE", 1)
     assert fingerprint(by_rule) == before[0]
     assert fingerprint(by_parse) != before[1]
+    monkeypatch.setattr(negation, "RULE", 1)
+    assert fingerprint(by_rule) != before[0]
 
 
 def test_selection(data):

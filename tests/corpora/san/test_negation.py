@@ -24,6 +24,8 @@ def model():
         ("He is not here.", "He is here ."),  # the first `not` goes
         ("She didn't leave.", "She did leave ."),
         ("They can't swim.", "They can swim ."),
+        ("They cannot swim.", "They can swim ."),
+        ("It ain't so.", "It is so ."),
         ("The boat was repaired by him.", "The boat was not repaired by him ."),  # auxpass
         ("He will leave and has won.", "He will not leave and has won ."),  # the first of two
         ("Won't he come?", "Will he come ?"),
@@ -47,6 +49,9 @@ def test_by_parse(text, negated):
         ("He is not here.", "He is here."),
         ("She didn't leave.", "She did leave."),
         ("They can't swim.", "They can swim."),
+        ("They cannot swim.", "They can swim."),
+        ("Cannot we swim?", "Can we swim?"),
+        ("It ain't so.", "It is so."),
         ("Won't he come?", "Will he come?"),
         ("The boat was  repaired.", "The boat was not  repaired."),
         ("He has a boat.", "Not He has a boat."),  # no verb follows `has`
