@@ -207,4 +207,20 @@ def defining(settings: Settings) -> dict[str, Any]:
         unread |= OF_POLICIES
     if settings.host not in TAUGHT:
         unread.add("conform")  # all that it decides elsewhere is written out above
+    usual = asdict(Settings(train=False))
+    kept |= {name: usual[name] for name in _idle(settings)}
     return {name: value for name, value in kept.items() if name not in unread}
+
+
+def _idle(settings: Settings) -> set[str]:
+    """What this arm does not read, and yet has in its identity: as it is by default, so that ids stay."""
+    idle = set()
+    if settings.host == "rankcse" and len(settings.teachers) == 1:
+        idle.add("rank_mix")
+    if settings.host == "rankcse" and settings.consistent == "off":
+        idle.add("consistency_weight")
+    if settings.host == "rlrd" and settings.rank_teacher_tau is not None:
+        idle.add("rank_tau")  # the student's is tau1
+    if settings.host == "rlrd" and settings.rl_update == "reinforce":
+        idle.add("rl_epochs")  # one step
+    return idle

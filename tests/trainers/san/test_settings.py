@@ -53,6 +53,22 @@ def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, An
             {"host": "rlrd", "teachers": TEACHERS, "rl_update": "fixed"},
             {"host": "rlrd", "teachers": TEACHERS, "rl_update": "fixed", "rl_every": 7},
         ),
+        (
+            {"host": "rankcse", "teachers": TEACHERS[:1]},
+            {"host": "rankcse", "teachers": TEACHERS[:1], "rank_mix": 0.5},
+        ),
+        (
+            {"host": "rankcse", "teachers": TEACHERS, "consistency": "off"},
+            {"host": "rankcse", "teachers": TEACHERS, "consistency": "off", "consistency_weight": 0.5},
+        ),
+        (
+            {"host": "rlrd", "teachers": TEACHERS, "rank_teacher_tau": 0.1},
+            {"host": "rlrd", "teachers": TEACHERS, "rank_teacher_tau": 0.1, "rank_tau": 0.2},
+        ),
+        (
+            {"host": "rlrd", "teachers": TEACHERS, "rl_update": "reinforce"},
+            {"host": "rlrd", "teachers": TEACHERS, "rl_update": "reinforce", "rl_epochs": 7},
+        ),
     ],
 )
 def test_what_an_arm_does_not_read_makes_no_other_arm(one: dict[str, Any], other: dict[str, Any]):
@@ -85,11 +101,16 @@ def test_arms_that_differ_in_what_they_read_are_others():
         rank,
         {**rank, "consistency": "entropy"},
         {**rank, "consistency": "off"},
+        {**rank, "consistency_weight": 0.5},
+        {**rank, "rank_mix": 0.5},
+        {**rank, "rank_tau": 0.1, "rank_teacher_tau": 0.1},
         {**rank, "conform": "authors"},
         {**rank, "rank_loss": "listnet"},
         {**rank, **san},
         {**rank, **san, "san_mle": 0.4},
         {**rank, "host": "rlrd"},
+        {**rank, "host": "rlrd", "rank_tau": 0.1},
+        {**rank, "host": "rlrd", "rl_epochs": 7},
         {**rank, "host": "rlrd", "rl_update": "reinforce"},
         {**rank, "host": "rlrd", "rl_update": "fixed"},
         {"train": False},
