@@ -64,22 +64,26 @@ def told_of_corpus(settings: Settings, corpus: SanCorpus) -> dict[str, str]:
 
 
 def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """Every trained arm finds its set, its teachers and enough sentences, and its workers can share a batch."""
-    from trainers.san.batches import check_corpus
+    """Every trained arm finds its set, its teachers and enough sentences, its workers can share a batch, and its
+    policies learn."""
+    from trainers.san.batches import check_corpus, steps_of
 
     for name, arm in study.arms.items():
+        if not arm.train:
+            continue
         with of_arm(name):
-            if arm.train:
-                check_corpus(arm, corpus, study.resources.workers_per_run)
-        if (
-            arm.train
-            and arm.host == "rlrd"
-            and arm.rl_update != "fixed"
-            and study.resources.deepspeed.zero_stage > 2
-        ):
+            check_corpus(arm, corpus, study.resources.workers_per_run)
+        if arm.host != "rlrd" or arm.rl_update == "fixed":
+            continue
+        if study.resources.deepspeed.zero_stage > 2:
             raise ValueError(
                 f"arms.{name}.rl_update = {arm.rl_update!r}"
                 "\n  accepted: fixed, or a zero_stage up to 2: stage 3 would cut the policies into parts"
+            )
+        if arm.rl_every > (steps := steps_of(arm, corpus)):
+            raise ValueError(
+                f"arms.{name}.rl_every = {arm.rl_every}\n  accepted: up to {steps}, the steps of this arm, or its"
+                " policies never learn; or rl_update fixed"
             )
 
 

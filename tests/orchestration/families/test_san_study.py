@@ -162,6 +162,7 @@ def test_other_teachers_make_other_runs(place: Path) -> None:
             r"train\.negatives = 'unifrom'\n  accepted: san, uniform",
         ),
         ("rlrd, teachers: [whole, words]", "rlrd, teachers: [whole, bert]", r"accepted: whole, words"),
+        ("rl_every: 2", "rl_every: 3", r"arms\.rlrd\.rl_every = 3\n  accepted: up to 2, the steps of this arm"),
         ("batch_size: 4", "batch_size: 400", r"train\.batch_size = 400\n  accepted: at most 23"),
         ("max_length: 40", "max_length: 9", r"train\.max_length = 9\n  accepted: "),
         ("layers: 2", "layers: 5", r"layers = 5\n  accepted: up to 3"),
