@@ -108,12 +108,13 @@ class Mixture(nn.Module):
         return State(self.views[steps], lists if which == 0 else lists.flip(1), self.losses[steps])
 
     def _improve(self) -> None:
-        """As coded, bid and reward belong to the state of the step before, and all values are critic 1's."""
+        """As coded, bid and reward belong to the state of the step before, which the first has not; and all values
+        are critic 1's, of the state in which the bid was made."""
         as_coded = self.settings.conform == "authors"
         states, steps = (slice(0, -1), slice(1, None)) if as_coded else (slice(None), slice(None))
         rewards, surplus = self.rewards[steps], self._above_baseline()[steps]
         with torch.no_grad():
-            judged = [self.critics[0 if as_coded else which](self._states(which, states)) for which in (0, 1)]
+            judged = [self.critics[0 if as_coded else which](self._states(which, steps)) for which in (0, 1)]
         self.requires_grad_(True)
         with torch.enable_grad():
             for which, values in enumerate(judged):

@@ -166,6 +166,7 @@ OF_LISTS = frozenset({"teachers", "rank_loss", "rank_tau", "rank_teacher_tau", "
 OF_RANKCSE = frozenset({"rank_mix", "rank_weight", "consistency", "consistency_weight"})
 OF_RLRD = frozenset({"rl_weight", "rl_update", "rl_every", "rl_epochs"})
 OF_POLICIES = frozenset({"rl_every", "rl_epochs"})
+AS_CODED = {"transitions": 2}  # raised whenever conform `authors` would teach the policies of RLRD otherwise
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
@@ -207,6 +208,8 @@ def defining(settings: Settings) -> dict[str, Any]:
         unread |= OF_POLICIES
     if settings.host not in TAUGHT:
         unread.add("conform")  # all that it decides elsewhere is written out above
+    if settings.host == "rlrd" and settings.conform == "authors" and settings.rl_update == "ppo":
+        kept |= AS_CODED
     usual = asdict(Settings(train=False))
     kept |= {name: usual[name] for name in _idle(settings)}
     return {name: value for name, value in kept.items() if name not in unread}

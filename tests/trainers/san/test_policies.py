@@ -101,6 +101,20 @@ def test_policies_move_after_every_sixth_step_and_forget(changes):
     assert not any(parameter.requires_grad for parameter in mixture.parameters())
 
 
+def test_as_coded_a_bid_is_judged_by_its_own_state_and_learnt_with_the_one_before(monkeypatch: pytest.MonkeyPatch):
+    mixture, seen = Mixture(replace(SETTINGS, conform="authors"), 8, 0), []
+    monkeypatch.setattr("trainers.san.mixture.improve", lambda policy, critic, one, epochs: seen.append(one))
+    for step in range(6):
+        bid(mixture, step)
+    lists, losses = torch.ones(5, 2, 4, 4), torch.ones(5, 1, 2)
+    views = torch.ones(5, 2, 4, 8) * torch.arange(1.0, 6)[:, None, None, None]  # of steps 1 to 5
+    values = mixture.critics[0](State(views, lists, losses))
+    assert len(values.unique()) == 5
+    for one in seen:
+        assert torch.allclose(one.returns - one.advantage, values, atol=1e-6)
+        assert torch.equal(one.states.views, views - 1)
+
+
 def test_a_mixture_that_is_put_back_bids_as_if_it_had_never_stopped():
     one, other = Mixture(SETTINGS, 8, 0), Mixture(SETTINGS, 8, 9)
     for step in range(4):

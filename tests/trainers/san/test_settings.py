@@ -121,6 +121,14 @@ def test_arms_that_differ_in_what_they_read_are_others():
     assert len({json.dumps(defining(Settings(**arm)), sort_keys=True) for arm in arms}) == len(arms)
 
 
+def test_what_the_code_as_it_was_taught_the_policies_has_names_of_its_own():
+    """Only where values count: reinforce has none, and fixed shares learn nothing."""
+    taught = {"host": "rlrd", "teachers": TEACHERS, "conform": "authors"}
+    assert defining(Settings(**taught))["transitions"] == 2
+    others: list[dict[str, Any]] = [{"conform": "paper"}, {"rl_update": "reinforce"}, {"rl_update": "fixed"}]
+    assert not any("transitions" in defining(Settings(**{**taught, **changes})) for changes in others)
+
+
 def test_no_length_of_its_own_for_reading_leaves_an_arm_as_it_was():
     """Its names are those of arms that were trained before there was one."""
     assert "read_length" not in defining(Settings())
