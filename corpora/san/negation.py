@@ -1,9 +1,8 @@
 """Soft negatives: a sentence negated, its wording otherwise kept (SNCSE, section 3.2, and its released code).
 
-Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departures from
-SNCSE's code, which looks for `not` alone, and for auxiliaries in small letters: `n't` is removed likewise, so that
-"didn't" does not become "did not n't", and an auxiliary that begins a sentence takes `not`, so that "Is he here?"
-does not become "does not be he here ?".
+Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departure from
+SNCSE's code, which looks for `not` alone: `n't` is removed likewise, so that "didn't" does not become "did not
+n't".
 """
 
 from __future__ import annotations

@@ -262,7 +262,8 @@ def test_a_matched_control_is_searched_and_confirmed_from_the_command_line(place
     tuned, control = (f"{one['arm']}@{one['best']}" for one in searches)
     claims = {one["claim"]: (one["treatment"], one["control"]) for one in confirmed["verdicts"]}
     assert claims["C1 tuned"] == (tuned, control)
-    assert {one["arm"] for one in confirmed["optimism"]} == {"simcse+san", "simcse"}
+    better = {one["arm"] for one in searches if one["best"]}  # than its start, which is point 0
+    assert {one["arm"] for one in confirmed["optimism"]} == better != set()
     assert {one["fresh_seeds"] for one in confirmed["optimism"]} == {1}
 
 
