@@ -106,12 +106,24 @@ def _limits(claim: Claim, evidence: Evidence, alpha: float) -> tuple[bool, bool]
     return low > claim.margin or high < -claim.margin, -claim.margin < low <= high < claim.margin
 
 
+def as_expected(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> bool | None:
+    """Whether the verdict is what was claimed, of a gain that is due to a signal both halves; None while open."""
+    if word == "undecided":
+        return None
+    expected = word == claim.expect.replace("_", " ")
+    return _is_due(evidence, q, alpha) if expected and claim.signal is not None else expected
+
+
+def _is_due(evidence: Evidence, q: Mapping[str, float], alpha: float) -> bool | None:
+    """Whether the difference from the control is one from the matched control too; None where that is not told."""
+    second = evidence.against_matched
+    return second.sign == evidence.sign if second is not None and q["signal"] <= alpha else None
+
+
 def _due(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> str:
     if claim.signal is None:
         return ""
-    second = evidence.against_matched
-    shown = q["signal"] <= alpha and second is not None and second.sign == evidence.sign
-    return f", {'due' if shown else 'not shown to be due'} to {claim.signal}"
+    return f", {'due' if _is_due(evidence, q, alpha) else 'not shown to be due'} to {claim.signal}"
 
 
 def _fragility(evidence: Evidence) -> str:

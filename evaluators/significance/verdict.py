@@ -11,7 +11,7 @@ import numpy as np
 from evaluators.metrics.item_metrics import pearson
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
-from evaluators.significance.decision import Decision, Word
+from evaluators.significance.decision import Decision, Word, as_expected
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
 from evaluators.significance.futility import HOPELESS
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
@@ -19,7 +19,6 @@ from evaluators.significance.sequential import Anytime
 
 RULE = 4  # raised whenever the same scores would be judged otherwise; a test holds golden outcomes to it
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
-EXPECTED = {"better": {"better"}, "worse": {"worse"}, "equivalent": {"equivalent"}, "not_worse": {"not worse"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ class Verdict:
     advice: str  # beside a difference that is shown: what would tell on which side of the margin it lies
     sentence: str
     scope: str
-    as_expected: bool | None
+    as_expected: bool | None  # None while that is open
     k_more: int | None
     k_more_upper: int | None
     flags: tuple[str, ...]
@@ -169,7 +168,7 @@ def record(
         "alpha": rules.alpha,
         "family_size": rules.nulls,
         "verdict": verdict,
-        "as_expected": None if verdict == "undecided" else verdict in EXPECTED[claim.expect],
+        "as_expected": as_expected(claim, evidence, verdict, q, rules.alpha),
         "advice": decision.advice,
         "scope": evidence.scope,
         "flags": evidence.flags,

@@ -111,8 +111,12 @@ def _question(study: Study, findings: Findings, finding: Finding, earlier: Seque
 
 
 def own_p(finding: Finding) -> float:
-    """The uncorrected p of what the claim expects; 1 where the sign is against it or nothing was tested."""
+    """The uncorrected p of what the claim expects; 1 where the sign is against it or nothing was tested.
+
+    Of a gain that is due to a signal it is that of both comparisons, the larger one.
+    """
     verdict = finding.verdict
-    p = verdict.tost_p if verdict.expect == "equivalent" else verdict.p
-    against = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0) * (verdict.delta_mean or 0.0) > 0
+    p = verdict.tost_p if verdict.expect == "equivalent" else verdict.signal_p if verdict.signal else verdict.p
+    turned = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0)
+    against = any(turned * (delta or 0.0) > 0 for delta in (verdict.delta_mean, verdict.signal_delta))
     return 1.0 if p is None or against or verdict.verdict == "fails" else p

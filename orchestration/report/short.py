@@ -24,8 +24,8 @@ def in_short(findings: Findings) -> str:
     if not verdicts:
         return "in short  nothing was declared before the runs: what is above is a lead to follow, and no finding"
     held = [v for v in verdicts if v.as_expected]
-    still_open = [v for v in verdicts if not v.as_expected and v.verdict == "undecided"]
-    against = [v for v in verdicts if not v.as_expected and v.verdict != "undecided"]
+    still_open = [v for v in verdicts if v.as_expected is None]
+    against = [v for v in verdicts if v.as_expected is False]
     several = len(findings.backbones) > 1
 
     def names(chosen: Sequence[Verdict]) -> str:

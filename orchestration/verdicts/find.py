@@ -91,8 +91,8 @@ def arms_to_decide(evidence: StudyRecords) -> set[tuple[str, str]]:
 
 
 def _is_open(verdict: Verdict) -> bool:
-    """Undecided, and not stopped for futility; parts go with their claim."""
-    return verdict.verdict == "undecided" and not verdict.hopeless and not verdict.part_of
+    """Neither as expected nor otherwise, and not stopped for futility; parts go with their claim."""
+    return verdict.as_expected is None and not verdict.hopeless and not verdict.part_of
 
 
 def _judged(

@@ -398,10 +398,13 @@ def test_a_gain_is_due_to_the_signal_only_if_both_hold():
     only = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.1, -0.2, 0.1, 0.0, 0.05])
     assert only.words == "better than B, not shown to be due to hard negatives"
     assert "A is better than B on score, not shown to be due to hard negatives" in only.sentence
+    assert (both.as_expected, only.verdict, only.as_expected) == (True, "better", None)
 
 
 def test_a_gain_the_matched_control_surpasses_is_not_due_to_the_signal():
-    assert "not shown" in isolated([0.4, 0.5, 0.3, 0.6, 0.45], [-0.4, -0.5, -0.3, -0.6, -0.4]).words
+    found = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [-0.4, -0.5, -0.3, -0.6, -0.4])
+    assert "not shown" in found.words
+    assert found.as_expected is False
 
 
 def test_no_share_of_a_gain_that_may_be_zero():

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.commands.gate import own_p
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.described import describe
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
+from orchestration.report.short import in_short
 from orchestration.study.run import Run
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
@@ -90,6 +92,24 @@ def test_a_claim_without_hope_asks_for_no_further_seed(tmp_path: Path) -> None:
 def test_without_a_smallest_effect_all_seeds_are_run(tmp_path: Path) -> None:
     planned, ledger = study_of(tmp_path, STUDY.replace(", min_effect: 0.05", ""))
     assert {run.seed for run in run_all(planned, ledger).runs} == set(range(12))
+
+
+def test_a_gain_is_open_until_it_is_due_to_its_signal(tmp_path: Path) -> None:
+    """A is far better than B, and level with C, the arm that lacks the signal alone."""
+    text = STUDY.replace("  B: {}\n", "  B: {}\n  C: {steps: 77}\n")
+    text = text.replace("min_effect: 0.05", "matched_control: C, signal: labels")
+    planned, ledger = study_of(tmp_path, text)
+    for run in planned.runs:
+        assert run.seed is not None
+        gain = {"A": 0.2 + LEVEL[run.seed], "B": 0.0, "C": 0.2}[run.arm]
+        values = {"t2d/recall@10": 0.5 + gain, "stress/negate/auc": 0.5}
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    found = find(planned.study, planned.runs, ledger)
+    (one,) = found.findings
+    assert one.verdict.words == "better than B, not shown to be due to labels"
+    assert still_open(found) == [one]
+    assert in_short(found) == "in short  0 of 1 claims hold: H1 cannot be told from these seeds and items"
+    assert own_p(one) == one.verdict.signal_p != one.verdict.p
 
 
 @pytest.mark.parametrize("until", [5, 6])
