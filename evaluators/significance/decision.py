@@ -33,6 +33,7 @@ OUTSIDE = "the estimate lies outside the margin: more seeds would sooner show a 
 AGAINST = "the sign is against the claim"
 HOPE = " if the observed effect is true"
 NO_NOISE = "equal deltas have no noise to hold against the margin (degenerate)"
+NEVER_EQUAL = "equal deltas show nothing at any look: seeds are added until some differ (degenerate)"
 STOPPED = "stopped for futility"
 BEYOND, OPEN = ", beyond the margin", ", by more or less than the margin: open"
 
@@ -230,6 +231,8 @@ def _advice_on_equal_deltas(claim: Claim, evidence: Evidence, rules: Rules) -> t
     n, p = len(evidence.deltas), evidence.lines.get("difference")
     if p is None or claim.expect == "equivalent":
         return None, NO_NOISE
+    if rules.sequential:
+        return None, NEVER_EQUAL
     if (evidence.sign > 0) != (claim.expect == "better"):
         return None, f"{AGAINST} (degenerate, sign-flip {said_p(p)}, n = {n})"
     k = max(1, math.ceil(1 - math.log2(rules.alpha / rules.nulls)) - n)

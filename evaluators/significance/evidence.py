@@ -266,9 +266,9 @@ def _tested(
     elif pairs.frozen:
         refusal = "neither arm varies with the seed, so seeds are no evidence"
         return replace(evidence, refusal=refusal, flags=(DEGENERATE, *evidence.flags))
-    elif rules.sequential and not pairs.flat:
-        estimate = Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
-        seed_test, p = "t e-process", estimate.p
+    elif rules.sequential:  # equal deltas leave the e-process at 1: sign vectors would stop at a look of their own
+        estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
+        seed_test, p = "t e-process", estimate.p if estimate else 1.0
     flags = [DEGENERATE] if estimate is None else []
     if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(rules.alpha)) > 0:
         flags.append(DRIFT)

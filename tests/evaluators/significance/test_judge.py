@@ -645,9 +645,13 @@ def test_sequential_says_when_seeds_contradict_each_other():
 
 
 def test_sequential_never_stops_on_equal_deltas():
-    found = grown([0.5] * 5)
-    assert found.flags == ("degenerate",)
-    assert found.verdict == "undecided"
+    """Nor where a fixed number of seeds would, six by their signs: then a seventh could take the verdict back."""
+    assert verdict([0.5] * 6).verdict == "better"
+    for n in (5, 6, 12):
+        found = grown([0.5] * n)
+        assert (found.verdict, found.flags) == ("undecided", ("degenerate",))
+        assert (found.test, found.p) == ("t e-process", 1.0)
+        assert "seeds are added until some differ" in found.words
 
 
 # --- record and words ------------------------------------------------------------------------------------------
