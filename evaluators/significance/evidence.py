@@ -22,7 +22,7 @@ PLANNED = 400  # resamples for what is said before a verdict, in two digits
 ON_TASK, ON_TASKS = "on the task", "on these tasks"
 ON_TEST_SET, OVER_TASKS = "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"
-DRIFT = "the confidence sequence is empty: later seeds contradict earlier ones"
+DRIFT = "later seeds contradict earlier ones (the confidence sequence is empty)"
 VIEWS: WeakKeyDictionary[Items, dict[tuple[int, str, bool], ItemView]] = WeakKeyDictionary()
 ITEM_FRAGILE = "seed-robust but item-fragile"
 SEED_FRAGILE = "item-robust but seed-fragile"
@@ -269,9 +269,9 @@ def _tested(
     elif rules.sequential:  # equal deltas leave the e-process at 1: sign vectors would stop at a look of their own
         estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
         seed_test, p = "t e-process", estimate.p if estimate else 1.0
-    flags = [DEGENERATE] if estimate is None else []
     if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(rules.alpha)) > 0:
-        flags.append(DRIFT)
+        return replace(evidence, refusal=DRIFT)  # these deltas have no one mean to tell of
+    flags = [DEGENERATE] if estimate is None else []
     if items and items.crossed:
         flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p), rules.alpha)
     return replace(

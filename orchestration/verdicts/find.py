@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
+from evaluators.significance.evidence import DRIFT
 from evaluators.significance.judge import Sequential, Verdict, group_of, is_asked, judge
 from evaluators.significance.verdict import RULE
 from evaluators.tasks.figures import is_mean
@@ -91,8 +92,9 @@ def arms_to_decide(evidence: StudyRecords) -> set[tuple[str, str]]:
 
 
 def _is_open(verdict: Verdict) -> bool:
-    """Neither as expected nor otherwise, and not stopped for futility; parts go with their claim."""
-    return verdict.as_expected is None and not verdict.hopeless and not verdict.part_of
+    """Neither as expected nor otherwise, and neither futile nor beyond help; parts go with their claim."""
+    helped = not verdict.hopeless and DRIFT not in verdict.words  # what contradicts itself once does so for good
+    return verdict.as_expected is None and helped and not verdict.part_of
 
 
 def _judged(

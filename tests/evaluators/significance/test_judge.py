@@ -640,8 +640,13 @@ def test_sequential_ends_at_its_maximum():
 
 
 def test_sequential_says_when_seeds_contradict_each_other():
-    found = grown([1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, *[-1.0, -1.01, -0.99] * 4])
-    assert any("empty" in flag for flag in found.flags)
+    """Shown at seven seeds, and then the other way round: neither is what the deltas say."""
+    deltas = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0]
+    assert grown(deltas).verdict == "better"
+    for expect, declared in (("better", {}), ("equivalent", {"margin": 0.15}), ("not_worse", {"margin": 0.15})):
+        found = grown([*deltas, *[-1.0, -1.01, -0.99] * 4], expect, **declared)
+        assert found.words.startswith("undecided: later seeds contradict earlier ones")
+        assert (found.p, found.p_adjusted, found.tost_p, found.ci_low) == (None, None, None, None)
 
 
 def test_sequential_never_stops_on_equal_deltas():

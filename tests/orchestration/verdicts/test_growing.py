@@ -112,6 +112,19 @@ def test_a_gain_is_open_until_it_is_due_to_its_signal(tmp_path: Path) -> None:
     assert own_p(one) == one.verdict.signal_p != one.verdict.p
 
 
+def test_no_seed_is_added_where_seeds_contradict_each_other(tmp_path: Path) -> None:
+    """An intersection of intervals that is empty stays so."""
+    planned, ledger = study_of(tmp_path, STUDY.replace("start: 5, max: 12", "start: 19, max: 24"))
+    for run in planned.runs:
+        assert run.seed is not None
+        gain = LEVEL[run.seed % 12] / 10 + (0.1 if run.seed < 7 else -0.1) if run.arm == "A" else 0.0
+        values = {"t2d/recall@10": 0.5 + gain, "stress/negate/auc": 0.5}
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    found = find(planned.study, planned.runs, ledger)
+    assert found.findings[0].verdict.words.startswith("undecided: later seeds contradict earlier ones")
+    assert still_open(found) == []
+
+
 @pytest.mark.parametrize("until", [5, 6])
 def test_a_driver_that_was_killed_comes_to_the_same_seeds(tmp_path: Path, until: int) -> None:
     """A claim with hope keeps the arms growing, and the one without is judged again at every look."""
