@@ -131,8 +131,12 @@ def _judge_together(
         for case, parts in zip(cases, evidence, strict=True)
     ]
     lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
-    values = [p for _, _, p in lines] + [math.nan] * rules.withdrawn
-    adjusted = benjamini_hochberg(values) if exploratory else holm(values, true_at_most=rules.nulls)
+    if exploratory:
+        values, claims = [p for _, _, p in lines], [k for k, _, _ in lines]
+        adjusted = benjamini_hochberg(values, claims=claims, true_at_most=rules.nulls)
+    else:
+        values = [p for _, _, p in lines] + [math.nan] * rules.withdrawn
+        adjusted = holm(values, true_at_most=rules.nulls)
     q: list[dict[str, float]] = [{} for _ in cases]
     for (k, line, _), value in zip(lines, adjusted, strict=False):
         q[k][line] = float(value)

@@ -24,14 +24,25 @@ def holm(p: Sequence[float], *, true_at_most: int | None = None) -> np.ndarray:
     return adjusted
 
 
-def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
-    """Adjusted p values (m,) -> (m,) that bound the share of false findings; for exploratory tables.
+def benjamini_hochberg(
+    p: Sequence[float], *, claims: Sequence[int] | None = None, true_at_most: int | None = None
+) -> np.ndarray:
+    """Adjusted p values (L,) -> (L,) that bound the share of false findings; for exploratory tables.
 
-    NaN counts in m and stays NaN.
+        q_i = min over p_j >= p_i of  true_at_most p_j / (claims with a line of at most p_j)
+
+    claims: which one each line is of; by default each is a claim of its own. A claim with several lines is one
+    finding, however many of them are small, and a false one if a line is whose null hypothesis is true. Its other
+    lines do not change how many findings there are beside that one, so the proof for independent claims holds as
+    ever. true_at_most: as for `holm`. NaN keeps its place in the count and stays NaN.
     """
     lines = np.asarray(p, dtype=float)
+    of = np.arange(len(lines)) if claims is None else np.asarray(claims)
+    bound = len(lines) if true_at_most is None else true_at_most
     adjusted = np.full_like(lines, np.nan)
     order = np.argsort(lines)[: int(np.sum(~np.isnan(lines)))]
-    scaled = np.minimum(1.0, len(lines) * lines[order] / np.arange(1, len(order) + 1))
+    first = np.zeros(len(order), dtype=int)  # 1 where a line is the smallest of its claim
+    first[np.unique(of[order], return_index=True)[1]] = 1
+    scaled = np.minimum(1.0, bound * lines[order] / np.cumsum(first))
     adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
     return adjusted

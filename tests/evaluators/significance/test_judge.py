@@ -455,6 +455,13 @@ def test_claims_added_later_form_their_own_family():
     assert "Benjamini-Hochberg" in found[0].sentence
 
 
+@pytest.mark.parametrize(("expect", "declared"), [("better", {"margin": 5.0}), ("not_worse", {"margin": 0.7})])
+def test_a_claim_that_was_added_alone_is_corrected_for_itself_alone(expect, declared):
+    deltas = [0.8, 1.1, 0.3, 0.1]
+    found = judge([(claim(expect, **declared), paired(deltas, exploratory=True))])[0]
+    assert (found.p_adjusted, found.tost_p_adjusted) == (found.p, found.tost_p)
+
+
 def test_the_declaration_has_a_digest():
     first = family_digest([claim(), claim(name="H2")])
     assert first == family_digest([claim(), claim(name="H2")])

@@ -49,6 +49,36 @@ def test_lines_that_cannot_be_true_together_count_once():
     assert holm([0.01, 0.9], true_at_most=1) == pytest.approx([0.01, 0.9])
 
 
+def test_a_claim_with_several_lines_is_one_finding():
+    """By hand, two claims: .01 is the first of its claim, 2(.01)/1; .02 of the same one, 2(.02)/1; .03 and .04 of
+    both, 2(.03)/2 and 2(.04)/2, and no smaller p has a larger q."""
+    q = benjamini_hochberg([0.01, 0.03, 0.02, 0.04], claims=[0, 1, 0, 1], true_at_most=2)
+    assert q == pytest.approx([0.02, 0.03, 0.03, 0.04])
+    assert benjamini_hochberg([0.04, 0.9], claims=[0, 0], true_at_most=1) == pytest.approx([0.04, 0.9])
+
+
+@pytest.mark.parametrize("real", [0, 2, 6])
+def test_false_discoveries_with_two_lines_per_claim(real: int):
+    """Of eight claims some have a real difference, and the rest none, or one as large as the margin."""
+    from evaluators.significance.seed_tests import paired_t
+
+    rng = np.random.default_rng(8)
+    null = [0.0, 1.5] * 4
+    shares = []
+    for _ in range(1_000):
+        lines, false = [], []
+        for k in range(8):
+            mean = 3.0 if k < real else null[k]
+            t = paired_t(rng.normal(mean, 1, size=6))
+            lines += [t.p, t.p_equivalent(1.5)]
+            false += [mean == 0.0, mean >= 1.5]  # no difference, not equivalent
+        q = benjamini_hochberg(lines, claims=[k // 2 for k in range(16)], true_at_most=8)
+        found = (q <= 0.05).reshape(8, 2)
+        wrong = found & np.array(false).reshape(8, 2)
+        shares.append(wrong.any(axis=1).sum() / max(1, found.any(axis=1).sum()))
+    assert np.mean(shares) < 0.065
+
+
 def test_family_wise_error_with_two_lines_per_claim():
     """Half of the claims at a difference of 0, half at the edge of their margin: one true null per claim."""
     rng = np.random.default_rng(4)
