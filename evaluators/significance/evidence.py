@@ -13,7 +13,15 @@ from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import Items, ItemScores, ItemsError, ItemSum, PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
-from evaluators.significance.item_tests import ItemView, SingleRun, crossed_t, item_variance, item_view, single_run
+from evaluators.significance.item_tests import (
+    ItemVariance,
+    ItemView,
+    SingleRun,
+    crossed_t,
+    item_variance,
+    item_view,
+    single_run,
+)
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
@@ -147,7 +155,7 @@ def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
     if pairs.items is None or not with_items:
         return Noise(sd=spread)
     try:
-        variance = item_variance(pairs.items, stream(claim.scores, "items"), PLANNED)
+        variance = _of_data(item_variance(pairs.items, stream(claim.scores, "items"), PLANNED), pairs.scale)
     except Undefined:
         return Noise(sd=spread)
     return variance.noise(spread, n, pairs.items.groups)
@@ -217,6 +225,7 @@ def _items(claim: Claim, pairs: PairedSeeds, told: bool) -> ItemEvidence | None:
     if pairs.items is None:
         return None
     view = _view(pairs.items, pairs.sign, claim.scores, told)
+    view = replace(view, variance=_of_data(view.variance, pairs.scale))
     v_item = view.variance.v_item
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
     return ItemEvidence(
@@ -224,6 +233,12 @@ def _items(claim: Claim, pairs: PairedSeeds, told: bool) -> ItemEvidence | None:
         crossed=crossed_t(deltas, v_item, view.groups, view.variance.v_both) if v_item or np.ptp(deltas) else None,
         alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.groups - 1) if v_item else None,
     )
+
+
+def _of_data(variance: ItemVariance, scale: float) -> ItemVariance:
+    """No variance where the items spread by no more than the rounding of the scores, as seeds have none then."""
+    rounding = math.sqrt(variance.v_item) <= ROUNDING * scale
+    return ItemVariance(0.0, 0.0, variance.method) if rounding else variance
 
 
 def _view(items: Items, sign: int, comparison: str, told: bool) -> ItemView:

@@ -329,6 +329,20 @@ def test_every_metric_with_items_gets_a_crossed_t(kind: str):
     assert found.n_items == 600
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 3e7])
+@pytest.mark.parametrize("gain", [0.1, 0.125])
+def test_item_variance_that_is_rounding_is_none(gain: float, scale: float):
+    """Every item gains as much: sums of .1 differ in their last digits, those of 1/8 do not."""
+    control = np.random.default_rng(3).integers(0, 64, (2, 50)) / 64
+    treatment, control = scale * (control + gain), scale * control
+    found = judge([(claim(), with_items(treatment, control))])[0]
+    assert (found.words, found.flags) == (
+        "undecided: needs about 4 more seeds (degenerate, sign-flip p = 0.5000, n = 2)",
+        ("degenerate",),
+    )
+    assert (found.v_item, found.v_both) == (0.0, 0.0)
+
+
 def test_items_that_do_not_add_up_to_the_score_are_an_error():
     pairs = mean_items(3, 50, seed_sd=0.01, item_sd=0.1, noise=0.1)
     wrong = replace(pairs, control=tuple(value + 0.01 for value in pairs.control))

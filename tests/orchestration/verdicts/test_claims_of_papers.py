@@ -89,7 +89,7 @@ def scores_of(run: Run) -> list[Score]:
     items = np.random.default_rng(5).uniform(0.2, 0.4, 60)
     found = []
     for number, metric in enumerate(METRICS):
-        own = np.random.default_rng([seed, list(EFFECT).index(run.arm), number, len(run.backbone)])
+        own = np.random.default_rng([seed, list(EFFECT).index(run.arm), number, ord(run.backbone[0])])
         shift = EFFECT[run.arm] + (0.15 if run.backbone == "large" else 0.0) + own.normal(0, 0.003)
         values = items + shift + own.normal(0, 0.02, 60)
         names = [f"concept {k}" for k in range(60)]
