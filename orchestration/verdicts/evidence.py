@@ -204,13 +204,21 @@ class StudyRecords:
             return self.study.seeds.initial
         return tuple(seed for seed in self.study.seeds.all if seed in present)
 
+    @cached_property
+    def standing(self) -> tuple[int, ...]:
+        """The seeds at which an arm without one stands: all there are, and where that is one, another beside it.
+
+        So the items of two such arms speak however many seeds the other arms have. No trained arm is asked for it.
+        """
+        return (*self.seeds, self.seeds[0] + 1) if len(self.seeds) == 1 else self.seeds
+
     def run(self, arm: str, backbone: str, seed: int) -> Run | None:
         """The run of an arm at a seed; an arm without training has one run for every seed."""
         return self._by_place.get((arm, backbone, seed)) or self._by_place.get((arm, backbone, None))
 
     def finished(self, arm: str, backbone: str) -> dict[int, str]:
         """seed -> id of the finished run."""
-        found = {seed: self.run(arm, backbone, seed) for seed in self.seeds}
+        found = {seed: self.run(arm, backbone, seed) for seed in self.standing}
         return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.entries}
 
     def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
@@ -219,7 +227,7 @@ class StudyRecords:
         None for a run that is not finished, nan for one that yielded no such figure: an encoder in which all words
         are equally far apart has no correlation.
         """
-        asked = {seed: run for seed in self.seeds if (run := self.run(arm, backbone, seed)) is not None}
+        asked = {seed: run for seed in self.standing if (run := self.run(arm, backbone, seed)) is not None}
         return {seed: self.value(run, metric) if run.id in self.entries else None for seed, run in asked.items()}
 
     def value(self, run: Run, metric: str) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
@@ -304,3 +305,27 @@ def test_what_is_refused(
     monkeypatch.chdir(tmp_path)
     assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 2
     assert re.search(said, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_arms_without_seeds_are_told_apart_by_their_items_whatever_else_is_in_the_table(
+    others: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A and B were scored once. C, which no claim is about, has as many seeds."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    easy = rng.normal(size=200)
+    rows = [("A", "", easy), ("B", "", easy + 0.8), *(("C", str(seed), easy) for seed in range(others))]
+    right = {}
+    with Path("table.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["arm", "seed", "metric", "score", "item"])
+        for arm, seed, good in rows:
+            right[arm] = (good + rng.normal(size=200) > 0).astype(float)
+            table.writerows([arm, seed, "acc", value, f"i{k}"] for k, value in enumerate(right[arm]))
+    words = ["--treatment", "B", "--control", "A", "--metric", "acc"]
+    assert main(["judge", "table.csv", "--json", *words]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["test"]) == ("better", "crossed t")
+    assert found["p"] == pytest.approx(stats.ttest_rel(right["B"], right["A"]).pvalue)
+    assert "one run of each arm" in found["sentence"]
