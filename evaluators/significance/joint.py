@@ -16,7 +16,7 @@ from dataclasses import fields
 from typing import Any
 
 from evaluators.significance.claims import Claim, Joint
-from evaluators.significance.decision import STOPPED, Word
+from evaluators.significance.decision import OPEN, STOPPED, Word
 from evaluators.significance.evidence import Evidence, Rules
 from evaluators.significance.futility import HOPELESS, joint_chance
 from evaluators.significance.verdict import Verdict
@@ -149,7 +149,15 @@ def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, chance: float 
     if chance is not None and chance < HOPELESS:
         futile = [part.claim for part in parts if part.chance_left is not None and part.chance_left < HOPELESS]
         return f"undecided: {STOPPED}: {shown}; futile: {', '.join(futile)}"
-    return f"undecided: {shown}" + (f"; open: {', '.join(lacking)}" if lacking else "")
+    unlike = [part.claim for part in parts if _is_otherwise(part)]
+    left = {"open": [name for name in lacking if name not in unlike], "otherwise": unlike}
+    told = [f"{word}: {', '.join(names)}" for word, names in left.items() if names]
+    return "; ".join([f"undecided: {shown}", *told])
+
+
+def _is_otherwise(part: Verdict) -> bool:
+    """Whether a part, taken alone, says something else than was claimed; where the margin is open it may not."""
+    return part.as_expected is False and OPEN not in part.words
 
 
 def _shown(claim: Claim, part: Verdict) -> bool:

@@ -57,6 +57,14 @@ def test_all_must_hold():
     assert judged(GAIN, NOISE)[0].words == "undecided: 1 of 2 parts shown, 2 asked; open: P1"
 
 
+def test_only_what_is_undecided_is_open():
+    """A part that was found to be equivalent, or the other way round, is decided, and otherwise than was claimed."""
+    parts = (part("P0"), part("P1"), part("P2", margin=0.5))
+    joint, *found = judged(NOISE, LOSS, [0.01, -0.02, 0.0, 0.01], least=2, parts=parts)
+    assert [one.verdict for one in found] == ["undecided", "worse", "equivalent"]
+    assert joint.words == "undecided: 0 of 3 parts shown, 2 asked; open: P0; otherwise: P1, P2"
+
+
 def test_a_part_the_other_way_refutes_all_of_them():
     joint, *_ = judged(GAIN, LOSS)
     assert (joint.verdict, joint.as_expected) == ("fails", False)
