@@ -27,6 +27,7 @@ from corpora.store.errors import CorpusError
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
 ROWS, BYTES = 2_000_000, 1 << 30
+LARGEST = 1e300  # sums and differences of larger figures need not be floats
 COLUMNS_SHOWN, LETTERS_SHOWN = 8, 60  # of a table that lacks another column
 CheckNames = Callable[[Sequence[str]], None]
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
@@ -81,6 +82,8 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
             value = math.nan
         if not math.isfinite(value):
             raise wrong(path, f"row {number}: {name} = {text(name)!r}", "a finite number")
+        if abs(value) > LARGEST:
+            raise wrong(path, f"row {number}: {name} = {text(name)!r}", f"a number up to {LARGEST:g} in size")
         return value
 
     if not text("metric"):

@@ -263,10 +263,10 @@ def _tested(
 ) -> Evidence:
     """The row of the decision table that these data fall into."""
     deltas = pairs.deltas
-    over_seeds = None if pairs.flat else paired_t(deltas)
+    over_seeds = None if pairs.flat else paired_t(deltas, pairs.scale)
     seed_test, p = seed_p(
         deltas,
-        flat=pairs.flat,
+        over_seeds,
         claims=rules.nulls,
         alpha=rules.alpha,
         rng=lambda: stream(claim.scores, "sign-flip"),

@@ -106,12 +106,12 @@ def tail_at(errors: float, df: float, item_df: float, item_share: float) -> floa
     return low if excess(ends[0]) <= 0 else math.exp(optimize.brentq(excess, *ends, xtol=1e-14, rtol=1e-14))
 
 
-def paired_t(deltas: np.ndarray) -> Estimate:
-    """Estimate of the mean of (n,) deltas, n >= 2, which must not all be equal."""
+def paired_t(deltas: np.ndarray, scale: float | None = None) -> Estimate:
+    """Estimate of the mean of (n,) deltas, n >= 2, not all equal. `scale`: largest |score| behind them."""
     n = len(deltas)
     if n < 2:
         raise ValueError(f"paired t: {n} deltas, accepted: at least 2")
-    if spread_is_rounding(deltas):
+    if spread_is_rounding(deltas, scale):
         raise ValueError("paired t: the deltas are all equal, so they have no standard error")
     return Estimate(float(np.mean(deltas)), float(sd(deltas) / np.sqrt(n)), n - 1)
 
@@ -287,10 +287,10 @@ def seed_test(n: int, claims: int, alpha: float) -> str:
 
 
 def seed_p(
-    deltas: np.ndarray, *, flat: bool, claims: int, alpha: float, rng: Callable[[], np.random.Generator]
+    deltas: np.ndarray, t: Estimate | None, *, claims: int, alpha: float, rng: Callable[[], np.random.Generator]
 ) -> tuple[str, float]:
-    """Name and p of the deciding test over n >= 2 seeds. flat: the deltas have no spread, so there is no t."""
-    if flat:
+    """Name and p of the deciding test over n >= 2 seeds. t: of `paired_t`; None where they have no spread."""
+    if t is None:
         return "sign-flip (degenerate)", sign_flip(np.full_like(deltas, deltas.mean()), rng()).p
     test = seed_test(len(deltas), claims, alpha)
-    return test, paired_t(deltas).p if test == "paired t" else sign_flip(deltas, rng()).p
+    return test, t.p if test == "paired t" else sign_flip(deltas, rng()).p

@@ -58,6 +58,7 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,item\n", "it has 'metric', 'item'\n  accepted: metric, score, and any of item"),
         ("scores.csv", "metric,score,seed\n", "has a column 'seed'"),
         ("scores.csv", "metric,score\na,x\n", "row 1: score = 'x'\n  accepted: a finite number"),
+        ("scores.csv", "metric,score\na,-1e308\n", "score = '-1e308'\n  accepted: a number up to 1e"),
         ("scores.csv", "metric,score\na,nan\n", "row 1: score = 'nan'"),
         ("scores.csv", "metric,score\na,1\na,2\n", "a: 2 rows and no items"),
         ("scores.csv", "metric,item,score\na,x,1\na,,2\n", "an item in some rows"),

@@ -152,6 +152,13 @@ def test_equal_deltas_have_no_t():
     assert verdict([0.5] * 6, "not_worse", margin=0.6).words.endswith("to hold against the margin (degenerate)")
 
 
+def test_scores_of_either_sign_are_judged_whatever_their_rounding():
+    treatment = tuple(1 + seed % 3 * 1.2e-12 for seed in range(5))
+    control = tuple(-1 + seed % 2 * 1e-12 for seed in range(5))
+    found = judge([(claim(), PairedSeeds(seeds=tuple(range(5)), treatment=treatment, control=control))])[0]
+    assert (found.verdict, found.test) == ("better", "paired t")
+
+
 def test_arms_that_do_not_vary_are_no_sample():
     found = judge([(claim(), pair(0.7, 0.6, seeds=range(10)))])[0]
     assert (found.verdict, found.p) == ("undecided", None)

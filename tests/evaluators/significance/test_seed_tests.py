@@ -213,8 +213,17 @@ def test_mirror_and_scale(values: list[float], scale: float):
     assert sign_flip(scale * d).p == sign_flip(d).p
 
 
+def test_rounding_is_measured_against_the_scores():
+    """Scores of 1 and -1 that vary in their twelfth digit: no rounding of theirs, though it is of their difference."""
+    d = np.array([2.0, 2.0 + 2.4e-12, 2.0 + 1.2e-12, 2.0, 2.0 + 2.4e-12])
+    assert spread_is_rounding(d)
+    assert not spread_is_rounding(d, scale=1.0)
+    assert paired_t(d, scale=1.0).se == pytest.approx(d.std(ddof=1) / np.sqrt(5))
+
+
 @pytest.mark.parametrize(("n", "claims"), [(3, 1), (5, 1), (10, 1)])
 def test_type_one_error_of_the_deciding_test(n: int, claims: int):
     rng = np.random.default_rng(7)
-    p = [seed_p(rng.normal(size=n), flat=False, claims=claims, alpha=0.05, rng=lambda: rng)[1] for _ in range(500)]
+    drawn = [rng.normal(size=n) for _ in range(500)]
+    p = [seed_p(d, paired_t(d), claims=claims, alpha=0.05, rng=lambda: rng)[1] for d in drawn]
     assert np.mean(np.array(p) <= 0.05) < 0.08
