@@ -282,7 +282,7 @@ def _tested(
         refusal = "neither arm varies with the seed, so seeds are no evidence"
         return replace(evidence, refusal=refusal, flags=(DEGENERATE, *evidence.flags))
     elif rules.sequential:  # equal deltas leave the e-process at 1: sign vectors would stop at a look of their own
-        estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2)
+        estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2, pairs.scale)
         seed_test, p = "t e-process", estimate.p if estimate else 1.0
     if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(rules.alpha)) > 0:
         return replace(evidence, refusal=DRIFT)  # these deltas have no one mean to tell of

@@ -35,8 +35,11 @@ class Sequential:
             )
 
 
-def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sd (ddof 1) of every prefix. (..., n) -> two (..., n); the sd is exactly 0 without spread."""
+def running_moments(deltas: np.ndarray, scale: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd (ddof 1) of every prefix. (..., n) -> two (..., n); the sd is exactly 0 without spread.
+
+    scale: the largest |score| behind the deltas, where that is known; their rounding is its.
+    """
     size = magnitude(deltas)
     deltas = np.ldexp(deltas, -size)
     mean = np.zeros(deltas.shape)
@@ -49,18 +52,19 @@ def running_moments(deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         squares = squares + step * (deltas[..., k] - centre)
         mean[..., k] = centre
         sd[..., k] = np.sqrt(squares / max(k, 1))
-    sd[sd <= ROUNDING * np.maximum.accumulate(np.abs(deltas), axis=-1)] = 0.0
+    largest = np.maximum(np.maximum.accumulate(np.abs(deltas), axis=-1), math.ldexp(scale, -size))
+    sd[sd <= ROUNDING * largest] = 0.0
     return np.ldexp(mean, size), np.ldexp(sd, size)
 
 
-def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0) -> np.ndarray:
+def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0, scale: float = 0.0) -> np.ndarray:
     """E-process against a mean of `null` after every seed. (..., n) -> (..., n).
 
         E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2),   r = 1 + n tau²
 
     A prefix without spread holds E = 1: equal deltas must not stop a study.
     """
-    mean, sd = running_moments(deltas)
+    mean, sd = running_moments(deltas, scale)
     n = np.arange(1, deltas.shape[-1] + 1)
     spread = sd > 0
     t = np.where(spread, (mean - null) / np.where(spread, sd, 1.0), 0.0)
@@ -87,13 +91,13 @@ def smallest_anytime_p(n: int, tau2: float = 2.0) -> float:
 
 
 def confidence_sequence(
-    deltas: np.ndarray, tau2: float = 2.0, alpha: float = ALPHA
+    deltas: np.ndarray, tau2: float = 2.0, alpha: float = ALPHA, scale: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits after every seed that hold at all n at once. (n,) -> two (n,); infinite where too few seeds.
 
     half width = s sqrt((n-1) x / n),  x = r(c-1)/(r-c),  c = (sqrt(r)/alpha)^(2/n);  the whole line if c >= r.
     """
-    mean, sd = running_moments(deltas)
+    mean, sd = running_moments(deltas, scale)
     n = np.arange(1, len(deltas) + 1)
     r = 1 + n * tau2
     c = (np.sqrt(r) / alpha) ** (2 / n)
@@ -105,14 +109,18 @@ def confidence_sequence(
 
 @dataclass(frozen=True)
 class Anytime:
-    """The evidence of a growing set of deltas, readable after every seed; same questions as an `Estimate`."""
+    """The evidence of a growing set of deltas, readable after every seed; same questions as an `Estimate`.
+
+    scale: as of `running_moments`.
+    """
 
     deltas: tuple[float, ...]
     tau2: float
+    scale: float = 0.0
 
     @property
     def path(self) -> np.ndarray:
-        return e_values(np.array(self.deltas), self.tau2)
+        return e_values(np.array(self.deltas), self.tau2, scale=self.scale)
 
     @property
     def mean(self) -> float:
@@ -126,7 +134,7 @@ class Anytime:
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Intersection of the confidence sequence up to now."""
-        low, high = confidence_sequence(np.array(self.deltas), self.tau2, alpha)
+        low, high = confidence_sequence(np.array(self.deltas), self.tau2, alpha, self.scale)
         return float(low.max()), float(high.min())
 
     def p_above(self, bound: float) -> float:
@@ -145,7 +153,8 @@ class Anytime:
     def _p_beside(self, bound: float, side: int) -> float:
         deltas = np.array(self.deltas)
         there = side * (running_moments(deltas)[0] - bound) > 0
-        return min(1.0, 1 / float(np.max(e_values(deltas, self.tau2, bound), where=there, initial=1.0)))
+        path = e_values(deltas, self.tau2, bound, self.scale)
+        return min(1.0, 1 / float(np.max(path, where=there, initial=1.0)))
 
 
 def seeds_until(target: float, sd: float, *, tau2: float, level: float, n_max: int) -> int | None:

@@ -687,6 +687,16 @@ def test_sequential_never_stops_on_equal_deltas():
         assert "seeds are added until some differ" in found.words
 
 
+def test_equal_deltas_show_nothing_after_the_first_that_differs():
+    """Of scores near 60, a gain of .001 at seven seeds has a spread: that of their rounding."""
+    control = (61.3, 68.7, 60.1, 65.9, 62.4, 67.2, 60.6, 61.1)
+    treatment = (*(score + 0.001 for score in control[:7]), control[7] + 0.3)
+    pairs = PairedSeeds(seeds=tuple(range(8)), treatment=treatment, control=control)
+    found = judge([(claim(), pairs)], sequential=Sequential())[0]
+    assert found.e_values[:7] == (1.0,) * 7
+    assert found.verdict == "undecided"
+
+
 # --- record and words ------------------------------------------------------------------------------------------
 
 
