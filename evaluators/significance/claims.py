@@ -264,8 +264,8 @@ class Joint:
 
     @property
     def id(self) -> str:
-        """What it says, whatever it and its parts are called."""
-        says = hashlib.sha256("\n".join(part.id for part in self.all).encode()).hexdigest()[:16]
+        """What it says, whatever it and its parts are called, and in whatever order they are."""
+        says = hashlib.sha256("\n".join(sorted(part.id for part in self.all)).encode()).hexdigest()[:16]
         return f"{self.words}/{says}"
 
     @property

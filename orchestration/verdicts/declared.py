@@ -1,15 +1,17 @@
 """Which claims were written down before their outcome could be seen?
 
 A claim is known by what it says: the recipes of its arms, backbone, metric, expectation, margins and the group
-it is corrected with. What it, its arms or its study are called is no part of that. A study that has written
-nothing down yet inherits what other studies of the ledger wrote of the same claims on the same rows.
+it is corrected with. What it, its arms or its study are called is no part of that, nor the order of its parts. A
+study that has written nothing down yet inherits what other studies of the ledger wrote of the same claims on the
+same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
+Order = Callable[[Iterable[Any]], list[Any]]  # that the parts of a claim are written in
+ANY: Order = partial(sorted, key=canonical)
+AS_GIVEN: Order = list  # in ledgers of before
 NAMES = ("claim", "seen", "says", "rows", "of")  # written down, and not said by the comparison itself
 
 
@@ -83,7 +88,12 @@ def declaration_of(evidence: StudyRecords) -> Declaration | None:
 def withdrawn(evidence: StudyRecords) -> list[Withdrawn]:
     """The claims that were declared before they could be seen and are not in the study's file now."""
     declaration = declaration_of(evidence)
-    made = {digest for own in evidence.study.compare for digest in _says(evidence, own).values()}
+    made = {
+        digest
+        for own in evidence.study.compare
+        for order in (ANY, AS_GIVEN)
+        for digest in _says(evidence, own, order).values()
+    }
     words = [_words(own.said) for own in evidence.study.compare]
     found = []
     for claim in declaration.claims if declaration else ():
@@ -124,18 +134,22 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     for one in evidence.ledger.declarations():
         for claim in one.claims:
             others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
-    own = [(_says(evidence, claim), _rows(evidence, claim)) for claim in evidence.study.compare]
+    own = [
+        ([_says(evidence, claim, order) for order in (ANY, AS_GIVEN)], _rows(evidence, claim))
+        for claim in evidence.study.compare
+    ]
     found: list[Mapping[str, Any]] = []
     sources: dict[tuple[str, Any], Declaration] = {}  # with the group of claims
     for says, rows in own:
-        alike = others.get(canonical([says, rows]), ())
+        known = dict.fromkeys(canonical([one, rows]) for one in says)
+        alike = [one for key in known for one in others.get(key, ())]
         for one, claim in sorted(alike, key=lambda pair: bool(pair[1].get("seen")))[:1]:  # an unseen one, if any
             found.append(claim)
             if not claim.get("seen"):
                 sources.setdefault((one.study, claim.get("family")), one)
     if not found:
         return None
-    made = {canonical(says) for says, _ in own}
+    made = {canonical(one) for says, _ in own for one in says}
     beside = [
         {"of": study, **other}
         for (study, group), one in sources.items()
@@ -160,10 +174,10 @@ def _written(declaration: Declaration, evidence: StudyRecords, claim: Declared) 
 
     Ledgers of before hold its words alone, without the recipes: the arms' names stand for them there.
     """
-    said, words = _digest(evidence, claim), _words(claim.said)
+    said, words = [_digest(evidence, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
     for one in declaration.claims:
         on = one.get("backbone") or claim.backbone
-        same = one["says"].get(claim.backbone or "") == said if "says" in one else _words(one) == words
+        same = one["says"].get(claim.backbone or "") in said if "says" in one else _words(one) == words
         if same and on == claim.backbone:
             return one
     return None
@@ -173,30 +187,30 @@ def _words(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claim.items() if name not in (*NAMES, "backbone")}
 
 
-def _says(evidence: StudyRecords, claim: Declared) -> dict[str, str]:
+def _says(evidence: StudyRecords, claim: Declared, order: Order = ANY) -> dict[str, str]:
     """Backbone -> digest of what is claimed there."""
-    return {one.backbone or "": _digest(evidence, one) for one in claim.each(evidence.study.backbones)}
+    return {one.backbone or "": _digest(evidence, one, order) for one in claim.each(evidence.study.backbones)}
 
 
-def _digest(evidence: StudyRecords, claim: Declared) -> str:
+def _digest(evidence: StudyRecords, claim: Declared, order: Order) -> str:
     """Names what a judged claim says: its words, with recipes for the names of arms, and the figures."""
     recipes = {}
     if isinstance(claim, Joint):
-        recipes = {"all": [_digest(evidence, part) for part in claim.all]}
+        recipes = {"all": order(_digest(evidence, part, order) for part in claim.all)}
     else:
         stated = ("treatment", "control", "matched_control")
         sides = {role: getattr(claim, role) for role in stated if getattr(claim, role) is not None}
-        recipes = {role: _recipes(evidence, side, claim.backbone) for role, side in sides.items()}
+        recipes = {role: _recipes(evidence, side, claim.backbone, order) for role, side in sides.items()}
         figures = evidence.study.figures_of(claim.metric)
         recipes |= {"figures": list(figures)} if figures != (claim.metric,) else {}
     study = {"family of models": evidence.study.family, "backbone": claim.backbone}
     return hashlib.sha256(canonical({**_words(claim.said), **recipes, **study})).hexdigest()[:16]
 
 
-def _recipes(evidence: StudyRecords, side: Any, backbone: str | None) -> Any:
+def _recipes(evidence: StudyRecords, side: Any, backbone: str | None, order: Order) -> Any:
     """A side of a claim with what its arms are trained by."""
     if isinstance(side, tuple):
-        return [_recipes(evidence, one, backbone) for one in side]
+        return order(_recipe(evidence, arm, backbone) for arm in side)
     if isinstance(side, ClaimSide):
         on = side.backbone or backbone
         recipes = {"arm": _recipe(evidence, side.arm, on), "backbone": side.backbone}

@@ -18,6 +18,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.study.run import Run
 from orchestration.study.study import Study
+from orchestration.verdicts import declared
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
@@ -26,6 +27,7 @@ from orchestration.verdicts.passport import plain, verify, write_passport
 from tests.named_study import finished, write_study
 
 Study_ = dict[str, Any]
+SAYS = declared._says
 
 
 def planned(study: Study) -> Plan:
@@ -204,3 +206,48 @@ def test_the_version_of_the_rule_is_told_apart_from_the_figures(path: Path, tmp_
     check = verify(place)
     assert (check.rules, check.differences) == ((1, findings.rule), ())
     assert plain(findings)["rule"] == findings.rule
+
+
+SEVERAL = [
+    {"claim": "L", "treatment": "B1", "control": ["B2", "B0"], "metric": "stress/negate/auc", "expect": "better"},
+    {
+        "claim": "J",
+        "all": [
+            {"claim": f"J-{control}", "treatment": "B1", "control": control, "metric": metric, "expect": "better"}
+            for control, metric in (("B2", "t2d/recall@10"), ("B0", "stress/negate/auc"))
+        ],
+    },
+]
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+@pytest.mark.parametrize("before", [False, True])
+def test_the_order_of_parts_is_no_part_of_what_is_claimed(
+    before: bool, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ledgers of before hold the order in which the parts were declared, and are known by that."""
+
+    def reverse(study: Study_) -> None:
+        study["compare"][0]["control"].reverse()
+        study["compare"][1]["all"].reverse()
+
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**content, "compare": SEVERAL}, sort_keys=False))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    with monkeypatch.context() as patch:
+        if before:
+            patch.setattr(
+                declared, "_says", lambda evidence, claim, _=None: SAYS(evidence, claim, declared.AS_GIVEN)
+            )
+        declare(study, runs_of(study), ledger)
+    finished(path)
+    as_declared = judged(path, nothing, name)
+    assert not any(exploratory(as_declared))
+    assert not [note for note in as_declared.notes if "withdrawn" in note]
+    if not before:
+        turned = judged(path, reverse, name)
+        assert not any(exploratory(turned))
+        assert not [note for note in turned.notes if "withdrawn" in note]
+        ids = [sorted(one.verdict.id for one in found.findings) for found in (as_declared, turned)]
+        assert ids[0] == ids[1]
