@@ -42,7 +42,7 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
     """The scores of the claim's sides at every seed that the plan asks of all of them, with their items."""
     scores = {role: _scores(evidence, side, claim.metric) for role, side in claim.sides.items()}
-    asked = [seed for seed in evidence.standing if all(seed in by_seed for by_seed in scores.values())]
+    asked = sorted(seed for seed in evidence.standing if all(seed in by_seed for by_seed in scores.values()))
     figures = evidence.study.figures_of(claim.metric)
     pairs = pair(
         scores["treatment"],

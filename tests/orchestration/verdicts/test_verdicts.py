@@ -87,3 +87,20 @@ def test_items_that_do_not_fit_are_told_by_file_and_remedy(
     )
     ledger.set_aside(entry)
     assert find(study, runs, ledger).findings[0].verdict.n_seeds == 5
+
+
+def test_the_order_in_which_seeds_are_listed_changes_no_figure(tmp_path: Path) -> None:
+    """Beyond 16 seeds sign vectors are drawn, one sign for each delta in turn."""
+    seeds = [int(seed) for seed in np.random.default_rng(1).permutation(18)]
+    found = []
+    for name, listed in (("up", sorted(seeds)), ("mixed", seeds)):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(STUDY.replace("seeds: 6", f"seeds: {listed}").rpartition("  - {claim: H2")[0])
+        study, ledger = read_study(path), Ledger(tmp_path / name)
+        runs = plan(study, FACTS).runs
+        for run in runs:
+            gain = 0.0 if run.seed is None else float(np.random.default_rng(run.seed).normal(0.3, 1.0))
+            finish(ledger, run, [Score(metric="t2d/recall@10", value=0.5 + gain)])
+        found.append(find(study, runs, ledger).findings[0].verdict)
+    assert found[0].test == "sign-flip (100,000 draws)"
+    assert found[0] == found[1]
