@@ -18,6 +18,7 @@ from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules, stream
 from evaluators.significance.futility import HOPELESS, chance_left, may_stop
+from evaluators.significance.level import places_of_p
 from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until
 
@@ -276,4 +277,4 @@ def said_p(p: float) -> str:
 
 
 def number_of_p(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+    return "<0.0001" if p < 1e-4 else f"{p:.{places_of_p(p, 4)}f}"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
+from evaluators.significance.level import places_of_p
 from orchestration.study.names import slug
 from orchestration.study.run import of_seed, on
 
@@ -137,12 +138,12 @@ def places_for(width: float) -> int:
 
 
 def p_text(p: float | None) -> str:
-    """`= .012`; below a ten-thousandth `< .0001`."""
+    """`= .012`; below a ten-thousandth `< .0001`; near the level with as many digits as tell on which side."""
     if p is None or not known(p):
         return NONE
     if p < 1e-4:
         return "< .0001"
-    return f"= {p:.4f}".replace("0.", ".", 1) if p < 0.01 else f"= {p:.3f}".replace("0.", ".", 1)
+    return f"= {p:.{places_of_p(p, 4 if p < 0.01 else 3)}f}".replace("0.", ".", 1)
 
 
 def known(value: float | None) -> TypeGuard[float]:

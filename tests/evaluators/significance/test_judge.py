@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluators.significance.decision import said_p
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import (
     Claim,
@@ -762,6 +763,16 @@ def test_interval_of_description_from_ten_seeds_on():
     rng = np.random.default_rng(0)
     assert "bca_low" not in verdict(rng.normal(size=9)).descriptive
     assert {"bca_low", "bca_high", "sign_p", "wilcoxon_p"} == set(verdict(rng.normal(size=10)).descriptive)
+
+
+@pytest.mark.parametrize(("p", "word"), [(0.05003, "undecided"), (0.04997, "better")])
+def test_a_p_near_the_level_says_on_which_side_it_lies(p: float, word: str):
+    """At two degrees of freedom p belongs to t = √2 s / √(1 - s²), s = 1 - p; -1, 0 and 1 have an sd of 1."""
+    t = math.sqrt(2) * (1 - p) / math.sqrt(1 - (1 - p) ** 2)
+    found = verdict(np.array([-1.0, 0.0, 1.0]) + t / math.sqrt(3))
+    assert found.verdict == word
+    assert f"difference p = {p} (Holm {p} of 1)" in found.sentence
+    assert said_p(0.05) == "p = 0.0500"
 
 
 deltas_of_any_kind = st.lists(st.one_of(st.floats(-2, 2), st.sampled_from([0.0, 0.1, 0.5])), max_size=12)

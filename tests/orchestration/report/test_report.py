@@ -141,6 +141,9 @@ def test_decimals_show_one_digit_of_the_width(width: float, places: int) -> None
         (0.00001, "< .0001"),
         (0.41, "= .410"),
         (1.0, "= 1.000"),
+        (0.05, "= .050"),
+        (0.0498, "= .0498"),
+        (0.05003, "= .05003"),
         (None, "–"),
     ],
 )
