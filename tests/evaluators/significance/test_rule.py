@@ -19,7 +19,8 @@ OUTCOMES = Path(__file__).with_name("rule.json")
 
 
 def outcomes() -> list[dict[str, Any]]:
-    """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, futility, a matched control."""
+    """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, futility, a matched
+    control, a claim that was added, equal deltas and contradictory ones."""
     rng = np.random.default_rng(2)
     gold = rng.normal(size=40)
     arms = [gold + noise * rng.normal(size=(4, 40)) for noise in (0.8, 1.2)]
@@ -37,6 +38,11 @@ def outcomes() -> list[dict[str, Any]]:
         *judge(family),
         *judge([(_claim("G", "better"), _seeds(rng.normal(1, 1, 9)))], sequential=Sequential()),
         *judge([(_claim("F", "better", min_effect=0.5), _seeds(rng.normal(0, 1, 9)))], sequential=Sequential()),
+        *judge([(_claim("X", "better", margin=2.0), replace(few, exploratory=True))]),
+        *judge([(_claim("E", "better"), _seeds([0.5] * 6))], sequential=Sequential()),
+        *judge(
+            [(_claim("D", "better"), _seeds([1.0, 1.01, 0.99] * 3 + [-1.0, -1.01] * 5))], sequential=Sequential()
+        ),
     ]
     return [_rounded(verdict.to_dict()) for verdict in verdicts]
 
