@@ -33,11 +33,16 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
     beside such a gain a reader must see what the lemma alone (1L1C) and the untrained target's own states reach.
     """
     for comparison in study.parts:
-        sides = {role: study.arms[side.arm] for role, side in comparison.sides.items()}
-        for role, arm in sides.items():
+        sides = {
+            (role, name): study.arms[name]
+            for role, side in comparison.sides.items()
+            for name in (side.arm, side.over)
+            if name is not None
+        }
+        for (role, name), arm in sides.items():
             if arm.train and arm.loss == "printed":
                 raise ValueError(
-                    f"compare: {comparison.claim}: {role} = {comparison.sides[role].arm} has loss printed"
+                    f"compare: {comparison.claim}: {role} = {name} has loss printed"
                     "\n  accepted: arms with loss contrastive_distance; a misprint is shown, not claimed"
                 )
         gain = any(arm.train for arm in sides.values())

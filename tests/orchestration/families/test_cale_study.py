@@ -144,6 +144,11 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
             "readout: mean, max_length: 40",
             r"compare: C2: .*\n  accepted: .*\{readout: target",
         ),
+        (
+            "{claim: C2, treatment: cale, control: base,",
+            "{claim: C2, treatment: {arm: cale, over: printed}, control: {arm: wic, over: shuffled},",
+            r"C2: treatment = printed has loss printed\n  accepted: ",
+        ),
         ("control: wic", "control: printed", r"C1: control = printed has loss printed\n  accepted: "),
         ("[2, 3]", "[3, 4]", r"arms\.layers-mid\.layers = \[3, 4\]\n  accepted: up to 3"),
         ("batch_size: 8", "batch_size: 80000", r"arms\.\w+: train\.batch_size = 80000\n  accepted: at most \d+"),
@@ -162,6 +167,17 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
 def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         prepare(study_in(place, STUDY, old, new))
+
+
+def test_a_gain_over_an_untrained_arm_stands_beside_1l1c_whichever_side_of_a_difference_it_is(place: Path) -> None:
+    gains = "{claim: C2, treatment: {arm: cale, over: base}, control: {arm: wic, over: base},"
+    study = study_in(place, STUDY, "{claim: C2, treatment: cale, control: base,", gains)
+    check_claims(study, [], None)
+    alone = {name: arm for name, arm in study.arms.items() if name not in ("1L1C", "layers-mid")}
+    with pytest.raises(
+        ValueError, match=r"C2: .*says little\n  accepted: .*\{readout: lemma\}.*\{readout: target"
+    ):
+        check_claims(replace(study, arms=alone, compare=study.compare[1:2]), [], None)
 
 
 def test_a_set_that_is_not_at_hand_is_said_before_anything_runs(
