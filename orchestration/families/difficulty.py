@@ -16,6 +16,7 @@ from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, ta
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
+from orchestration.families.encoders import of_arm
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
@@ -114,6 +115,8 @@ class DifficultyFamily:
         return ()
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        for folder in backbones:
+            check_sizes(study, folder)
         for name in study.data.tasks:
             load_task(name, study.data)
 
@@ -152,6 +155,24 @@ class DifficultyFamily:
 
 
 FAMILY: Family = DifficultyFamily()
+
+
+def check_sizes(study: Study, folder: Path) -> None:
+    """Every arm can be laid out on this backbone's vectors, where their length is known before they are made."""
+    from trainers.difficulty.stack import layout_of
+    from trainers.encoders.backbones import width_of
+    from trainers.encoders.own_reading import own_readout
+
+    try:
+        own_readout(folder)  # of its modules none makes a vector of another length than a token's
+    except ValueError:
+        return
+    if (width := width_of(folder)) is None:
+        return
+    for name, arm in study.arms.items():
+        with of_arm(name):
+            if arm.train:
+                layout_of(arm, width)
 
 
 @lru_cache(maxsize=8)  # the data sets of a job, of which every run asks

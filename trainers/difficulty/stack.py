@@ -66,12 +66,13 @@ def layout_of(settings: Settings, d: int) -> Layout:
     d_h, m = settings.sizes(d)
     if settings.init == "identity" and d_h != d:
         raise ValueError(
-            f"init = 'identity' with d_h = {d_h}; the identity needs d_h = {d}, the embedding's width"
+            f"init = 'identity' with d_h = {d_h}\n  accepted: d_h: full, since the identity needs d_h = {d}, the"
+            " embedding's width"
         )
     if settings.form in PAIR_FORMS:
         return pair_layout(d, d_h, m)
     if d_h > d:
-        raise ValueError(f"d_h = {d_h}; accepted for {settings.form}: at most {d}, the embedding's width")
+        raise ValueError(f"d_h = {d_h}\n  accepted for {settings.form}: at most {d}, the embedding's width")
     return sentence_layout(d, d_h, m)
 
 

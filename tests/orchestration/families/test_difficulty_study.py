@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from corpora.difficulty.pairs import PairData
 from evaluators.metrics.scores import Score
 from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, plan
+from orchestration.plan.plan import Facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
+from orchestration.study.errors import StudyError
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from tests.results import finish
+from tests.small_study import study_in
+from tests.tiny import tiny_backbone
 from trainers.difficulty.settings import Settings
 
 SEES_STSB = "the judge of A0 learned from labels of stsb"
@@ -73,3 +79,56 @@ def test_the_report_has_it_beside_the_claim(tmp_path: Path) -> None:
     words = "the judge of judged learned from labels of stsb"
     assert beside == {"seen": (words,), "mixed": (words,), "unseen": (), "unjudged": ()}
     assert forms.markdown(findings).count(words) == 2
+
+
+SIZES = """\
+question: Does every size go with the backbone?
+family: difficulty
+backbones: [PLACE/tiny]
+data: {path: PLACE, tasks: [stsb]}
+train: {steps: 2, batch_size: 32}
+arms: {frozen: {form: baseline}, narrow: {form: pair_ungated}, bent: {form: proj_only}}
+evaluate: [similarity]
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backbone whose vectors have 32 numbers, and four pairs of each split."""
+    folder = tmp_path_factory.mktemp("sizes")
+    tiny_backbone(folder / "tiny")
+    for split in ("train", "dev", "test"):
+        rows = (f"main\tMSRvid\t2012\t1\t{row}\ta cup {row}\ta dog {row}\n" for row in range(4))
+        (folder / f"sts-{split}.csv").write_text("".join(rows))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "pair_ungated",
+            "pair_ungated, init: identity",
+            r"arms\.narrow: init = .*\n  accepted: d_h: full, .* = 32",
+        ),
+        ("proj_only", "proj_only, d_h: 64", r"arms\.bent: d_h = 64\n  accepted for proj_only: at most 32"),
+    ],
+)
+def test_a_size_that_the_backbone_does_not_allow_is_found_before_it_costs_the_other_arms(
+    place: Path, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(StudyError, match=said):
+        prepare(study_in(place, SIZES, old, new))
+    prepare(study_in(place, SIZES, "pair_ungated", "pair_ungated, init: identity, d_h: full"))
+
+
+def test_no_size_is_refused_where_the_length_of_the_vectors_is_not_known(place: Path, tmp_path: Path) -> None:
+    """A module of the backbone's own may make them longer."""
+    tiny_backbone(tmp_path / "tiny")
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "Transformer"}]
+    modules += [
+        {"idx": n, "name": str(n), "path": f"{n}_{kind}", "type": kind}
+        for n, kind in ((1, "Pooling"), (2, "Dense"))
+    ]
+    (tmp_path / "tiny" / "modules.json").write_text(json.dumps(modules))
+    FAMILY.prepare(study_in(place, SIZES, "proj_only", "proj_only, d_h: 64"), [tmp_path / "tiny"])
