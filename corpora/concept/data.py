@@ -68,8 +68,8 @@ class ConceptData:
                 f"data.test_concepts = {self.test_concepts}\n"
                 f"  accepted: at most n_id, the in-domain concepts that are held out, {self.n_id}"
             )
-        if not self.lexicons:
-            raise CorpusError(f"data.lexicons = []\n  accepted: {words(Lexicon)}")
+        if not self.lexicons or len(set(self.lexicons)) < len(self.lexicons):
+            raise CorpusError(f"data.lexicons = {list(self.lexicons)!r}\n  accepted: {words(Lexicon)}, each once")
         if ("wordnet" in self.lexicons) != (self.split == "in-domain"):
             within = self.split == "in-domain"
             accepted = "wordnet, alone or with others" if within else "gcide, wiktextract, but not wordnet"

@@ -19,7 +19,7 @@ from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
-from corpora.store.fields import Length, check_fields
+from corpora.store.fields import Length, check_fields, words
 
 PairSet = Literal["stsb", "mrpc", "qqp", "paws", "paws_offline", "sickr", "sts12", "sts13", "sts14"]
 GRADED = {name: name in ("stsb", *SETS) for name in get_args(PairSet)}
@@ -63,6 +63,8 @@ class PairData:
 
     def __post_init__(self) -> None:
         check_fields(self, "data", CorpusError)
+        if not self.tasks or len(set(self.tasks)) < len(self.tasks):
+            raise CorpusError(f"data.tasks = {list(self.tasks)!r}\n  accepted: {words(PairSet)}, each once")
         if (self.judge == "scores_file") != (self.scores_file is not None):
             raise CorpusError(
                 f"data.scores_file = {self.scores_file!r}\n  accepted: a file with judge: scores_file, and null"

@@ -260,6 +260,7 @@ def test_a_corpus_of_former_defaults_keeps_its_name(small_data: ConceptData) -> 
             r"data\.lexicons = .*foldoc.*\n  accepted: a list of wordnet, gcide",
         ),
         ({"lexicons": ()}, r"data\.lexicons = "),
+        ({"lexicons": ("wordnet", "wordnet")}, r"data\.lexicons = .*\n  accepted: wordnet, .*, each once"),
         ({"split": "source"}, r"data\.split = 'source'\n  accepted: in-domain"),
         ({"type_mode": "swap"}, r"data\.type_mode = 'swap'\n  accepted: replace, edit"),
         ({"n_hh": -1}, r"data\.n_hh = -1\n  accepted: a whole number"),

@@ -152,6 +152,9 @@ def test_every_mistake_of_a_data_block_at_once() -> None:
         "data.cap_mode = 'last'\n  accepted: first, hash",
     ):
         assert part in str(error.value)
+    for twice in ((), ("stsb", "mrpc", "stsb")):
+        with pytest.raises(CorpusError, match=r"data\.tasks = \[.*\]\n  accepted: stsb, .*, each once"):
+            PairData(tasks=twice)  # type: ignore[arg-type]
     for alone in ({"judge": "scores_file"}, {"scores_file": "judged.tsv"}):
         with pytest.raises(CorpusError, match=r"data\.scores_file"):
             PairData(**alone)  # type: ignore[arg-type]
