@@ -48,7 +48,7 @@ def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus)
     """A readout mixes no more layers than each backbone has, and has a loss of its own to learn by."""
     check_depth(study, backbones, lambda arm: arm.layers if arm.readout in MIXTURES else 0)
     for name, arm in study.arms.items():
-        pushed = arm.hard_negatives and arm.hn_mode not in ("unified", "unified_all")
+        pushed = arm.hard_negatives and arm.hn_coefficient > 0 and arm.hn_mode not in ("unified", "unified_all")
         if arm.readout in MIXTURES and arm.deep_supervision == "instead" and not pushed:
             raise ValueError(
                 f"arms.{name}.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed"

@@ -76,6 +76,10 @@ class Settings:
         check_fields(self, "train")
         if self.rows == "ontology" and self.hard_negatives:
             raise ValueError("train.hard_negatives = true\n  accepted: false with rows: ontology, which has none")
+        if self.hard_negatives and not self.t2d_weight:
+            raise ValueError(
+                "train.hard_negatives = true\n  accepted: false with t2d_weight: 0, whose definitions they belong to"
+            )
 
 
 HARD_NEGATIVES = frozenset(

@@ -15,6 +15,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
+from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Trained
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
@@ -122,6 +123,14 @@ def test_layers_that_a_readout_cannot_mix_or_learn_are_refused(place: Path) -> N
     deep = study_of(place, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
     with pytest.raises(ValueError, match=r"arms\.M2\.layers = 4\n  accepted: up to 3"):
         check_layers(deep, [place / "tiny"], None)
-    alone = study_of(place, "deep_supervision: beside", "deep_supervision: instead, hn_mode: unified")
-    with pytest.raises(ValueError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside"):
-        check_layers(alone, [place / "tiny"], None)
+    for unpushed in ("hn_mode: unified", "hn_coefficient: 0", "hard_negatives: false"):
+        alone = study_of(place, "deep_supervision: beside", f"deep_supervision: instead, {unpushed}")
+        with pytest.raises(ValueError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside"):
+            check_layers(alone, [place / "tiny"], None)
+    check_layers(study_of(place, "deep_supervision: beside", "deep_supervision: instead"), [place / "tiny"], None)
+
+
+def test_hard_negatives_are_those_of_definitions_that_are_trained_on(place: Path) -> None:
+    with pytest.raises(StudyError, match=r"train\.hard_negatives = true\n  accepted: false with t2d_weight: 0"):
+        study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0}")
+    study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0, hard_negatives: false}")

@@ -61,7 +61,11 @@ def test_what_can_run_is_let_through(place: Path) -> None:
             r"arms\.B1: train\.batch_size = 7\n  accepted: a multiple of the 2 work",
         ),
         ("batch_size: 8", "batch_size: 8000", r"batch_size = 8000\n  accepted: at most \d+, the \w+ pairs"),
-        ("steps: 8", "syn_weight: 0, t2d_weight: 0", r"train\.syn_weight = 0, .*\n  accepted: at least one view"),
+        (
+            "{hard_negatives: true}",
+            "{syn_weight: 0, t2d_weight: 0}",
+            r"train\.syn_weight = 0, .*\n  accepted: at least one view",
+        ),
         ("layers: 3", "layers: 4", r"arms\.M1\.layers = 4\n  accepted: up to 3"),
         ("n_id: 20", "n_id: 0", r"evaluate: t2d: (.|\n)*accepted: .*n_id = 0"),
         ("n_dev: 10", "n_dev: 10, stress_concepts: 0", r"evaluate: stress: (.|\n)*stress_concepts = 0"),

@@ -351,7 +351,7 @@ def test_frozen_weighted_and_trained_weighted_begin_at_the_same_encoder(backbone
     [
         (replace(SHORT, batch_size=25), 1, "at most 24, the syn pairs there are"),
         (replace(SHORT, batch_size=3), 2, "a multiple of the 2 workers"),
-        (replace(SHORT, syn_weight=0, t2d_weight=0), 1, "at least one view"),
+        (replace(SHORT, syn_weight=0, t2d_weight=0, hard_negatives=False), 1, "at least one view"),
     ],
 )
 def test_a_batch_that_cannot_be_formed_is_refused(encoder: Encoder, settings: Settings, size: int, message: str):
