@@ -13,7 +13,7 @@ from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
 from search_spaces.concept import SPACE
-from trainers.concept.settings import Settings, defining
+from trainers.concept.settings import Settings, defining, in_bf16
 from trainers.encoders.readout_names import MIXTURES
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ FAMILY: Family = EncoderFamily(
     settings=Settings,
     data=ConceptData,
     defining=defining,
+    in_bf16=in_bf16,
     fingerprint=fingerprint,
     former_fingerprint=fingerprint_of_all,
     load=load,

@@ -216,6 +216,11 @@ class Family(Protocol):
         """The settings that can change the model, as plain JSON types."""
         ...
 
+    def in_bf16(self, settings: Any) -> Mapping[str, Any]:
+        """What defines a model besides where it runs in bf16: what is computed there in another way than before,
+        and in fp32 as it was."""
+        ...
+
     def caveats(self, sides: Sequence[ArmSeen], data: Any, figures: Sequence[str]) -> tuple[str, ...]:
         """What a reader must know of a claim on these figures beside its verdict, as runs and data show it: such
         as that what the arms are to differ in did not come about."""

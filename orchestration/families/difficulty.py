@@ -72,6 +72,9 @@ class DifficultyFamily:
     def defining(self, settings: Settings) -> dict[str, Any]:
         return defining(settings)
 
+    def in_bf16(self, settings: Settings) -> dict[str, Any]:
+        return {}  # it never does
+
     def caveats(self, sides: Sequence[ArmSeen], data: PairData, figures: Sequence[str]) -> tuple[str, ...]:
         """A judge that saw the labels of a task defines a target there that no independent judge would."""
         judged = [side.name for side in sides if side.settings.needs_judge]

@@ -69,6 +69,7 @@ class EncoderFamily:
     trainer: Callable[[], Opener]
     own_tasks: Callable[[Any], Tasks] = lambda data: {}
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
+    in_bf16: Callable[[Any], Mapping[str, Any]] = lambda settings: {}
     fits: Callable[[Any], bool] = lambda settings: settings.train
     shape: Callable[[Any], Hashable] | None = None
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}

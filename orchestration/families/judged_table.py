@@ -70,6 +70,9 @@ class ElsewhereFamily:
     def defining(self, settings: ElsewhereSettings) -> dict[str, Any]:
         return asdict(settings)
 
+    def in_bf16(self, settings: ElsewhereSettings) -> dict[str, Any]:
+        return {}
+
     def caveats(self, sides: Sequence[ArmSeen], data: ElsewhereData, figures: Sequence[str]) -> tuple[str, ...]:
         return ()
 

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpora.store.packages import package_of
 from orchestration.families.contract import Family
 from orchestration.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from trainers.engine.world import Precision
 
 FAMILIES = {
     "cale": "orchestration.families.cale",
@@ -57,10 +60,11 @@ def package(name: str) -> str:
     return "" if name in FAMILIES | WRITTEN else package_of(_point(name))
 
 
-def defining(name: str, settings: Any) -> dict[str, Any]:
+def defining(name: str, settings: Any, precision: Precision) -> dict[str, Any]:
     """The settings of an arm that can change its model, and the package whose code reads them."""
-    brought = package(name)
-    return {**family(name).defining(settings), **({"package": brought} if brought else {})}
+    brought, of = package(name), family(name)
+    half = of.in_bf16(settings) if precision == "bf16" else {}
+    return {**of.defining(settings), **half, **({"package": brought} if brought else {})}
 
 
 @cache

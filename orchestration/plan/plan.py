@@ -246,7 +246,8 @@ def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int |
 def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
     settings, resources, of = study.arms[arm], study.resources, family(study.family)
     declared = facts.precision if resources.precision == "auto" else resources.precision
-    defining = registry.defining(study.family, settings)
+    precision = "fp32" if of.stacked else declared  # a stack equals its members bit for bit in fp32
+    defining = registry.defining(study.family, settings, precision)
     apart = of.dev_apart and all(map(is_dev, study.evaluate))
     return Run(
         family=study.family,
@@ -260,7 +261,7 @@ def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | N
         corpus_fingerprint=facts.corpus if of.learns(settings) else "",
         tasks={name: facts.tasks[name] for name in study.evaluate},
         world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
-        precision="fp32" if of.stacked else declared,  # a stack equals its members bit for bit in fp32
+        precision=precision,
         zero_stage=resources.deepspeed.zero_stage,
         stacked=seed is not None and resources.runs_per_stack > 1,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from trainers.encoders.readouts import mixed
 from trainers.losses import unit
 
 if TYPE_CHECKING:
@@ -42,6 +43,6 @@ class LayerSupervised(nn.Module):
         layers = self.encoder.mixed_layers(tokens)  # (K, N, D)
         weights = self.encoder.mixture(layers[-1])
         assert weights is not None, "only a mixture of layers has heads"
-        read = torch.einsum("nk,knd->nd", weights[:, -len(layers) :], layers)
+        read = mixed("nk,knd->nd", weights[:, -len(layers) :], layers)
         projected = [head(layer) for head, layer in zip(self.layer_heads, layers, strict=True)]
         return unit(torch.stack([read, *projected]))

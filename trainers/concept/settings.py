@@ -93,6 +93,11 @@ ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons", "micro_batc
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
+def in_bf16(settings: Settings) -> dict[str, Any]:
+    """What tells a mixture of layers in bf16 from one of before, which autocast rounded to bf16 as well."""
+    return {"layers mixed in": "fp32"} if settings.readout in MIXTURES else {}
+
+
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result: an untrained arm keeps its readout and how much text it reads."""
     kept = asdict(settings)

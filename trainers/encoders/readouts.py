@@ -40,13 +40,22 @@ def layer_mixture(logits: Tensor) -> Tensor:
     return logits.softmax(dim=-1)
 
 
+def mixed(equation: str, weights: Tensor, layers: Tensor) -> Tensor:
+    """The sum over layers that an equation of einsum says, in their own precision.
+
+    Autocast would take it in bf16, in whose eight binary digits a weight of .25 that moves by .0005 does not move.
+    """
+    with torch.autocast(layers.device.type, enabled=False):
+        return torch.einsum(equation, weights.to(layers.dtype), layers)
+
+
 def weighted(layers: Sequence[Tensor], mask: Tensor, logits: Tensor) -> Tensor:
     """Σ_k α_k mean(layer k) with α = softmax(logits). K × (B, T, D), (B, T), (K,) -> (B, D).
 
     Averaging tokens and mixing layers are both linear, so their order does not matter; tokens first is less work.
     """
     pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
-    return torch.einsum("k,kbd->bd", layer_mixture(logits).to(pooled.dtype), pooled)
+    return mixed("k,kbd->bd", layer_mixture(logits), pooled)
 
 
 def gated(layers: Sequence[Tensor], mask: Tensor, gate: Callable[[Tensor], Tensor]) -> Tensor:
@@ -56,7 +65,7 @@ def gated(layers: Sequence[Tensor], mask: Tensor, gate: Callable[[Tensor], Tenso
     Source: Concept, section 4.2 (M2).
     """
     pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
-    return torch.einsum("bk,kbd->bd", gate(pooled[-1]).to(pooled.dtype), pooled)
+    return mixed("bk,kbd->bd", gate(pooled[-1]), pooled)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from orchestration.families.concept import caveats, check_layers
 from orchestration.families.contract import ArmSeen
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.study.errors import StudyError
@@ -23,7 +23,7 @@ from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
-from trainers.concept.settings import Settings
+from trainers.concept.settings import Settings, defining
 from trainers.engine.world import World
 
 STUDY = """\
@@ -134,3 +134,18 @@ def test_hard_negatives_are_those_of_definitions_that_are_trained_on(place: Path
     with pytest.raises(StudyError, match=r"train\.hard_negatives = true\n  accepted: false with t2d_weight: 0"):
         study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0}")
     study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0, hard_negatives: false}")
+
+
+def test_a_mixture_in_bf16_has_an_id_of_its_own_since_it_is_mixed_in_fp32(place: Path) -> None:
+    """All else has the ids that its settings alone give, in bf16 as in fp32."""
+    study = study_of(place)
+    facts = Facts(
+        backbones=dict.fromkeys(study.backbones, "b"),
+        corpus="c",
+        tasks=dict.fromkeys(study.evaluate, "t"),
+        precision="fp32",
+    )
+    for precision in ("fp32", "bf16"):
+        for run in plan(study, replace(facts, precision=precision)).runs:
+            before = replace(run, defining=defining(study.arms[run.arm]))
+            assert (run.id == before.id) == (precision == "fp32" or run.arm in ("B1", "B2")), run.label

@@ -209,6 +209,17 @@ def test_the_layers_of_deep_supervision_by_their_formula(backbone: Path):
     assert alone["layers"].item() == pytest.approx(terms["layers"].item(), abs=1e-6)
 
 
+def test_under_autocast_the_layers_that_have_heads_are_mixed_in_float32(backbone: Path):
+    """With all weight on the last layer what is read is its mean, as the other readout takes it."""
+    encoder = read(replace(SHORT, readout="weighted"), backbone, World())
+    model = LayerSupervised(encoder, torch_stream(0, "init", "layer_heads")).eval()
+    last = read(SHORT, backbone, World())
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        encoder.layer_logits.copy_(torch.tensor([0.0, 50.0]))
+        own = model(encoder.tokenise(TEXTS), heads=True)[0]
+        assert torch.allclose(own, last(last.tokenise(TEXTS)), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("supervision", ["beside", "instead"])
 def test_heads_are_trained_and_not_kept(backbone: Path, tmp_path: Path, supervision: str):
     settings = replace(

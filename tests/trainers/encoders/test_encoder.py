@@ -335,8 +335,14 @@ def test_bf16_encodes_nearly_the_same(backbone: Path):
 
 @pytest.mark.parametrize("readout", ["mean", "weighted"])
 def test_bf16_gives_float32_rows_for_every_readout(backbone: Path, readout: str):
-    """What mixes layers does so under autocast; the rows that are scored are float32 all the same."""
     whole = Encoder.load(backbone, readout=readout, layers=2).encode(TEXTS)
     half = Encoder.load(backbone, readout=readout, layers=2, precision="bf16").encode(TEXTS)
     assert (half.dtype, half.shape) == (np.float32, whole.shape)
     assert np.allclose(half, whole, atol=0.05)
+
+
+def test_in_bf16_all_weight_on_the_last_layer_is_its_mean_too(backbone: Path):
+    mixed = Encoder.load(backbone, readout="weighted", layers=3, precision="bf16")
+    with torch.no_grad():
+        mixed.layer_logits.copy_(torch.tensor([0.0, 0.0, 50.0]))
+    assert mixed.encode(TEXTS) == pytest.approx(Encoder.load(backbone, precision="bf16").encode(TEXTS), abs=1e-6)

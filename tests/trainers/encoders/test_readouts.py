@@ -43,6 +43,25 @@ def test_all_weight_on_the_last_layer_is_its_mean():
     assert torch.allclose(pooled, readouts.mean(layers[-1], RAGGED), atol=1e-6)
 
 
+def test_autocast_leaves_a_mixture_in_the_precision_of_its_layers():
+    """Also a logit that moves by .001, which weights in bf16 would not show: their next number after .25 is .252."""
+    layers, gate = (
+        random_layers().float(),
+        torch.randn(5, 4, generator=torch.Generator().manual_seed(1)).softmax(-1),
+    )
+    for logits in (torch.zeros(4), torch.tensor([0, 0, 0, 1e-3]), torch.tensor([0, 0, 0, 50.0])):
+        plain = (
+            readouts.weighted(list(layers), RAGGED, logits),
+            readouts.gated(list(layers), RAGGED, lambda last: gate),
+        )
+        with torch.autocast("cpu", torch.bfloat16):
+            half = (
+                readouts.weighted(list(layers), RAGGED, logits),
+                readouts.gated(list(layers), RAGGED, lambda last: gate),
+            )
+        assert all(torch.equal(*pair) for pair in zip(plain, half, strict=True))
+
+
 @pytest.mark.parametrize("read", [readouts.mean, readouts.maximum])
 def test_padding_does_not_count(read):
     hidden = random_layers()[0]
