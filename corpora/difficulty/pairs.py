@@ -65,6 +65,18 @@ class PairData:
         check_fields(self, "data", CorpusError)
         if not self.tasks or len(set(self.tasks)) < len(self.tasks):
             raise CorpusError(f"data.tasks = {list(self.tasks)!r}\n  accepted: {words(PairSet)}, each once")
+        if not set(self.final_eval) <= set(self.tasks):
+            raise CorpusError(
+                f"data.final_eval = {list(self.final_eval)!r}\n  accepted: of the tasks, {', '.join(self.tasks)}"
+            )
+        if self.judge_saw and self.judge in ("none", STANDIN):
+            asked = f"data.judge_saw = {list(self.judge_saw)!r} with data.judge = {self.judge!r}"
+            raise CorpusError(f"{asked}\n  accepted: [] with none, and with the stand-in, of which it is known")
+        if self.judge_symmetric and self.judge in ("none", "scores_file", STANDIN):
+            asked = f"data.judge_symmetric = true with data.judge = {self.judge!r}"
+            raise CorpusError(
+                f"{asked}\n  accepted: false without a cross-encoder, which alone reads pairs in both orders"
+            )
         if (self.judge == "scores_file") != (self.scores_file is not None):
             raise CorpusError(
                 f"data.scores_file = {self.scores_file!r}\n  accepted: a file with judge: scores_file, and null"

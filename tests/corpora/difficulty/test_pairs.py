@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corpora.benchmarks.pairs import Pairs
-from corpora.difficulty.pairs import PairData, capped, fingerprint, held_out, load_task, standin_pairs
+from corpora.difficulty.pairs import STANDIN, PairData, capped, fingerprint, held_out, load_task, standin_pairs
 from corpora.difficulty.rows import pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.errors import CorpusError
@@ -160,6 +160,33 @@ def test_every_mistake_of_a_data_block_at_once() -> None:
             PairData(**alone)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"tasks": ("stsb",), "final_eval": ("mrpc",)},
+            r"final_eval = \['mrpc'\]\n  accepted: of the tasks, stsb",
+        ),
+        (
+            {"judge_saw": ("stsb",)},
+            r"judge_saw = \['stsb'\] with data\.judge = 'none'\n  accepted: \[\] with none",
+        ),
+        ({"judge_saw": ("mrpc",), "judge": STANDIN}, r"judge_saw = .*standin'\n  accepted: \[\]"),
+        (
+            {"judge_symmetric": True},
+            r"judge_symmetric = true with data\.judge = 'none'\n  accepted: false without a",
+        ),
+        (
+            {"judge_symmetric": True, "judge": "scores_file", "scores_file": "judged.tsv"},
+            r"judge_symmetric = true .* 'scores_file'\n  accepted: false",
+        ),
+    ],
+)
+def test_what_would_do_nothing_is_refused(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        PairData(**fields)  # type: ignore[arg-type]
+
+
 def test_caps() -> None:
     """First keeps the beginning; hash keeps the smallest hashes of the texts, still in file order."""
     split = rows(0.1, 0.2, 0.3, 0.4, 0.5)
@@ -212,7 +239,7 @@ def test_sick_runs_from_1_to_5_and_has_parts_of_its_own(tmp_path: Path) -> None:
     write_sick(tmp_path / "SICK")
     task = load_task("sickr", PairData(path=str(tmp_path)))
     assert (task.train.gold.tolist(), task.evaluation.gold.tolist(), task.graded) == ([0.0, 0.5], [1.0], True)
-    final = load_task("sickr", PairData(path=str(tmp_path), final_eval=("sickr",)))
+    final = load_task("sickr", PairData(path=str(tmp_path), tasks=("sickr",), final_eval=("sickr",)))
     assert (final.evaluation.gold.tolist(), final.evaluated_on) == ([0.25, 0.75, 1.0], "test")
 
 
