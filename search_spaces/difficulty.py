@@ -10,7 +10,8 @@ from __future__ import annotations
 from search_spaces.space import Dimension, Space
 from trainers.difficulty.settings import DOUBTED, PAIR_FORMS, SENTENCE_FORMS
 
-_RESIDUAL = (*PAIR_FORMS, *(name for name, form in SENTENCE_FORMS.items() if form.blended))
+_BLENDED = tuple(name for name, form in SENTENCE_FORMS.items() if form.blended)
+_RESIDUAL = (*PAIR_FORMS, *_BLENDED)
 _SCALED = tuple(name for name, form in SENTENCE_FORMS.items() if form.source)
 _TARGETED = (
     *(name for name, form in PAIR_FORMS.items() if form.target or form.matched),
@@ -19,7 +20,14 @@ _TARGETED = (
 
 SPACE: Space = (
     Dimension(
-        name="gamma", low=0.02, high=2.0, log=True, when={"form": _RESIDUAL}, source="section 5.3: 0.25 and 2"
+        name="gamma",
+        low=0.02,
+        high=2.0,
+        log=True,
+        when={"form": _RESIDUAL},
+        cap=1.0,
+        capped={"form": _BLENDED, "interp_form": ("interpolate",)},
+        source="section 5.3: 0.25 and 2",
     ),
     Dimension(name="lambda_rank", choices=(0.0, 0.03, 0.1, 0.3), source="0.1 in the paper"),
     Dimension(name="lambda_hard", choices=(0.1, 0.5, 1.0), when={"form": _TARGETED}, source="0.5 in the paper"),

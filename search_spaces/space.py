@@ -10,6 +10,7 @@ settings_at(SPACE, Settings(hard_negatives=True), {"temperature": 0.1, "hn_margi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -29,7 +30,8 @@ class Dimension:
     give whole numbers. log: equally likely in every octave. when: the values of other settings with which this
     one matters; they stand before it in the space or do not move. Where they have other values it does not move,
     and is `otherwise`, or as in the arm where that is None. paper: the grid of the family's paper, where it has
-    one. tied: arms that are compared have one value, so that what they differ in is not this.
+    one. capped: the values of an arm's settings with all of which it goes to `cap` at most. tied: arms that are
+    compared have one value, so that what they differ in is not this.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Dimension:
     otherwise: Any = None
     paper: tuple[Any, ...] = ()
     tied: bool = False
+    cap: float = math.inf
+    capped: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.choices:
@@ -84,6 +88,22 @@ def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
     """Whether a dimension matters for these settings, as far as the point has moved them."""
     own = flat(settings) if dimension.when else {}
     return all(point.get(name, own[name]) in accepted for name, accepted in dimension.when.items())
+
+
+def around(space: Space, settings: Any) -> Space:
+    """The space as these settings leave it: a dimension that is capped with them ends there."""
+    own = flat(settings)
+
+    def ended(one: Dimension) -> Dimension:
+        if not one.capped or not all(own[name] in among for name, among in one.capped.items()):
+            return one
+        if one.low is None or one.high is None:
+            return replace(one, choices=tuple(choice for choice in one.choices if choice <= one.cap))
+        if one.low >= one.cap:
+            return replace(one, low=None, high=None, log=False, choices=(one.low,))
+        return replace(one, high=min(one.high, one.cap))
+
+    return tuple(map(ended, space))
 
 
 def drawn(space: Space, settings: Any, draw: Callable[[Dimension], Any]) -> dict[str, Any]:

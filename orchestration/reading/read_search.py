@@ -12,7 +12,7 @@ from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.read_objectives import check_objectives, written_objectives
 from orchestration.study.blocks import Search
 from orchestration.study.names import names_accepted
-from search_spaces.space import OF_THE_STUDY, Dimension, Space, declared, moves, narrowed
+from search_spaces.space import OF_THE_STUDY, Dimension, Space, around, declared, moves, narrowed
 
 if TYPE_CHECKING:
     from evaluators.significance.claims import Declared
@@ -110,7 +110,7 @@ def space_of(search: Search, family: Family, settings: Any) -> Space:
     whole = _all_around(search, family)
     wanted = _wanted(search, whole)
     space = tuple(narrowed(one, wanted[one.name]) for one in whole if one.name in wanted)
-    return tuple(one for one in space if _may_move(one, space, settings))
+    return around(tuple(one for one in space if _may_move(one, space, settings)), settings)
 
 
 def _open(family: Family) -> bool:

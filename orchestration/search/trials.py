@@ -94,7 +94,8 @@ class Selection:
         search["race"] = self.search.least_chance
         space = [asdict(dimension) | {"source": ""} for dimension in self.space]
         for dimension in space:
-            del dimension["paper"], dimension["tied"]
+            for name in ("paper", "tied", "cap", "capped"):
+                del dimension[name]
         start = self.run(0, {}, self.seeds[0]).entries
         text = canonical({"search": search, "space": space, "start": start})
         return hashlib.sha256(text).hexdigest()[:16]

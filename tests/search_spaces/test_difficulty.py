@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from search_spaces.difficulty import SPACE
-from search_spaces.space import drawn, moves, settings_at
+from search_spaces.space import Space, around, drawn, moves, settings_at
 from trainers.difficulty.settings import FORMS, Settings, defining
 from trainers.difficulty.stack import layout_of
 
@@ -22,19 +23,31 @@ def arm(form: str) -> Settings:
     return Settings(form=form, matched_to="pair_lex" if form == "pair_ungated_matched" else None)
 
 
-def ends(name: str) -> tuple[Any, ...]:
-    (found,) = (dimension for dimension in SPACE if dimension.name == name)
+def ends(space: Space, name: str) -> tuple[Any, ...]:
+    (found,) = (dimension for dimension in space if dimension.name == name)
     return found.choices or (found.low, found.high)
 
 
 @pytest.mark.parametrize("form", TRAINED)
 def test_every_corner_can_be_built(form: str) -> None:
     """Ends of ranges, and for each choice every value, with each of the two starts."""
-    for name, init in itertools.product((dimension.name for dimension in SPACE), ("linear", "identity")):
-        for value in ends(name):
+    space = around(SPACE, arm(form))
+    for name, init in itertools.product((dimension.name for dimension in space), ("linear", "identity")):
+        for value in ends(space, name):
             at = {"init": init, name: value}
-            point = drawn(SPACE, arm(form), lambda one, at=at: at.get(one.name, getattr(arm(form), one.name)))
-            assert layout_of(settings_at(SPACE, arm(form), point), WIDTH).size > 0
+            point = drawn(space, arm(form), lambda one, at=at: at.get(one.name, getattr(arm(form), one.name)))
+            assert layout_of(settings_at(space, arm(form), point), WIDTH).size > 0
+
+
+def test_a_blend_takes_no_more_than_all_of_the_adapted_vector() -> None:
+    """(1 - γ) of the frozen vector and γ of the adapted one; what is added to a whole one may be more."""
+    assert ends(around(SPACE, arm("interp_fixed")), "gamma") == (0.02, 1.0)
+    for other in (arm("pair_lex"), replace(arm("interp_fixed"), interp_form="residual")):
+        assert ends(around(SPACE, other), "gamma") == (0.02, 2.0)
+    (gamma,) = (one for one in SPACE if one.name == "gamma")
+    listed = replace(gamma, low=None, high=None, log=False, choices=(0.25, 1.0, 2.0))
+    assert ends(around((listed,), arm("interp_fixed")), "gamma") == (0.25, 1.0)
+    assert ends(around((replace(gamma, low=1.0),), arm("interp_fixed")), "gamma") == (1.0,)
 
 
 @pytest.mark.parametrize("form", TRAINED)

@@ -117,6 +117,12 @@ class Settings:
             raise ValueError(f"matched_to = {self.matched_to!r}; accepted with this form: {', '.join(gated)}")
         if self.form != "pair_ungated_matched" and self.matched_to is not None:
             raise ValueError(f"matched_to = {self.matched_to!r}; only the form pair_ungated_matched has it")
+        blend = SENTENCE_FORMS.get(self.form)
+        if self.gamma > 1 and blend is not None and blend.blended and self.interp_form == "interpolate":
+            raise ValueError(
+                f"gamma = {self.gamma:g}; accepted with {self.form}: at most 1, or interp_form: residual, since above"
+                " 1 the frozen vector is taken away"
+            )
         if self.batch_size % VECTOR:
             raise ValueError(
                 f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would"

@@ -239,6 +239,12 @@ def test_settings_name_every_mistake() -> None:
         Settings(form="pair_ungated_matched")
     with pytest.raises(ValueError, match="only the form pair_ungated_matched"):
         Settings(form="pair_lex", matched_to="pair_judge")
+    with pytest.raises(
+        ValueError, match="gamma = 2; accepted with interp_fixed: at most 1, or interp_form: resid"
+    ):
+        Settings(form="interp_fixed", gamma=2.0)
+    for taken in ({"gamma": 1.0}, {"gamma": 2.0, "interp_form": "residual"}, {"gamma": 2.0, "form": "fixed"}):
+        assert Settings(**{"form": "interp_fixed", **taken}).train  # type: ignore[arg-type]
 
 
 def test_identity_start_needs_the_embedding_width() -> None:
@@ -307,7 +313,7 @@ def test_defining_keeps_what_can_change_a_form() -> None:
     assert defining(settings("pair_lex", ce_map="identity")) == defining(settings("pair_lex"))
     assert defining(settings("pair_judge", ce_map="identity")) != defining(settings("pair_judge"))
     assert defining(settings("fixed", gamma=2.0)) == defining(settings("fixed"))
-    assert defining(settings("interp_fixed", gamma=2.0)) != defining(settings("interp_fixed"))
+    assert defining(settings("interp_fixed", gamma=0.5)) != defining(settings("interp_fixed"))
 
 
 def test_a_distilled_arm_is_an_ungated_one_whose_gold_is_the_judge() -> None:
