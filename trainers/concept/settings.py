@@ -8,6 +8,7 @@ paper's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -90,6 +91,10 @@ WEIGHTS = frozenset({"syn_weight", "t2d_weight", "d2d_weight"})
 MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
 # Settings that came later: at these values an arm keeps the id that it had without them. Defaults may differ.
 ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons", "micro_batch": None}
+UNSCALED = {"hn_temperature": None}
+UNPUSHED = {"hn_margin": 0.20, "hn_coefficient": 0.5, "hn_reduction": "mean", **UNSCALED}
+# Settings of hard negatives that a mode does not read: whatever they are, an arm has the id that it has with these.
+UNREAD: Mapping[str, Mapping[str, Any]] = {"unified": UNPUSHED, "unified_all": UNPUSHED, "unscaled": UNSCALED}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
@@ -100,7 +105,7 @@ def in_bf16(settings: Settings) -> dict[str, Any]:
 
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result: an untrained arm keeps its readout and how much text it reads."""
-    kept = asdict(settings)
+    kept = {**asdict(settings), **UNREAD.get(settings.hn_mode, {})}
     if not settings.train:
         kept = {name: kept[name] for name in kept if name in UNTRAINED}
     if not settings.hard_negatives:

@@ -184,6 +184,27 @@ def test_a_new_setting_that_is_not_used_defines_nothing():
     assert defining(replace(supervised, readout="mean")) == defining(Settings())
 
 
+def test_what_a_mode_of_hard_negatives_does_not_read_defines_nothing(backbone: Path):
+    """An arm is trained once whatever that is, and has the id of before, which held what it was by default."""
+    others = {"hn_margin": 0.5, "hn_coefficient": 2.0, "hn_temperature": 0.3, "hn_reduction": "sum"}
+    read_by = {
+        "absolute": set(others),
+        "unscaled": set(others) - {"hn_temperature"},
+        "unified": set(),
+        "unified_all": set(),
+    }
+    for mode, names in read_by.items():
+        arm = Settings(hard_negatives=True, hn_mode=mode)
+        assert {name: defining(arm)[name] for name in others} == {name: getattr(arm, name) for name in others}
+        for name, other in others.items():
+            assert (defining(replace(arm, **{name: other})) != defining(arm)) == (name in names), (mode, name)
+    encoders = [
+        fit(replace(SHORT, hn_mode="unified", steps=3, **changes), backbone, CORPUS, 0, World())[0]
+        for changes in ({}, others)
+    ]
+    assert np.array_equal(*(encoder.encode(TEXTS) for encoder in encoders))
+
+
 def test_the_layers_of_deep_supervision_by_their_formula(backbone: Path):
     """λ / K times the sum over layers and views; the other terms are those of the same arm without heads."""
     settings = replace(
