@@ -79,7 +79,7 @@ class Settings:
             raise ValueError("train.hard_negatives = true\n  accepted: false with rows: ontology, which has none")
         if self.hard_negatives and not self.t2d_weight:
             raise ValueError(
-                "train.hard_negatives = true\n  accepted: false with t2d_weight: 0, whose definitions they belong to"
+                "train.hard_negatives = true\n  accepted: false with t2d_weight: 0: they belong to its definitions"
             )
 
 
@@ -93,7 +93,7 @@ MIXED = frozenset({"layers", "pool_lr_multiplier"}) | SUPERVISED
 ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons", "micro_batch": None}
 UNSCALED = {"hn_temperature": None}
 UNPUSHED = {"hn_margin": 0.20, "hn_coefficient": 0.5, "hn_reduction": "mean", **UNSCALED}
-# Settings of hard negatives that a mode does not read: whatever they are, an arm has the id that it has with these.
+# What a mode does not read of hard negatives: an arm has the id that it has with these values, whatever they are.
 UNREAD: Mapping[str, Mapping[str, Any]] = {"unified": UNPUSHED, "unified_all": UNPUSHED, "unscaled": UNSCALED}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 

@@ -120,8 +120,8 @@ class Settings:
         blend = SENTENCE_FORMS.get(self.form)
         if self.gamma > 1 and blend is not None and blend.blended and self.interp_form == "interpolate":
             raise ValueError(
-                f"gamma = {self.gamma:g}; accepted with {self.form}: at most 1, or interp_form: residual, since above"
-                " 1 the frozen vector is taken away"
+                f"gamma = {self.gamma:g}; accepted with {self.form}: at most 1, or interp_form: residual, since"
+                " above 1 the frozen vector is taken away"
             )
         if self.batch_size % VECTOR:
             raise ValueError(
