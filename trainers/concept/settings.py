@@ -79,7 +79,7 @@ class Settings:
             raise ValueError("train.hard_negatives = true\n  accepted: false with rows: ontology, which has none")
         if self.hard_negatives and not self.t2d_weight:
             raise ValueError(
-                "train.hard_negatives = true\n  accepted: false with t2d_weight: 0: they belong to its definitions"
+                "train.hard_negatives = true\n  accepted: false with t2d_weight: 0, as they belong to definitions"
             )
 
 
