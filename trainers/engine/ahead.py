@@ -1,8 +1,7 @@
 """The batch of the next step, made while a GPU is at this one.
 
-Texts become tokens on the processor: 6 ms for the 128 of a step of SimCSE, which BERT-base trains in 8 on a large
-card (30,522 word pieces, one core of an EPYC). It is not in Python that this time goes, so a thread has it beside
-the loop.
+Texts become tokens on the processor, and between steps a GPU would wait for them. It is not in Python that this
+time goes, so a thread has it beside the loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Weights of linear layers in bf16, all at once.
 
-Autocast copies each weight when a layer first meets it, and each gradient when that is whole: 290 of the 1360
-things that a step of BERT-base asks of a GPU; at a small batch the asking takes longer than the work. Here it is
-one for all, forward and back. The copies are the same, and so is every sum.
+Autocast copies each weight when a layer first meets it, and each gradient when that is whole. To ask a GPU for so
+many small things takes longer, at a small batch, than to do them. Here it is one for all, forward and back. The
+copies are the same, and so is every sum.
 """
 
 from __future__ import annotations
