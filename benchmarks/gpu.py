@@ -10,6 +10,8 @@ that tells whether the script works and nothing of speed, so nothing is kept.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import multiprocessing
 import os
 import subprocess
@@ -551,12 +553,17 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
 }
 
 
-def measured(bench: Bench, minutes: float) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+Found = tuple[list[dict[str, Any]], list[str], list[str]]
+
+
+def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambda _: None) -> Found:
     """The rows of all sections that fit into the minutes, the names of those that did not, and what failed.
 
-    A section that fails takes no other's figures with it: a card may be at hand once.
+    A section that fails takes no other's figures with it, nor does one in which all of this is ended: a card may be
+    at hand once. keep: what was found so far, after each section.
     """
-    rows, left, failed, began = [], [], [], time.monotonic()
+    rows: list[dict[str, Any]] = []
+    left, failed, began = list[str](), list[str](), time.monotonic()
     for name, section in SECTIONS.items():
         if time.monotonic() - began > 60 * minutes:
             left.append(name)
@@ -571,6 +578,7 @@ def measured(bench: Bench, minutes: float) -> tuple[list[dict[str, Any]], list[s
         except Exception as error:  # noqa: BLE001  it is told here and in the notes
             traceback.print_exc()
             failed.append(f"{name} ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})")
+        keep((rows, left, failed))
     return rows, left, failed
 
 
@@ -584,13 +592,26 @@ def main(arguments: list[str] | None = None) -> int:
     tiny = given.tiny or device == "cpu"
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))
-        rows, left, failed = measured(bench, given.minutes)
-    if device == "cpu":
+        kept = device != "cpu" and not tiny
+        found = measured(bench, given.minutes, keep_quietly if kept else lambda _: None)
+    if kept:
+        keep(found)
+    elif device == "cpu":
         print("there is no card here: all of this ran on the CPU in sizes of seconds, and nothing is kept")
-        return bool(failed)
-    if tiny:
+    else:
         print("tiny sizes: nothing is kept")
-        return bool(failed)
+    return bool(found[2])
+
+
+def keep_quietly(found: Found) -> None:
+    if found[0]:
+        with contextlib.redirect_stdout(io.StringIO()):
+            keep(found)
+
+
+def keep(found: Found) -> None:
+    """Print and write the table of what was found."""
+    rows, left, failed = found
     card = torch.cuda.get_device_name(0)
     notes = [
         f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
@@ -601,7 +622,6 @@ def main(arguments: list[str] | None = None) -> int:
         *([f"Failed: {'; '.join(failed)}."] if failed else []),
     ]
     save(f"gpu-{slug(card)}", f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))
-    return bool(failed)
 
 
 if __name__ == "__main__":

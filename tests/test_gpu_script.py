@@ -47,8 +47,11 @@ def test_a_section_that_fails_takes_no_other_with_it(
         raise RuntimeError("no compiler\nand more")
 
     monkeypatch.setattr(gpu, "SECTIONS", {"broken": broken, "whole": lambda bench: [gpu.Figure("one", 1.0, "s")]})
-    rows, left, failed = gpu.measured(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=BENCHMARKS), 1.0)
+    kept: list[tuple[int, int]] = []
+    bench = gpu.Bench(device="cpu", sizes=gpu.TINY, folder=BENCHMARKS)
+    rows, left, failed = gpu.measured(bench, 1.0, lambda found: kept.append((len(found[0]), len(found[2]))))
     assert ([row["what"] for row in rows], left, failed) == (["one"], [], ["broken (RuntimeError: no compiler)"])
+    assert kept == [(0, 1), (1, 1)]  # after each section, whatever becomes of the next
     assert "no compiler" in capsys.readouterr().err
 
 
