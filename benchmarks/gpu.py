@@ -559,8 +559,8 @@ Found = tuple[list[dict[str, Any]], list[str], list[str]]
 def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambda _: None) -> Found:
     """The rows of all sections that fit into the minutes, the names of those that did not, and what failed.
 
-    A section that fails takes no other's figures with it, nor does one in which all of this is ended: a card may be
-    at hand once. keep: what was found so far, after each section.
+    A section that fails takes no other's figures with it, nor does one in which all of this is ended: a card may
+    be at hand once. keep: what was found so far, after each section.
     """
     rows: list[dict[str, Any]] = []
     left, failed, began = list[str](), list[str](), time.monotonic()
