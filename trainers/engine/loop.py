@@ -267,8 +267,6 @@ def _deepspeed_engine(
         )
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
-    if world.zero_stage == 0:
-        engine.zero_grad = optimizer.zero_grad  # its own looks through all modules anew in each step
     try:
         with kept_memory():
             yield engine
