@@ -54,6 +54,7 @@ def measure(name: str, folder: Path) -> None:
             f"{len(trainings)} entries of runs; caches empty at the start",
         ],
         packages=("torch", "transformers", "ray"),
+        whole={"wall minutes": wall / 60, "CPU minutes": cpu / 60},
     )
 
 

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,18 @@ def machine() -> str:
 
 
 def save(
-    name: str, title: str, rows: Sequence[dict[str, Any]], notes: Sequence[str], *, packages: Sequence[str] = ()
+    name: str,
+    title: str,
+    rows: Sequence[dict[str, Any]],
+    notes: Sequence[str],
+    *,
+    packages: Sequence[str] = (),
+    whole: Mapping[str, float] | None = None,
 ) -> None:
-    """Print the table and write it, with machine, versions and date. rows: equal keys, in column order."""
+    """Print the table and write it, with machine, versions and date. rows: equal keys, in column order.
+
+    whole: figures of no one row, kept for other scripts; a note tells them.
+    """
     versions = {"python": platform.python_version()}
     versions |= {package: importlib.metadata.version(package) for package in ("numpy", "scipy", *packages)}
     where = {"machine": machine(), "versions": versions, "date": datetime.date.today().isoformat()}
@@ -54,6 +63,7 @@ def save(
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(text + "\n")
     kept = {"title": title, "rows": list(rows), "notes": list(notes), **where}
+    kept |= {"whole": dict(whole)} if whole else {}
     (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -42,3 +43,36 @@ def test_rows_of_other_sizes_and_commands_are_kept(monkeypatch: pytest.MonkeyPat
     assert [row["load"] for row in found] == ["–", 1.0, 2.0]
     assert [row["CPU, s, before"] for row in found] == [18.0, "–", "–"]
     assert len({tuple(row) for row in found}) == 1  # one order of columns
+
+
+def test_every_goal_has_the_figure_that_was_kept_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    goals = importlib.import_module("goals")
+    monkeypatch.delitem(sys.modules, "goals")
+    table = list(goals.table())
+    assert len(table) == 2 + len(goals.GOALS)
+    assert [line for line in table if "not measured" in line] == []
+    kept = (FOLDER / "results" / "goals.md").read_text()
+    assert [line for line in table if line not in kept] == []
+
+
+def test_a_goal_is_held_against_the_worst_of_its_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    goals = importlib.import_module("goals")
+    monkeypatch.delitem(sys.modules, "goals")
+    monkeypatch.setattr(goals, "RESULTS", tmp_path)
+    rows = [
+        {"way": "ours", "speed": "2.50 x"},
+        {"way": "ours", "speed": "2.20 x"},
+        {"way": "theirs", "speed": "1 x"},
+    ]
+    (tmp_path / "fast.json").write_text(
+        json.dumps({"rows": rows, "machine": "a laptop, 2 cores", "date": "2026-01-02"})
+    )
+    ours = goals.Figure(result="fast", rows={"way": "ours"}, column="speed")
+    goal = goals.Goal(what="a step", asked=2.3, unit="x", now=ours, least=True)
+    assert goal.row() == ["a step", "≥ 2.3 x", "–", "2.2", "no", "`fast`", "a laptop, 2026-01-02"]
+    slow = goals.Goal(what="a step", asked=3, unit="x", now=ours)
+    assert slow.row()[3:5] == ["2.5", "yes"]
+    gone = goals.Figure(result="gone", rows={}, column="speed")
+    assert goals.Goal(what="a step", asked=3, unit="x", now=gone).row()[3:5] == ["not measured", ""]

@@ -264,7 +264,7 @@ class Encoder(nn.Module):
         ends = np.flatnonzero(np.diff(np.cumsum(ordered.lengths) // PORTION)) + 1
         for part in np.split(np.arange(len(ordered)), ends):
             with self._evaluating():
-                rows = self.pooled(ordered.take(part)).float()  # autocast mixes layers in bf16
+                rows = self.pooled(ordered.take(part))
                 yield order[part], rows.cpu().numpy()
 
     def layer_weights(self) -> list[float]:
