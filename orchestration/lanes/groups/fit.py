@@ -15,6 +15,7 @@ FASTER = {  # Ray Train answers at its poll and starts services that nobody read
     "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
     "RAY_TRAIN_ENABLE_WORKER_STRUCTURED_LOGGING": "0",
     "RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION": "0",
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that tells workers of a node's end, who do not ask
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
 }
 
