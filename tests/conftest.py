@@ -14,8 +14,8 @@ from hypothesis import settings
 # Ray gives its workers way to everything else on the machine: beside tests of another process, lanes would starve.
 os.environ.setdefault("RAY_worker_niceness", "0")
 # Four processes share two cores: threads of one that wait for each other, turning, take the cores from the others. Said
-# before anything that computes is imported; half the time of what trains and scores.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# before anything that computes is imported, for commands that tests start too; half the time of what trains and scores.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")

@@ -61,7 +61,6 @@ def example(place: Path) -> str:
 @pytest.fixture(params=[light, pytest.param(example, marks=pytest.mark.long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable, value in {
-        "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "SEMRAY_CACHE": str(tmp_path / "c"),
     }.items():

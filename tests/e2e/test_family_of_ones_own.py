@@ -42,7 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """A command of that environment, in the example's folder."""
     hidden = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(place / "cache")}
+    settings = {"SEMRAY_CACHE": str(place / "cache")}
     return subprocess.run(
         [place.parent / "env" / "bin" / "python", *words],
         cwd=place,

@@ -58,7 +58,7 @@ class Driver:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "orchestration", "run", "kills.yaml", *self.options]
-        settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(self.folder / "cache")}
+        settings = {"SEMRAY_CACHE": str(self.folder / "cache")}
         with (self.folder / "said").open("ab") as said:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env={**os.environ, **settings}, stdout=said, stderr=said

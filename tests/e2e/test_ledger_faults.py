@@ -112,7 +112,7 @@ def start(place: Path, study: str, ledger: Path | str, host: str = "") -> subpro
     """`semray run`, in a process group of its own, its words in said-<study>, or said-<host> on a named host."""
     program = ["-c", ON_A_HOST, host] if host else ["-m", "orchestration"]
     command = [sys.executable, *program, "run", f"{study}.yaml", "--ledger", str(ledger)]
-    settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(place / "cache")}
+    settings = {"SEMRAY_CACHE": str(place / "cache")}
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "MLFLOW_"))}
     with (place / f"said-{host or study}").open("wb") as said:
         return subprocess.Popen(

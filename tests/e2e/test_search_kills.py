@@ -66,7 +66,7 @@ def start(folder: Path, word: str, ledger: str) -> subprocess.Popen[bytes]:
         "--ledger",
         f"{ledger}/ledger",
     ]
-    settings = {"OMP_NUM_THREADS": "1", "SEMRAY_CACHE": str(folder / "cache")}
+    settings = {"SEMRAY_CACHE": str(folder / "cache")}
     (folder / ledger).mkdir(exist_ok=True)
     with (folder / ledger / "out").open("wb") as out, (folder / ledger / "err").open("ab") as err:
         return subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=out, stderr=err)

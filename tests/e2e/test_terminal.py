@@ -47,7 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def session(place: Path, *words: str, width: int = 80, interrupt: tuple[str, ...] = ()) -> Session:
-    own = {"SEMRAY_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
+    own = {"SEMRAY_CACHE": str(place / "cache"), "MLFLOW_TRACKING_URI": ""}
     return on_terminal(words, width, place, environment=own, interrupt=interrupt)
 
 

@@ -284,7 +284,7 @@ def answered(place: Path, word: str) -> Any:
     """What a command prints of the matched search."""
     command = [sys.executable, "-m", "orchestration", word, "matched.yaml", "--json", "--ledger", "ledger"]
     root = Path(__file__).resolve().parents[3]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
+    environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

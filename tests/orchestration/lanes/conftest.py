@@ -13,12 +13,17 @@ from orchestration.ledger.ledger import Ledger
 
 @pytest.fixture(scope="module")
 def ray_of_two(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Lanes have no tests to import: what a file hands to them goes there whole."""
+    """Lanes have no tests to import: what a file hands to them goes there whole.
+
+    How many threads a lane computes in is the lane's to say: its node is told another number.
+    """
     import ray
 
-    with connected(2):
-        ray.cloudpickle.register_pickle_by_value(request.module)
-        yield
+    with pytest.MonkeyPatch.context() as node:
+        node.setenv("OMP_NUM_THREADS", "2")
+        with connected(2):
+            ray.cloudpickle.register_pickle_by_value(request.module)
+            yield
 
 
 @pytest.fixture
