@@ -2,9 +2,9 @@
 
     python benchmarks/outdated.py
 
-A result was measured by a script; the code it measured is that script and the modules that the script itself
-imports. Either's age is that of its last commit. What lies deeper is not looked at, so a name here asks for a new
-measurement, and no name does not promise that none is due.
+A result was measured by a script; the code it measured is that script, with its parts where they have a folder
+beside it, and the modules that these import. Either's age is that of its last commit. What lies deeper is not
+looked at, so a name here asks for a new measurement, and no name does not promise that none is due.
 """
 
 from __future__ import annotations
@@ -67,15 +67,22 @@ def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
 
 
 def modules_of(source: str, root: Path) -> list[Path]:
-    """The files of ours that a script imports, in functions too."""
+    """The files of ours that a script imports, in functions too; of its own parts, what they import as well."""
     named: dict[str, None] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             named |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             named |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
-    files = (root / f"{module.replace('.', '/')}.py" for module in named if module.split(".")[0] in PACKAGES)
-    return [path for path in files if path.is_file()]
+    found: dict[Path, None] = {}
+    for module in named:
+        first, file = module.split(".")[0], f"{module.replace('.', '/')}.py"
+        part = root / "benchmarks" / file
+        if first in PACKAGES and (root / file).is_file():
+            found[root / file] = None
+        elif first != module and part.is_file() and part not in found:
+            found |= dict.fromkeys([part, *modules_of(part.read_text(), root)])
+    return list(found)
 
 
 def last_changes(root: Path) -> dict[str, int]:

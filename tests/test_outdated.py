@@ -21,7 +21,8 @@ def commit(root: Path, at: str, **files: str) -> None:
 
 
 def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fast.py imports one module, which changes after the result; slow.py another, which does not."""
+    """fast.py imports one module, which changes after the result; slow.py another, which does not; parted.py the
+    first, by a part of its own."""
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
     outdated = importlib.import_module("outdated")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
@@ -29,10 +30,12 @@ def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkey
     scripts = {
         "benchmarks__fast.py": "def go():\n    from trainers.x import step\n",
         "benchmarks__slow.py": 'import evaluators.y\nNAME = "quite_slow"\n',
+        "benchmarks__parted.py": "from parts import one\n",
+        "benchmarks__parts__one.py": "import trainers.x\n",
     }
     modules = {"trainers__x.py": "step = 1\n", "evaluators__y.py": "\n"}
     commit(tmp_path, "2026-01-01T00:00:00Z", **scripts, **modules)
-    names = ("fast", "fast_large", "quite_slow", "nobodys")
+    names = ("fast", "fast_large", "quite_slow", "parted", "nobodys")
     commit(tmp_path, "2026-01-02T00:00:00Z", **{f"benchmarks__results__{name}.json": "{}" for name in names})
     commit(tmp_path, "2026-01-03T00:00:00Z", **{"trainers__x.py": "step = 2\n"})
     place = tmp_path / "benchmarks"
@@ -43,5 +46,6 @@ def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkey
     assert said == [
         f"fast: of 2026-01-02 00:00; {late}",
         f"fast_large: of 2026-01-02 00:00; {late}",
+        f"parted: of 2026-01-02 00:00; {late.replace('2 files', '3 files').replace('fast', 'parted')}",
         "nobodys: no script here writes it",
     ]

@@ -1,0 +1,46 @@
+"""Whether what runs on a card is right: the contract of every family, and figures of one seed side by side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from made_up import corpus
+
+from card.bench import Bench, Figure, trained
+from trainers.engine.world import Precision
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRACT = "tests/orchestration/families/test_contract.py"
+
+
+def tests(bench: Bench) -> Iterator[Figure]:
+    """The contract of every family, on the card."""
+    if not bench.on_card:
+        yield Figure("family contract", "not run without a card", "")
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", CONTRACT]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"SEMRAY_TEST_DEVICE": bench.device}, capture_output=True, text=True
+    )
+    if done.returncode:
+        print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr, flush=True)
+    yield Figure("family contract", (done.stdout.strip().splitlines() or ["no word"])[-1], "")
+
+
+def precisions(bench: Bench) -> Iterator[Figure]:
+    """The same seed in both: how far the figures part; and twice in one: whether they part at all."""
+    shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[0]
+    texts = list(corpus(256).sentences[:])
+    found, runs = {}, dict[str, Precision](fp32="fp32", again="fp32", bf16="bf16")
+    for name, precision in runs.items():
+        encoder, curve, _, _ = trained(bench, shape, batch, precision, steps=min(20, bench.sizes.steps))
+        found[name] = encoder.readers["texts"](texts), [one.loss for one in curve]
+    for name in ("again", "bf16"):
+        apart = 1 - (found[name][0] * found["fp32"][0]).sum(1).mean()
+        yield Figure(f"{name} against fp32: mean 1 - cosine of vectors", float(apart), "")
+        losses = max(abs(a - b) for a, b in zip(found[name][1], found["fp32"][1], strict=True))
+        yield Figure(f"{name} against fp32: largest difference of a loss", losses, "")
