@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.lanes.cluster import RunShare, room_words
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, Waiting
 from orchestration.lanes.groups.board import Board, Sign
-from orchestration.lanes.groups.fit import fit
+from orchestration.lanes.groups.fit import fit, give_back
 from orchestration.lanes.groups.worker import GroupKind
 from orchestration.lanes.waits import (
     POLL_SECONDS,
@@ -179,6 +179,7 @@ class _Groups:
                 ray.get(task)
             except ray.exceptions.RayError as raised:
                 error = raised
+                give_back(self.board, group.run.id)
             if not self._commit(group):
                 self._fail(group, error)
 

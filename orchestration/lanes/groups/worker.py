@@ -55,7 +55,7 @@ def train(config: dict[str, Any]) -> None:
     def at(words: str) -> None:
         config["board"].sign.remote(run.id, rank, words)
 
-    ray.get(config["board"].begin.remote(run.id, rank))
+    ray.get(config["board"].begin.remote(run.id, rank, ray.util.get_current_placement_group()))
     threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
     attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
     try:

@@ -312,6 +312,23 @@ def test_a_worker_that_is_killed(ledger: Ledger, tmp_path: Path, undisturbed: Fi
     assert os.listdir(Path(ledger.url) / ".train") == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("process", "comes_again"), [("ray::TrainContr", False), ("ray::fit", True)])
+def test_who_waits_for_a_group_is_killed(ledger: Ledger, tmp_path: Path, process: str, comes_again: bool) -> None:
+    """With a process of Ray Train's own the group is gone too, and its room is free for the next one."""
+    run = make_run(tmp_path / "meet", "disturbed")
+
+    def kill() -> None:
+        processes = psutil.Process().children(recursive=True)
+        next(one for one in processes if one.name().startswith(process)).kill()
+
+    outcome, _ = go(ledger, [run], fitting, at_step_6(kill))
+    if not comes_again:
+        assert (outcome.finished, [*outcome.failed]) == ((), [run.id])
+        outcome, _ = go(ledger, [run], fitting)
+    assert (outcome.finished, ledger.record(run).attempt) == ((run.id,), 2)
+
+
 def test_a_driver_that_is_asked_to_stop(ledger: Ledger, tmp_path: Path, undisturbed: Figures) -> None:
     """The running step ends on all workers and is saved; the next launch goes on from that very step.
 
