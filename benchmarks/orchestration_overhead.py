@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tables import save
 
 from evaluators.metrics.scores import Score
 from orchestration.families.contract import USUAL_IMPORTS
 from orchestration.lanes.cluster import connected
-from orchestration.lanes.groups.fit import FASTER
+from orchestration.lanes.groups.fit import FASTER, trainer
 from orchestration.lanes.launch import Event, LaneReady, RunFinished, launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
@@ -125,10 +125,9 @@ def lane(folder: Path, todo: list[Job]) -> tuple[float, float]:
     return statistics.median(later - earlier for earlier, later in pairwise(ends)), ready[0]
 
 
-def train(folder: Path, todo: list[Job]) -> list[float]:
-    """Seconds of one TorchTrainer.fit per run, with Ray Train's fastest settings."""
+def train(folder: Path, todo: list[Job], kind: Any) -> list[float]:
+    """Seconds of one fit per run by this kind of trainer, with Ray Train's fastest settings."""
     import ray.train
-    from ray.train.torch import TorchTrainer
 
     os.environ.update(FASTER)
 
@@ -139,7 +138,7 @@ def train(folder: Path, todo: list[Job]) -> list[float]:
     taken = []
     for job in todo:
         began = time.perf_counter()
-        TorchTrainer(
+        kind(
             work,
             train_loop_config={"job": job},
             scaling_config=ray.train.ScalingConfig(num_workers=1),
@@ -165,20 +164,28 @@ def main() -> None:
             bare = loop(folder, todo, record=False)
             recorded = loop(folder, todo, record=True)
             rounds.append((bare, recorded, *lane(folder, todo)))
-        fits = train(folder, jobs(2 * 10**6, FITS))
-    report(rounds, fits)
+        from ray.train.torch import TorchTrainer
+
+        fits = [
+            train(folder, jobs(number * 10**6, FITS), kind) for number, kind in ((2, TorchTrainer), (3, trainer()))
+        ]
+    report(rounds, *fits)
 
 
-def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
-    """rounds: seconds per run of the bare loop, the recorded loop and the lane, and until that was ready."""
+def report(rounds: list[tuple[float, ...]], fits: list[float], groups: list[float]) -> None:
+    """rounds: seconds per run of the bare loop, the recorded loop and the lane, and until that was ready.
+
+    fits, groups: seconds of a fit of Ray Train as it comes, and as worker groups use it.
+    """
     bare, recorded, one, started = (statistics.median(column) for column in zip(*rounds, strict=True))
     ratios = [pooled / plain for _, plain, pooled, _ in rounds]
-    fit = statistics.mean(fits[1:])
+    fit, group = statistics.mean(fits[1:]), statistics.mean(groups[1:])
     ways = {
         "plain loop, nothing recorded": bare,
         "plain loop, recorded in a ledger": recorded,
         "one lane": one,
         "one TorchTrainer.fit per run": fit,
+        "one fit of a worker group per run": group,
     }
     save(
         "orchestration_overhead",
@@ -195,6 +202,8 @@ def report(rounds: list[tuple[float, ...]], fits: list[float]) -> None:
             f"TorchTrainer.fit with Ray Train's fastest settings and one worker: {FITS} fits measured "
             f"({', '.join(f'{seconds:.1f}' for seconds in fits)} s), the first left out. That is "
             f"{fit / one:.0f} times the time of a run in a lane.",
+            f"A worker group's fit leaves out what Ray Train starts and waits for to no use here "
+            f"({', '.join(f'{seconds:.1f}' for seconds in groups)} s): {fit / group:.2f} times as fast.",
             "Medians over the runs of a round. One thread per process; the machine's load average was "
             f"{os.getloadavg()[0]:.1f} at the end.",
         ],

@@ -32,7 +32,7 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
     api: Any = ray.train  # its types are those of the first Ray Train
     wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
     share = {name: amount for name, amount in wanted.items() if amount}
-    _trainer()(
+    trainer()(
         train,
         train_loop_config={"kind": kind, "run": run, "before": before, "board": board},
         scaling_config=api.ScalingConfig(
@@ -62,7 +62,7 @@ def give_back(board: Any, run_id: str) -> None:
             ray.util.remove_placement_group(room)
 
 
-def _trainer() -> Any:
+def trainer() -> Any:
     """Ray Train without two processes of each group that have nothing to do here.
 
     One would share out Ray data sets, of which there are none. The other does what `give_back` does, by Ray's

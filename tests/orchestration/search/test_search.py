@@ -346,7 +346,10 @@ def test_stopped_points_are_pruned_trials_and_are_told_in_mlflow(early: Done, tm
 
 
 def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
-    """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds."""
+    """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds.
+
+    A point that asks before the others were there begins alone, and may stay out of step with the other three.
+    """
     sizes = tmp_path / "sizes"
 
     def counted(job: Job, world: World) -> Iterator[Result]:
@@ -365,7 +368,7 @@ def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
     assert [len(trial.scores) for trial in found.trials] == [2] * 12
     jobs = [int(line) for line in sizes.read_text().split()]
     assert sum(jobs) == found.spent == 24
-    assert max(jobs) == 4
+    assert 3 <= max(jobs) <= 4
     assert len(jobs) <= 18  # 6 to 12 as a rule; on a busy machine points ask one after another
 
 
