@@ -70,14 +70,14 @@ def trainer() -> Any:
     """
     from ray.train.torch import TorchTrainer
 
-    usual_trainer: Any = TorchTrainer
+    usual: Any = TorchTrainer
 
-    class Trainer(usual_trainer):
+    class _Trainer(usual):
         def _create_default_callbacks(self) -> list[Any]:
-            usual = super()._create_default_callbacks()
-            return [one for one in usual if type(one).__name__ not in IDLE]
+            every = super()._create_default_callbacks()
+            return [one for one in every if type(one).__name__ not in IDLE]
 
-    return Trainer
+    return _Trainer
 
 
 def _on_node_addresses() -> Any:
