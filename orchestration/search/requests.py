@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from orchestration.study.errors import StudyError
@@ -49,10 +50,10 @@ class Exchange:
     async def asked(self) -> list[Ask] | None:
         """What was asked since the last time, once there is something; None after the end."""
         await self._something.wait()
-        seen = 0
-        while seen < len(self._asks) < self._together:
-            seen = len(self._asks)
-            await asyncio.sleep(self._patience)
+        with suppress(TimeoutError):
+            while not self._closed and len(self._asks) < self._together:
+                self._something.clear()
+                await asyncio.wait_for(self._something.wait(), self._patience)
         asks, self._asks = self._asks, []
         if not self._closed:
             self._something.clear()

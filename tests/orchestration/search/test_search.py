@@ -345,18 +345,14 @@ def test_stopped_points_are_pruned_trials_and_are_told_in_mlflow(early: Done, tm
     assert all("at step" in run.data.tags["stopped"] for run in shown)
 
 
-def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
-    """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds.
-
-    A job takes a second, in which the other points ask. One that asks before they were there begins alone, and may
-    stay out of step with them.
-    """
+def test_points_of_a_stacked_family_train_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four points at once in one lane: as a rule four runs a job, and every point gets all its seeds."""
+    monkeypatch.setattr("orchestration.search.drive.PATIENCE_SECONDS", 60.0)  # however full the machine is
     sizes = tmp_path / "sizes"
 
     def counted(job: Job, world: World) -> Iterator[Result]:
         with sizes.open("a") as file:
             file.write(f"{len(job.runs)}\n")
-        time.sleep(1.0)
         for run in job.runs:
             worth = 1 - (run.settings["gamma"] - 0.5) ** 2 + (run.seed or 0) / 1000
             yield from results(run, [Score(metric="dev/stsb/spearman", value=worth)])
@@ -370,7 +366,7 @@ def test_points_of_a_stacked_family_train_together(tmp_path: Path) -> None:
     assert [len(trial.scores) for trial in found.trials] == [2] * 12
     jobs = [int(line) for line in sizes.read_text().split()]
     assert sum(jobs) == found.spent == 24
-    assert 2 <= max(jobs) <= 4
+    assert max(jobs) == 4
     assert len(jobs) <= 18  # 6 to 12 as a rule; on a busy machine points ask one after another
 
 
