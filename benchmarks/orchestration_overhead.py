@@ -152,6 +152,7 @@ def main() -> None:
     os.environ.update(OMP_NUM_THREADS="1", DS_ACCELERATOR="cpu")
     with tempfile.TemporaryDirectory() as name, connected(2):
         import ray
+        from ray.train.torch import TorchTrainer
 
         folder = Path(name)
         for module in USUAL_IMPORTS:
@@ -164,8 +165,6 @@ def main() -> None:
             bare = loop(folder, todo, record=False)
             recorded = loop(folder, todo, record=True)
             rounds.append((bare, recorded, *lane(folder, todo)))
-        from ray.train.torch import TorchTrainer
-
         fits = [
             train(folder, jobs(number * 10**6, FITS), kind) for number, kind in ((2, TorchTrainer), (3, trainer()))
         ]

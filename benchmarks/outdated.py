@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,21 +68,27 @@ def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
 
 def modules_of(source: str, root: Path) -> list[Path]:
     """The files of ours that a script imports, in functions too; of its own parts, what they import as well."""
-    named: dict[str, None] = {}
+    found: dict[Path, None] = {}
+    sources = [source]
+    while sources:
+        for module in _imported(sources.pop()):
+            file = f"{module.replace('.', '/')}.py"
+            part = root / "benchmarks" / file
+            if module.split(".")[0] in PACKAGES and (root / file).is_file():
+                found[root / file] = None
+            elif "." in module and part.is_file() and part not in found:
+                found[part] = None
+                sources.append(part.read_text())
+    return list(found)
+
+
+def _imported(source: str) -> Iterator[str]:
+    """What a source imports, and what of it: either may be a module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            named |= dict.fromkeys(alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            named |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
-    found: dict[Path, None] = {}
-    for module in named:
-        first, file = module.split(".")[0], f"{module.replace('.', '/')}.py"
-        part = root / "benchmarks" / file
-        if first in PACKAGES and (root / file).is_file():
-            found[root / file] = None
-        elif first != module and part.is_file() and part not in found:
-            found |= dict.fromkeys([part, *modules_of(part.read_text(), root)])
-    return list(found)
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
 def last_changes(root: Path) -> dict[str, int]:

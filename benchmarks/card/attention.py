@@ -16,7 +16,7 @@ from trainers.encoders.encoder import Encoder, slack_of
 from trainers.encoders.packing import Rectangle, packed_attention
 from trainers.encoders.tokens import Tokens, groups
 from trainers.engine.loop import reset_process
-from trainers.engine.world import Precision, World
+from trainers.engine.world import World
 
 SLACKS = (64, 512, 2048, 8192)  # padding cells of a rectangle
 PASSES = (8192, 32_768)  # tokens
@@ -35,15 +35,10 @@ def attentions(bench: Bench) -> list[Figure]:
 
 def _passes(bench: Bench, shape: str) -> Iterator[Figure]:
     """Over sentences: forward and back as in training, and forward alone as in use."""
-    precision: Precision = "bf16" if bench.on_card else "fp32"
-    encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces, precision=precision)
+    encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces, precision=bench.precision)
     encoder.to(bench.device).train()
     tokens = encoder.tokenise(list(corpus(2 * max(bench.sizes.batches)).sentences[:]))
-
-    def step() -> None:
-        with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):
-            encoder(tokens).sum().backward()
-        encoder.zero_grad()
+    step = _step(bench, encoder, tokens)
 
     def read() -> None:
         encoder.embed(tokens)
@@ -100,7 +95,11 @@ def _step_of(
         encoder.backbone.set_attn_implementation("sdpa")
     if compiled:
         encoder.backbone.compile(dynamic=True)
-    tokens = encoder.tokenise(list(corpus(texts).sentences[:]))
+    return _step(bench, encoder, encoder.tokenise(list(corpus(texts).sentences[:])))
+
+
+def _step(bench: Bench, encoder: Encoder, tokens: Tokens) -> Callable[[], None]:
+    """Forward and back as in training."""
 
     def step() -> None:
         with torch.autocast(torch.device(bench.device).type, torch.bfloat16, enabled=bench.on_card):

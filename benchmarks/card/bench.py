@@ -87,6 +87,11 @@ class Bench:
     def on_card(self) -> bool:
         return self.device != "cpu"
 
+    @property
+    def precision(self) -> Precision:
+        """What one would train in there."""
+        return "bf16" if self.on_card else "fp32"
+
     def backbone(self, shape: str) -> Path:
         """The folder of a BERT of this shape."""
         place = self.folder / shape

@@ -11,7 +11,6 @@ from functools import partial
 from made_up import corpus
 
 from card.bench import Bench, Figure
-from trainers.engine.world import Precision
 
 
 def generation(bench: Bench) -> Iterator[Figure]:
@@ -38,8 +37,7 @@ def generation(bench: Bench) -> Iterator[Figure]:
         tokenizer.save_pretrained(place)
         config = BertConfig.from_pretrained(bench.backbone(shape), trust_remote_code=False)
         BertForMaskedLM(config).save_pretrained(place)
-        precision: Precision = "bf16" if bench.on_card else "fp32"
-        generator = MaskedModel.load(str(place), resolve, device=bench.device, precision=precision)
+        generator = MaskedModel.load(str(place), resolve, device=bench.device, precision=bench.precision)
         using = Rewriter(generator=generator, recipe=SetRecipe(), negate=lambda given: [""] * len(given))
         taken = bench.seconds(partial(rows, using, texts), times=1)
         yield Figure(f"aligned negatives by a masked {shape}", len(texts) / taken, "sentences a second")

@@ -16,7 +16,7 @@ import torch
 from made_up import corpus
 
 from card.bench import Bench, Figure, trained
-from trainers.engine.world import Precision, Progress, World
+from trainers.engine.world import Progress, World
 from trainers.san.settings import Settings
 from trainers.san.training import fit
 
@@ -53,8 +53,7 @@ def encoders(bench: Bench) -> Iterator[Figure]:
     """Seeds of one arm as a stack of encoders, against one after another: from how many on it pays."""
     import stacked_encoders
 
-    precision: Precision = "bf16" if bench.on_card else "fp32"
-    world = World(device=bench.device, precision=precision)
+    world = World(device=bench.device, precision=bench.precision)
     steps = min(24, bench.sizes.steps)
     batch = bench.sizes.batches[0]
     settings = Settings(batch_size=batch, steps=steps, max_length=bench.sizes.pieces, learning_rate=1e-5)
@@ -96,5 +95,5 @@ def _lane(bench: Bench, lanes: int) -> float:
         if progress.step == 2 and _gate:
             _gate[0].wait(TOGETHER)
 
-    steps = trained(bench, shape, batch, "bf16" if bench.on_card else "fp32", hear=begin)[2]
+    steps = trained(bench, shape, batch, bench.precision, hear=begin)[2]
     return 2 * batch / median(steps)

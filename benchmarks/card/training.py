@@ -33,10 +33,9 @@ def training(bench: Bench) -> Iterator[Figure]:
     """SimCSE's steps beside sentence-transformers, and an epoch of a million sentences from them."""
     for shape in bench.sizes.shapes:
         for batch in bench.sizes.batches:
-            precision: Precision = "bf16" if bench.on_card else "fp32"
-            _, _, steps, cost = trained(bench, shape, batch, precision)
+            _, _, steps, cost = trained(bench, shape, batch, bench.precision)
             ours, theirs = 2 * batch / median(steps), 2 * batch / median(apart(bench, peer, shape, batch))
-            where = f"{shape}, batch {batch}, {precision}"
+            where = f"{shape}, batch {batch}, {bench.precision}"
             yield Figure(f"{where}: texts a second", ours, "1/s", f"{ours / theirs:.2f} x sentence-transformers")
             yield Figure(f"{where}: sentence-transformers", theirs, "1/s")
             share = f"{cost['peak_share']:.1%} of the limit"
@@ -77,11 +76,10 @@ def profile(bench: Bench) -> Iterator[Figure]:
     on, kind = (
         (ProfilerActivity.CPU, DeviceType.CPU) if not bench.on_card else (ProfilerActivity.CUDA, DeviceType.CUDA)
     )
-    precision: Precision = "bf16" if bench.on_card else "fp32"
     steps = min(20, bench.sizes.steps)
     watched = steps // 2
     for shape, batch in product(bench.sizes.shapes, bench.sizes.batches):
-        usual = median(trained(bench, shape, batch, precision, steps=steps)[2])
+        usual = median(trained(bench, shape, batch, bench.precision, steps=steps)[2])
         found = torch.profiler.profile(activities=[on], acc_events=True)
 
         def begin(progress: Progress, found: torch.profiler.profile = found) -> None:
@@ -92,11 +90,12 @@ def profile(bench: Bench) -> Iterator[Figure]:
                 bench.wait()
                 found.stop()
 
-        trained(bench, shape, batch, precision, steps=steps, hear=begin)
+        trained(bench, shape, batch, bench.precision, steps=steps, hear=begin)
         events = [one for one in found.key_averages() if not one.is_user_annotation]  # which span others
         asked = [one for one in events if one.device_type == kind and _own_time(one, kind)]
         asked.sort(key=lambda one: _own_time(one, kind), reverse=True)
-        where, busy = f"{shape}, batch {batch}, {precision}", sum(_own_time(one, kind) for one in asked) / watched
+        where = f"{shape}, batch {batch}, {bench.precision}"
+        busy = sum(_own_time(one, kind) for one in asked) / watched
         yield Figure(f"{where}: asked of the device", sum(one.count for one in asked) / watched, "a step")
         yield Figure(f"{where}: at work", busy / 1000, "ms a step", f"{busy / 1e6 / usual:.0%} of a step")
         for one in asked[:LONGEST]:
