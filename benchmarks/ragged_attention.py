@@ -54,7 +54,7 @@ def ragged_attention(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """As `packed_attention`, of one dropout rate for all texts. query, key, value (1, H, M, d) -> (1, M, H, d)."""
-    assert all(area.dropout is None for area in layout)
+    assert all(area.dropped is None for area in layout)
     offsets, longest = _texts(tuple(layout))
     q, k, v = (
         torch.nested.nested_tensor_from_jagged(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainers.engine.streams import numpy_stream
+from trainers.engine.streams import number, numpy_stream
 
 if TYPE_CHECKING:
     from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
@@ -39,7 +39,8 @@ class ConceptBatch:
     to. A worker whose rows have none gets one that is nobody's, with N = 0: workers encode equally often. None
     where no worker has any. negatives_of_each, texts_of_all: how many negatives each worker has, how many texts
     all have together. keep_negatives (b, the negatives of all workers): False where a negative made for another
-    row is word for word the row's own definition.
+    row is word for word the row's own definition. stream: the number of the stream from which negatives draw their
+    dropout.
     """
 
     views: tuple[View, ...]
@@ -49,6 +50,7 @@ class ConceptBatch:
     negatives_of_each: tuple[int, ...]
     keep_negatives: np.ndarray
     texts_of_all: int
+    stream: int
 
     @property
     def negatives_of_all(self) -> int:
@@ -95,6 +97,7 @@ def batches(
             negatives_of_each=tuple(np.bincount(owner // share, minlength=world.size).tolist()),
             keep_negatives=values[None, :] != defined[:, None],
             texts_of_all=2 * settings.batch_size * len(drawn) + len(values),
+            stream=number(seed, "dropout/negatives", step, world.rank),
         )
 
     return batch

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from corpora.concept.records import ConceptCorpus
     from trainers.concept.batches import ConceptBatch
     from trainers.concept.settings import Settings
+    from trainers.encoders.beside import Beside
     from trainers.encoders.encoder import Encoder
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
@@ -51,6 +52,7 @@ def fit(
     """
     from trainers.concept.batches import batches
     from trainers.concept.layer_heads import LayerSupervised
+    from trainers.encoders.beside import Beside
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
@@ -66,9 +68,16 @@ def fit(
     micro = MicroBatch.of(settings.micro_batch, world)
     # Parts are read again when the lookup is gone; ZeRO 3 gathers the table within the forward alone.
     whole = micro is None and world.zero_stage < 3
+    together = micro is None and settings.hard_negatives and model is encoder and encoder.packed and not world.seat
     curve = loop.fit(
         InParts(model, micro) if micro else model,
-        partial(loss, settings=settings, world=world, encoder=encoder if whole else None),
+        partial(
+            loss,
+            settings=settings,
+            world=world,
+            encoder=encoder if whole else None,
+            beside=Beside(encoder) if together else None,
+        ),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
             model,
@@ -99,26 +108,24 @@ def loss(
     settings: Settings,
     world: World,
     encoder: Encoder | None = None,
+    beside: Beside | None = None,
 ) -> dict[str, Tensor]:
     """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
-    Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives pass
-    through the encoder after the pairs, so an arm with and one without them share the pairs' dropout. encoder:
-    where both may share one lookup of its word embeddings.
+    Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives draw
+    their dropout from a stream of their own, so an arm with and one without them share the pairs' dropout. They
+    pass through the encoder with the pairs where it can be (beside), else after them. encoder: where both may then
+    share one lookup of its word embeddings.
     """
     import torch
 
     from trainers.engine.transfers import moved
 
     supervised = supervises(settings)
-    texts = [batch.pairs] if batch.negatives is None else [batch.pairs, batch.negatives]
-    with nullcontext() if encoder is None else encoder.one_lookup(*texts):
-        # (1 or 1 + K, 2 V b, D)
-        read = encode(batch.pairs, heads=True) if supervised else encode(batch.pairs)[None]
-        sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
-        owner = moved(batch.owner, read.device)
-        # (N, D), N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
-        negatives = sides[0][:0] if batch.negatives is None else encode(batch.negatives)[: len(owner)]
+    # (1 or 1 + K, 2 V b, D), (N, D)
+    read, negatives = encoded(encode, batch, supervised, world, encoder, beside)
+    sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
+    owner = moved(batch.owner, read.device)
     terms: dict[str, Tensor] = {}
     if not (supervised and settings.deep_supervision == "instead"):
         terms |= view_terms(sides, batch, settings, world, negatives)
@@ -132,6 +139,34 @@ def loss(
             # Gradients are averaged over workers, and each divides by the count over all of them.
             terms["hard_negatives"] = settings.hn_coefficient * world.size * pushed
     return terms
+
+
+def encoded(
+    encode: Encode,
+    batch: ConceptBatch,
+    supervised: bool,
+    world: World,
+    encoder: Encoder | None,
+    beside: Beside | None,
+) -> tuple[Tensor, Tensor]:
+    """Unit vectors of the pairs, (1, 2 V b, D) or with those of the heads (1 + K, 2 V b, D), and of N negatives.
+
+    N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
+    """
+    import torch
+
+    pairs, negatives, count = batch.pairs, batch.negatives, len(batch.owner)
+    if beside is not None and negatives is not None:
+        with beside.drawing(pairs, batch.stream, device=world.device):
+            rows, others = encode(pairs, negatives).split([len(pairs), len(negatives)])
+        return rows[None], others[:count]
+    texts = [pairs] if negatives is None else [pairs, negatives]
+    with nullcontext() if encoder is None else encoder.one_lookup(*texts):
+        read = encode(pairs, heads=True) if supervised else encode(pairs)[None]
+        if negatives is None:
+            return read, read[0, :0]
+        torch.manual_seed(batch.stream)
+        return read, encode(negatives)[:count]
 
 
 def view_terms(

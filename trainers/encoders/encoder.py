@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,15 +153,20 @@ class Encoder(nn.Module):
         self.truncated += tokens.truncated
         return tokens
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        """Unit vectors in the order of the texts, float32. -> (N, D)."""
-        return unit(self.pooled(tokens))
+    def forward(self, *several: Tokens) -> Tensor:
+        """Unit vectors of all texts, in their order, float32. -> (N, D)."""
+        return unit(self.pooled(*several))
 
-    def pooled(self, tokens: Tokens) -> Tensor:
-        """What the readout gives, of any length, in the order of the texts, float32. -> (N, D)."""
-        ordered, order = tokens.longest_first()
+    def pooled(self, *several: Tokens) -> Tensor:
+        """What the readout gives, of any length, in the order of the texts, float32. -> (N, D).
+
+        Several pass together, one behind the other: no rectangle holds texts of two.
+        """
+        begins = np.cumsum([0, *map(len, several)])
+        ordered, orders = zip(*(tokens.longest_first() for tokens in several), strict=True)
+        order = np.concatenate([own + begin for own, begin in zip(orders, begins, strict=False)])
         every = self.readout in MIXTURES
-        parts = [self._read(layers, mask) for mask, layers in self._rectangles(ordered, every)]
+        parts = [self._read(layers, mask) for mask, layers in self._rectangles(every, *ordered)]
         return torch.cat(parts)[moved(np.argsort(order), self.device)]
 
     @contextmanager
@@ -191,7 +197,7 @@ class Encoder(nn.Module):
             ordered, order = tokens.longest_first()
             means = [
                 torch.stack([readouts.mean(layer.float(), mask) for layer in layers])
-                for mask, layers in self._rectangles(ordered, True)
+                for mask, layers in self._rectangles(True, ordered)
             ]
             return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
 
@@ -200,7 +206,7 @@ class Encoder(nn.Module):
         ordered, order = tokens.longest_first()
         means = [
             torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-self.layers :]])
-            for mask, layers in self._rectangles(ordered, True)
+            for mask, layers in self._rectangles(True, ordered)
         ]
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
@@ -237,7 +243,7 @@ class Encoder(nn.Module):
         with self._evaluating():
             ordered, _ = tokens.longest_first()
             places, _ = Tokens(np.arange(len(tokens.ids)), tokens.lengths).longest_first()
-            rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(ordered, False)]
+            rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(False, ordered)]
             return torch.cat(rows)[moved(np.argsort(places.ids), self.device)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -271,14 +277,20 @@ class Encoder(nn.Module):
         """The mixture of a weighted readout, deepest layer last; empty for the others."""
         return [] if self.layer_logits is None else readouts.layer_mixture(self.layer_logits.detach()).tolist()
 
-    def _rectangles(self, tokens: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
+    def _rectangles(self, every: bool, *several: Tokens) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         """What is read (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last.
 
         Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
+        tokens = Tokens.joined(several)
         words = self._words(tokens)
-        cut = list(groups(tokens, slack=slack_of(self.device)))
+        begins = np.cumsum([0, *(len(own.ids) for own in several)])
+        cut = [
+            replace(group, places=group.places + begin)
+            for own, begin in zip(several, begins, strict=False)
+            for group in groups(own, slack=slack_of(self.device))
+        ]
         run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
         if tokens.read is None:
             return run

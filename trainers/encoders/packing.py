@@ -8,7 +8,7 @@ and the passes that would otherwise each write a full set of weight gradients.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,14 +33,14 @@ FROM_PADDING = frozenset({"camembert", "roberta", "xlm-roberta"})  # their posit
 class Rectangle:
     """A group of a pass on its device: the m tokens of n texts as n × T cells.
 
-    places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T). dropout (n,): the rate
-    of the attention of each text, None for the module's.
+    places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T). dropped: what
+    training does to attention (n, H, T, T) at the module's rate, None for torch's dropout.
     """
 
     places: Tensor
     cells: Tensor
     mask: Tensor
-    dropout: Tensor | None = None
+    dropped: Callable[[Tensor, float], Tensor] | None = None
 
     @staticmethod
     def of(group: Group, begin: int, device: torch.device) -> Rectangle:
@@ -108,7 +108,7 @@ def packed_attention(
         if bar is not None:
             scores = scores + bar
         # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
-        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropout, module.training)
+        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area, module.training)
         mixed.append(torch.bmm(chances.flatten(0, 1), v))
     return moves.joined(mixed)[None], None
 
@@ -198,14 +198,16 @@ class _Return(torch.autograd.Function):
         return None, cells if ctx.moves.empty is None else cells.masked_fill_(ctx.moves.empty, 0)
 
 
-def _dropped(chances: Tensor, rate: float, rates: Tensor | None, training: bool) -> Tensor:
-    """Attention (n, H, T, T) after dropout, of one rate or of one for each text."""
-    if rates is None:
+def _dropped(chances: Tensor, rate: float, area: Rectangle, training: bool) -> Tensor:
+    """Attention (n, H, T, T) after dropout."""
+    if area.dropped is None:
         return F.dropout(chances, rate, training)
-    return dropout_by_row(chances, rates[:, None, None, None]) if training else chances
+    return area.dropped(chances, rate) if training else chances
 
 
-def dropout_by_row(values: Tensor, rates: Tensor) -> Tensor:
-    """Dropout at rates below 1 that broadcast against the values, in the values' own precision."""
-    scale = (torch.rand(values.shape, device=values.device) >= rates) / (1 - rates)
-    return values * scale.to(values.dtype)
+def put_dropouts(body: nn.Module, own: Callable[[float], nn.Dropout]) -> None:
+    """Put a dropout of one's own in the place of each of torch's, at its rate."""
+    for parent in list(body.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Dropout:
+                setattr(parent, name, own(child.p))

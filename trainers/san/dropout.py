@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,17 @@ class _Site(nn.Dropout):
         rates = self.table[0].of_tokens
         if rates is None or not self.training:
             return dropout(values, self.p, self.training)
-        return packing.dropout_by_row(values, rates[None, :, None])  # values (1, m, H)
+        return dropout_by_row(values, rates[None, :, None])  # values (1, m, H)
+
+
+def dropout_by_row(values: Tensor, rates: Tensor) -> Tensor:
+    """Dropout at rates below 1 that broadcast against the values, in the values' own precision."""
+    scale = (torch.rand(values.shape, device=values.device) >= rates) / (1 - rates)
+    return values * scale.to(values.dtype)
+
+
+def _by_row(values: Tensor, rate: float, *, rates: Tensor) -> Tensor:
+    return dropout_by_row(values, rates)
 
 
 class ByText:
@@ -101,10 +112,7 @@ class ByText:
             raise not_packed(encoder.backbone.config.model_type)
         self.of_tokens: Tensor | None = None  # of the pass that runs, (m,)
         self._waiting: tuple[Tensor, Tensor] | None = None  # of the tokens and of the texts still to pass
-        for parent in list(encoder.backbone.modules()):
-            for name, child in list(parent.named_children()):
-                if type(child) is nn.Dropout:
-                    setattr(parent, name, _Site(child.p, self))
+        packing.put_dropouts(encoder.backbone, partial(_Site, table=self))
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @contextmanager
@@ -125,7 +133,8 @@ class ByText:
         row, areas = named["inputs_embeds"], []
         for area in named["layout"]:
             own, texts = texts[: len(area.mask)], texts[len(area.mask) :]
-            areas.append(replace(area, dropout=moved(own.numpy(), row.device)))
+            rates = moved(own.numpy(), row.device)[:, None, None, None]
+            areas.append(replace(area, dropped=partial(_by_row, rates=rates)))
         self.of_tokens = moved(tokens[: row.shape[1]].numpy(), row.device)
         self._waiting = tokens[row.shape[1] :], texts
         return given, {**named, "layout": areas}

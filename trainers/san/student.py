@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from trainers.encoders.beside import Beside
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
 from trainers.engine.micro_batches import MicroBatch, in_parts
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 class Student(nn.Module):
     """Texts to tanh(W h + b), h what the encoder's readout gives.
 
-    One forward takes all texts of a step, so that DeepSpeed sees one. san_pass "separate": `apart` run in a pass
-    of their own at rate p2 and draw from a stream of their own, so that the views drop what they drop without
-    them. "fused": one pass, in which each token has the rate of its text. mixture: the policies of RLRD, which
+    One forward takes all texts of a step, so that DeepSpeed sees one. san_pass "separate": `apart` run at rate p2
+    and draw from a stream of their own, so that the views drop what they drop without them; in the views' pass
+    where the encoder can (`trainers.encoders.beside`), else after it. "fused": one stream, in which each token has
+    the rate of its text. mixture: the policies of RLRD, which
     are kept here so that a checkpoint holds them. micro: how many texts are read at a time.
     """
 
@@ -38,6 +40,7 @@ class Student(nn.Module):
         fused = settings.san_pass == "fused"
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
         self.by_text = ByText(encoder) if fused else None
+        self.beside = Beside(encoder) if encoder.packed and not fused else None
         learns = settings.host == "rlrd" and settings.rl_update != "fixed"
         self.mixture = Mixture(settings, encoder.width, seed) if learns else None
 
@@ -49,14 +52,21 @@ class Student(nn.Module):
             both = Tokens.joined([views, apart])
             rates = np.repeat([self.p1 or 0.0, self.p2], [len(views), len(apart)])
             states = self._read(both, partial(self._pooled_by_text, rates=rates))
+        elif self.beside is not None and self.encoder.running is None and self._whole:
+            with self.beside.drawing(views, stream, device=str(self.encoder.device), rate=self.p2):
+                states = self.encoder.pooled(views, apart)
         else:
-            whole = self.micro is None or self.micro.size is None  # parts are read again, when the table is gone
-            with self.encoder.one_lookup(views, apart) if whole else nullcontext():
+            with self.encoder.one_lookup(views, apart) if self._whole else nullcontext():
                 first = self._read(views, self._pooled)
                 torch.manual_seed(stream)
                 states = torch.cat([first, self._read(apart, self._pooled_apart)])
         with torch.autocast(states.device.type, enabled=False):  # at τ = .05 a cosine's third digit counts
             return torch.tanh(self.head(states.float()))
+
+    @property
+    def _whole(self) -> bool:
+        """Whether all texts are read at a time: parts are read again, when what they shared is gone."""
+        return self.micro is None or self.micro.size is None
 
     def _read(self, tokens: Tokens, read: Callable[[Tokens, np.ndarray], Tensor]) -> Tensor:
         return in_parts(read, tokens, self.micro.size if self.micro else None)

@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.packing import dropout_by_row
-from trainers.san.dropout import ByText, at, rate_of, set_rate
+from trainers.san.dropout import ByText, at, dropout_by_row, rate_of, set_rate
 from trainers.san.settings import Settings
 from trainers.san.student import Student
 
@@ -58,6 +57,7 @@ def test_one_lookup_for_both_passes_changes_no_digit(backbone: Path, monkeypatch
         for how in (Encoder.one_lookup, lambda encoder, *several: nullcontext()):
             monkeypatch.setattr(Encoder, "one_lookup", how)
             model = student(backbone, settings)
+            model.beside = None
             with torch.autocast("cpu", torch.bfloat16, enabled=half):
                 rows = states(model, NEGATIVES * 3)
             rows.square().sum().backward()
@@ -87,6 +87,20 @@ def test_views_drop_what_they_drop_in_the_plain_arm(backbone: Path):
     assert torch.equal(plain, with_negatives[:4])
     assert torch.equal(states(model, seed=2)[4:], with_negatives[4:])
     assert not torch.equal(states(model, seed=2)[:4], with_negatives[:4])
+
+
+def test_one_pass_over_all_draws_what_two_draw(backbone: Path):
+    """Each at its rate; gradients of weights are the same sums in another order."""
+    found = []
+    for together in (True, False):
+        model = student(backbone, replace(BASE, p1=0.1, p2=0.3))
+        model.beside = model.beside if together else None
+        rows = states(model, NEGATIVES * 3)
+        rows.square().sum().backward()
+        found.append((rows.detach(), [one.grad for one in model.parameters() if one.grad is not None]))
+    (one, gradients), (other, others) = found
+    assert torch.equal(one, other)
+    assert all(torch.allclose(*pair, rtol=1e-4, atol=1e-5) for pair in zip(gradients, others, strict=True))
 
 
 def test_every_token_is_dropped_at_the_rate_of_its_text():
