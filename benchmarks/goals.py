@@ -163,6 +163,13 @@ GOALS = (
         before=_kept("evaluation_share", "share of evaluation, %", study="quickstart", code="before"),
     ),
     Goal(
+        what="evaluation's share of a run of the quickstart on an Intel",
+        asked=8,
+        unit="%",
+        now=_kept("evaluation_share_intel", "share of evaluation, %", study="quickstart", code="now"),
+        before=_kept("evaluation_share_intel", "share of evaluation, %", study="quickstart", code="before"),
+    ),
+    Goal(
         what="quickstart from an existing environment",
         asked=7,
         unit="minutes",

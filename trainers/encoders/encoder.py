@@ -42,6 +42,9 @@ SLACK, SLACK_OF_GPU = 64, 2048
 # Tokens of a pass, which costs a GPU's processor as much whatever its size. What is a GPU's here is reckoned from
 # the things asked for, not measured; benchmarks/gpu.py does.
 PASS, PASS_OF_GPU = CELLS, 4 * CELLS
+# Without gradients, on a CPU: what lies between the products of a pass stays in caches, and asks the system for no
+# new pages (benchmarks/evaluation_share.py). With them each pass writes those of all weights.
+PASS_IN_USE = 2048
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
 Running = Callable[..., Any]  # a pass as packing runs it -> what the backbone would give
@@ -302,7 +305,7 @@ class Encoder(nn.Module):
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         begin, first = 0, packing.first_position(self.backbone.config)
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
-        for part in passes(cut, limit=PASS if self.device.type == "cpu" else PASS_OF_GPU):
+        for part in passes(cut, limit=pass_of(self.device)):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
             out = run(
@@ -354,6 +357,13 @@ class Encoder(nn.Module):
 def slack_of(device: torch.device) -> int:
     """Padding cells that a rectangle may have."""
     return SLACK if device.type == "cpu" else SLACK_OF_GPU
+
+
+def pass_of(device: torch.device) -> int:
+    """Tokens that run at a time."""
+    if device.type != "cpu":
+        return PASS_OF_GPU
+    return PASS if torch.is_grad_enabled() else PASS_IN_USE
 
 
 def load_backbone(path: Path) -> tuple[Any, Any]:
