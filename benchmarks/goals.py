@@ -163,7 +163,7 @@ GOALS = (
         before=_kept("evaluation_share", "share of evaluation, %", study="quickstart", code="before"),
     ),
     Goal(
-        what="evaluation's share of a run of the quickstart on an Intel",
+        what="evaluation's share of a run of the quickstart on an Intel, by the code of that day",
         asked=8,
         unit="%",
         now=_kept("evaluation_share_intel", "share of evaluation, %", study="quickstart", code="now"),

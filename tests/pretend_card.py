@@ -192,6 +192,10 @@ def _saved(model: Any, *args: Any, save: Any = transformers.PreTrainedModel.save
     return save(model, *args, state_dict=_on_cpu({name: one.detach() for name, one in state.items()}), **kwargs)
 
 
+def _generator(device: Any = "cpu", make: Any = torch.Generator) -> Any:
+    return make("cpu" if torch.device(device).type == CARD.type else device)
+
+
 def _ungraded(mode: Any = True) -> Any:
     return torch.no_grad() if mode is True else torch.enable_grad()
 
@@ -199,6 +203,7 @@ def _ungraded(mode: Any = True) -> Any:
 torch.__future__.set_swap_module_params_on_conversion(True)  # a parameter that moves stays the same object
 PATCH = pytest.MonkeyPatch()
 PATCH.setattr(torch, "inference_mode", _ungraded)  # whose tensors cannot be wrapped
+PATCH.setattr(torch, "Generator", _generator)
 PATCH.setattr(torch.cuda, "current_stream", lambda device: _Stream())
 PATCH.setattr(Tensor, "pin_memory", lambda tensor: tensor)
 PATCH.setattr(threading.Thread, "run", _run)  # a mode is of one thread

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from corpora.concept.records import ConceptCorpus
     from trainers.concept.batches import ConceptBatch
     from trainers.concept.settings import Settings
-    from trainers.encoders.beside import Beside
     from trainers.encoders.encoder import Encoder
+    from trainers.encoders.second_stream import SecondStream
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
 
@@ -52,7 +52,7 @@ def fit(
     """
     from trainers.concept.batches import batches
     from trainers.concept.layer_heads import LayerSupervised
-    from trainers.encoders.beside import Beside
+    from trainers.encoders.second_stream import SecondStream
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
@@ -68,6 +68,7 @@ def fit(
     micro = MicroBatch.of(settings.micro_batch, world)
     # Parts are read again when the lookup is gone; ZeRO 3 gathers the table within the forward alone.
     whole = micro is None and world.zero_stage < 3
+    # Heads are on the pairs alone, and who trains in a stack has its layers run there.
     together = micro is None and settings.hard_negatives and model is encoder and encoder.packed and not world.seat
     curve = loop.fit(
         InParts(model, micro) if micro else model,
@@ -76,7 +77,7 @@ def fit(
             settings=settings,
             world=world,
             encoder=encoder if whole else None,
-            beside=Beside(encoder) if together else None,
+            second=SecondStream(encoder) if together else None,
         ),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
@@ -108,13 +109,13 @@ def loss(
     settings: Settings,
     world: World,
     encoder: Encoder | None = None,
-    beside: Beside | None = None,
+    second: SecondStream | None = None,
 ) -> dict[str, Tensor]:
     """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
     Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives draw
     their dropout from a stream of their own, so an arm with and one without them share the pairs' dropout. They
-    pass through the encoder with the pairs where it can be (beside), else after them. encoder: where both may then
+    pass through the encoder with the pairs where it can be (second), else after them. encoder: where both may then
     share one lookup of its word embeddings.
     """
     import torch
@@ -123,7 +124,7 @@ def loss(
 
     supervised = supervises(settings)
     # (1 or 1 + K, 2 V b, D), (N, D)
-    read, negatives = encoded(encode, batch, supervised, world, encoder, beside)
+    read, negatives = encoded(encode, batch, supervised, encoder, second)
     sides = read[0].chunk(2 * len(batch.views))  # (b, D) each: left, right per view
     owner = moved(batch.owner, read.device)
     terms: dict[str, Tensor] = {}
@@ -145,9 +146,8 @@ def encoded(
     encode: Encode,
     batch: ConceptBatch,
     supervised: bool,
-    world: World,
     encoder: Encoder | None,
-    beside: Beside | None,
+    second: SecondStream | None,
 ) -> tuple[Tensor, Tensor]:
     """Unit vectors of the pairs, (1, 2 V b, D) or with those of the heads (1 + K, 2 V b, D), and of N negatives.
 
@@ -156,8 +156,8 @@ def encoded(
     import torch
 
     pairs, negatives, count = batch.pairs, batch.negatives, len(batch.owner)
-    if beside is not None and negatives is not None:
-        with beside.drawing(pairs, batch.stream, device=world.device):
+    if second is not None and negatives is not None:
+        with second.drawing(pairs, batch.stream):
             rows, others = encode(pairs, negatives).split([len(pairs), len(negatives)])
         return rows[None], others[:count]
     texts = [pairs] if negatives is None else [pairs, negatives]

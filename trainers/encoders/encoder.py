@@ -42,8 +42,9 @@ SLACK, SLACK_OF_GPU = 64, 2048
 # Tokens of a pass, which costs a GPU's processor as much whatever its size. What is a GPU's here is reckoned from
 # the things asked for, not measured; benchmarks/gpu.py does.
 PASS, PASS_OF_GPU = CELLS, 4 * CELLS
-# Without gradients, on a CPU: what lies between the products of a pass stays in caches, and asks the system for no
-# new pages (benchmarks/evaluation_share.py). With them each pass writes those of all weights.
+# Without gradients, on a CPU: what lies between the products of a pass stays in caches, and asks for no new pages
+# (benchmarks/evaluation_share.py); a rectangle of more tokens runs whole. With them each pass writes those of all
+# weights.
 PASS_IN_USE = 2048
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
@@ -163,13 +164,13 @@ class Encoder(nn.Module):
     def pooled(self, *several: Tokens) -> Tensor:
         """What the readout gives, of any length, in the order of the texts, float32. -> (N, D).
 
-        Several pass together, one behind the other: no rectangle holds texts of two.
+        Several pass together where one pass holds them all; no rectangle holds texts of two.
         """
         begins = np.cumsum([0, *map(len, several)])
         ordered, orders = zip(*(tokens.longest_first() for tokens in several), strict=True)
         order = np.concatenate([own + begin for own, begin in zip(orders, begins, strict=False)])
         every = self.readout in MIXTURES
-        parts = [self._read(layers, mask) for mask, layers in self._rectangles(every, *ordered)]
+        parts = [self._read(layers, mask) for mask, layers in self._rectangles(*ordered, every=every)]
         return torch.cat(parts)[moved(np.argsort(order), self.device)]
 
     @contextmanager
@@ -200,7 +201,7 @@ class Encoder(nn.Module):
             ordered, order = tokens.longest_first()
             means = [
                 torch.stack([readouts.mean(layer.float(), mask) for layer in layers])
-                for mask, layers in self._rectangles(True, ordered)
+                for mask, layers in self._rectangles(ordered, every=True)
             ]
             return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
 
@@ -209,7 +210,7 @@ class Encoder(nn.Module):
         ordered, order = tokens.longest_first()
         means = [
             torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-self.layers :]])
-            for mask, layers in self._rectangles(True, ordered)
+            for mask, layers in self._rectangles(ordered, every=True)
         ]
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
@@ -246,7 +247,7 @@ class Encoder(nn.Module):
         with self._evaluating():
             ordered, _ = tokens.longest_first()
             places, _ = Tokens(np.arange(len(tokens.ids)), tokens.lengths).longest_first()
-            rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(False, ordered)]
+            rows = [layers[-1].float()[mask.bool()] for mask, layers in self._rectangles(ordered, every=False)]
             return torch.cat(rows)[moved(np.argsort(places.ids), self.device)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -280,7 +281,7 @@ class Encoder(nn.Module):
         """The mixture of a weighted readout, deepest layer last; empty for the others."""
         return [] if self.layer_logits is None else readouts.layer_mixture(self.layer_logits.detach()).tolist()
 
-    def _rectangles(self, every: bool, *several: Tokens) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
+    def _rectangles(self, *several: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         """What is read (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last.
 
         Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
@@ -289,23 +290,25 @@ class Encoder(nn.Module):
         tokens = Tokens.joined(several)
         words = self._words(tokens)
         begins = np.cumsum([0, *(len(own.ids) for own in several)])
-        cut = [
-            replace(group, places=group.places + begin)
+        each = [
+            [replace(group, places=group.places + begin) for group in groups(own, slack=slack_of(self.device))]
             for own, begin in zip(several, begins, strict=False)
-            for group in groups(own, slack=slack_of(self.device))
         ]
-        run = self._packed(words, cut, every) if self.packed else self._padded(words, cut, every)
+        cut = [group for own in each for group in own]
+        run = self._packed(words, each, every) if self.packed else self._padded(words, cut, every)
         if tokens.read is None:
             return run
         masks = (moved(group.mask & tokens.read[group.places], self.device) for group in cut)
         return ((mask, layers) for mask, (_, layers) in zip(masks, run, strict=True))
 
     def _packed(
-        self, words: Tensor, cut: Sequence[Group], every: bool
+        self, words: Tensor, each: Sequence[Sequence[Group]], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        begin, first = 0, packing.first_position(self.backbone.config)
+        begin, first, limit = 0, packing.first_position(self.backbone.config), pass_of(self.device)
+        if len(words) <= limit:
+            each = [[group for own in each for group in own]]
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
-        for part in passes(cut, limit=pass_of(self.device)):
+        for part in (part for own in each for part in passes(own, limit=limit)):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
             out = run(

@@ -210,4 +210,4 @@ def put_dropouts(body: nn.Module, own: Callable[[float], nn.Dropout]) -> None:
     for parent in list(body.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Dropout:
-                setattr(parent, name, own(child.p))
+                setattr(parent, name, own(child.p).train(child.training))

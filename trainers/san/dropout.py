@@ -1,8 +1,8 @@
 """A second dropout rate for some texts of a step: aligned negatives are encoded at p2, the two views at p1.
 
 SAN's code applies p2 in the place of both rates, hidden and attention, at all four sites of a layer. Here either
-those texts pass through the body on their own while its rates are others (`at`), or all texts pass together and
-every site knows the rate of each token (`ByText`).
+those texts draw from a stream of their own, in the pass of the views (`trainers.encoders.second_stream`) or in one
+after it while the rates of the body are others (`at`), or every site knows the rate of each token (`ByText`).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Settings:
     p1: Share | None = None  # the backbone's own 0.1; three scripts of SimCSE+SAN have 0.15
     p2: Share = 0.2  # table 6, BERT-base
     p2_of: Literal["negatives", "second_view"] = "negatives"  # section 5.1; the other is ours, a control
-    san_pass: Literal["separate", "fused"] = "separate"  # ours; the code runs one pass
+    san_pass: Literal["separate", "fused"] = "separate"  # ours; the code draws from one stream
     own_weight: float = 0.0  # SimCSE's code; 0 in every script
     dedup_in_batch: bool | None = None  # ours
     learning_rate: Positive = 3e-5  # SimCSE's for BERT-base, in the script of SimCSE+SAN

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainers.encoders.beside import Beside
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.second_stream import SecondStream
 from trainers.encoders.tokens import Tokens
 from trainers.engine.micro_batches import MicroBatch, in_parts
 from trainers.engine.streams import torch_stream
@@ -28,9 +28,9 @@ class Student(nn.Module):
 
     One forward takes all texts of a step, so that DeepSpeed sees one. san_pass "separate": `apart` run at rate p2
     and draw from a stream of their own, so that the views drop what they drop without them; in the views' pass
-    where the encoder can (`trainers.encoders.beside`), else after it. "fused": one stream, in which each token has
-    the rate of its text. mixture: the policies of RLRD, which
-    are kept here so that a checkpoint holds them. micro: how many texts are read at a time.
+    where the encoder can (`trainers.encoders.second_stream`), else after it. "fused": one stream, in which each
+    token has the rate of its text. mixture: the policies of RLRD, which are kept here so that a checkpoint holds
+    them. micro: how many texts are read at a time.
     """
 
     def __init__(self, encoder: Encoder, settings: Settings, seed: int, micro: MicroBatch | None = None) -> None:
@@ -40,7 +40,7 @@ class Student(nn.Module):
         fused = settings.san_pass == "fused"
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
         self.by_text = ByText(encoder) if fused else None
-        self.beside = Beside(encoder) if encoder.packed and not fused else None
+        self.second = SecondStream(encoder) if encoder.packed and not fused else None
         learns = settings.host == "rlrd" and settings.rl_update != "fixed"
         self.mixture = Mixture(settings, encoder.width, seed) if learns else None
 
@@ -52,8 +52,8 @@ class Student(nn.Module):
             both = Tokens.joined([views, apart])
             rates = np.repeat([self.p1 or 0.0, self.p2], [len(views), len(apart)])
             states = self._read(both, partial(self._pooled_by_text, rates=rates))
-        elif self.beside is not None and self.encoder.running is None and self._whole:
-            with self.beside.drawing(views, stream, device=str(self.encoder.device), rate=self.p2):
+        elif self.second is not None and self.encoder.running is None and self._whole:
+            with self.second.drawing(views, stream, rate=self.p2):
                 states = self.encoder.pooled(views, apart)
         else:
             with self.encoder.one_lookup(views, apart) if self._whole else nullcontext():

@@ -57,7 +57,7 @@ def test_one_lookup_for_both_passes_changes_no_digit(backbone: Path, monkeypatch
         for how in (Encoder.one_lookup, lambda encoder, *several: nullcontext()):
             monkeypatch.setattr(Encoder, "one_lookup", how)
             model = student(backbone, settings)
-            model.beside = None
+            model.second = None
             with torch.autocast("cpu", torch.bfloat16, enabled=half):
                 rows = states(model, NEGATIVES * 3)
             rows.square().sum().backward()
@@ -81,7 +81,7 @@ def test_the_second_rate_is_that_of_the_negatives_alone(backbone: Path, san_pass
 
 
 def test_views_drop_what_they_drop_in_the_plain_arm(backbone: Path):
-    """Negatives draw from a stream of their own, after the views."""
+    """Negatives draw from a stream of their own."""
     model = student(backbone, replace(BASE, p1=0.1, p2=0.3))
     plain, with_negatives = states(model, None), states(model)
     assert torch.equal(plain, with_negatives[:4])
@@ -94,7 +94,7 @@ def test_one_pass_over_all_draws_what_two_draw(backbone: Path):
     found = []
     for together in (True, False):
         model = student(backbone, replace(BASE, p1=0.1, p2=0.3))
-        model.beside = model.beside if together else None
+        model.second = model.second if together else None
         rows = states(model, NEGATIVES * 3)
         rows.square().sum().backward()
         found.append((rows.detach(), [one.grad for one in model.parameters() if one.grad is not None]))

@@ -1,11 +1,12 @@
-"""Texts that pass beside others and draw their dropout from a stream of their own, as if they passed after them.
+"""Texts that pass with others and draw their dropout from a stream of their own.
 
-    beside = Beside(encoder)
-    with beside.drawing(pairs, stream, device="cpu"):
+    second = SecondStream(encoder)
+    with second.drawing(pairs, number):
         encoder(pairs, negatives)
 
 What the first texts drop is what they would without the others, so that an arm with the others and one without
-share it; and one pass over both is faster than two, which each write a gradient of every weight.
+share it; and one pass over both is faster than two, which each write a gradient of every weight. On a CPU the
+others drop what they would in a pass of their own after `torch.manual_seed(number)`.
 """
 
 from __future__ import annotations
@@ -43,49 +44,66 @@ class _Apart:
         return values * kept.div_(1 - share)
 
 
+@dataclass
+class _Drawn:
+    """What `drawing` was told, and how far it is. first: tokens of the first texts that are still to pass."""
+
+    first: int
+    number: int
+    rate: float | None
+    stream: torch.Generator | None = None  # made on the device of the first pass
+
+    def of_pass(self, tokens: int, device: torch.device) -> _Apart:
+        """Of the next so many tokens."""
+        if self.stream is None:
+            self.stream = torch.Generator(device).manual_seed(self.number)
+        first = min(tokens, self.first)
+        self.first -= first
+        return _Apart(first, self.stream, self.rate)
+
+
 class _Site(nn.Dropout):
     """A dropout that knows which tokens of a pass drop otherwise."""
 
-    def __init__(self, rate: float, beside: Beside) -> None:
+    def __init__(self, rate: float, second: SecondStream) -> None:
         super().__init__(rate)
-        self.beside = (beside,)  # no submodule: it holds no parameters
+        self.second = (second,)  # no submodule: it holds no parameters
 
     def forward(self, values: Tensor) -> Tensor:
         """values (1, M, D)."""
-        apart = self.beside[0].running
+        apart = self.second[0].running
         if apart is None or not self.training:
             return dropout(values, self.p, self.training)
         first, others = values.split([apart.first, values.shape[1] - apart.first], dim=1)
         return torch.cat([dropout(first, self.p), apart.dropped(others, self.p)], dim=1)
 
 
-class Beside:
-    """The second stream of an encoder that runs packed."""
+class SecondStream:
+    """What the dropouts of an encoder that runs packed draw from for some of its texts; one for an encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
         assert encoder.packed, "rectangles of a padded backbone pass one after the other as it is"
         self.running: _Apart | None = None  # of the pass that runs
-        self._coming: _Apart | None = None  # of what is still to pass
-        put_dropouts(encoder.backbone, partial(_Site, beside=self))
+        self._drawn: _Drawn | None = None
+        put_dropouts(encoder.backbone, partial(_Site, second=self))
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @contextmanager
-    def drawing(self, first: Tokens, stream: int, *, device: str, rate: float | None = None) -> Iterator[None]:
-        """While these texts and others are encoded together, once: the others draw from this stream, on the device
-        of the encoder, at this rate or at that of each place."""
-        generator = torch.Generator(device).manual_seed(stream)
-        self._coming = _Apart(len(first.ids), generator, rate)
+    def drawing(self, first: Tokens, number: int, *, rate: float | None = None) -> Iterator[None]:
+        """While these texts and others are encoded together, once: the others draw from the stream of this number,
+        at this rate or at that of each place."""
+        self._drawn = _Drawn(len(first.ids), number, rate)
         try:
             yield
+            assert not self._drawn.first, "the encoder was called with all of the first texts"
         finally:
-            self._coming = self.running = None
+            self._drawn = self.running = None
 
     def _next_pass(self, body: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if self._coming is None:
+        if self._drawn is None:
             return None
-        tokens = named["inputs_embeds"].shape[1]
-        self.running = replace(self._coming, first=min(tokens, self._coming.first))
-        self._coming = replace(self._coming, first=self._coming.first - self.running.first)
+        row = named["inputs_embeds"]
+        self.running = self._drawn.of_pass(row.shape[1], row.device)
         begins = np.cumsum([0, *(len(area.cells) for area in named["layout"])])
         areas = [
             replace(area, dropped=self.running.dropped) if begin >= self.running.first else area
