@@ -90,6 +90,17 @@ def _kept(result: str, column: str, **rows: Any) -> Figure:
     return Figure(result=result, rows=rows, column=column)
 
 
+def _evaluation_share(result: str, where: str = "") -> Goal:
+    row = {"column": "share of evaluation, %", "study": "quickstart"}
+    return Goal(
+        what=f"evaluation's share of a run of the quickstart{where}",
+        asked=8,
+        unit="%",
+        now=_kept(result, code="now", **row),
+        before=_kept(result, code="before", **row),
+    )
+
+
 GOALS = (
     _looking(1000, 100, "status", "CPU, s", 4, "CPU s", "large_studies_before"),
     _looking(1000, 100, "why", "CPU, s", 6, "CPU s", "large_studies_before"),
@@ -155,20 +166,8 @@ GOALS = (
         before=_kept("training_throughput_before", "speed", precision="bf16", trainer="semray"),
         least=True,
     ),
-    Goal(
-        what="evaluation's share of a run of the quickstart",
-        asked=8,
-        unit="%",
-        now=_kept("evaluation_share", "share of evaluation, %", study="quickstart", code="now"),
-        before=_kept("evaluation_share", "share of evaluation, %", study="quickstart", code="before"),
-    ),
-    Goal(
-        what="evaluation's share of a run of the quickstart on an Intel, by the code of that day",
-        asked=8,
-        unit="%",
-        now=_kept("evaluation_share_intel", "share of evaluation, %", study="quickstart", code="now"),
-        before=_kept("evaluation_share_intel", "share of evaluation, %", study="quickstart", code="before"),
-    ),
+    _evaluation_share("evaluation_share"),
+    _evaluation_share("evaluation_share_intel", " on an Intel, by the code of that day"),
     Goal(
         what="quickstart from an existing environment",
         asked=7,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ ATTENTION = "semray_packed"
 PACKED = frozenset({"bert", "camembert", "electra", "roberta", "xlm-roberta"})
 FROM_PADDING = frozenset({"camembert", "roberta", "xlm-roberta"})  # their positions start after the padding id
 
+Drop = Callable[[Tensor, float], Tensor]  # values and a place's rate -> values after dropout, in training
+
 
 @dataclass(frozen=True, eq=False)
 class Rectangle:
@@ -40,7 +42,7 @@ class Rectangle:
     places: Tensor
     cells: Tensor
     mask: Tensor
-    dropped: Callable[[Tensor, float], Tensor] | None = None
+    dropped: Drop | None = None
 
     @staticmethod
     def of(group: Group, begin: int, device: torch.device) -> Rectangle:
@@ -108,7 +110,7 @@ def packed_attention(
         if bar is not None:
             scores = scores + bar
         # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
-        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area, module.training)
+        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropped, module.training)
         mixed.append(torch.bmm(chances.flatten(0, 1), v))
     return moves.joined(mixed)[None], None
 
@@ -198,16 +200,33 @@ class _Return(torch.autograd.Function):
         return None, cells if ctx.moves.empty is None else cells.masked_fill_(ctx.moves.empty, 0)
 
 
-def _dropped(chances: Tensor, rate: float, area: Rectangle, training: bool) -> Tensor:
-    """Attention (n, H, T, T) after dropout."""
-    if area.dropped is None:
-        return F.dropout(chances, rate, training)
-    return area.dropped(chances, rate) if training else chances
+def _dropped(values: Tensor, rate: float, own: Drop | None, training: bool) -> Tensor:
+    """Values after a dropout of one's own, or torch's where there is none."""
+    if own is None or not training:
+        return F.dropout(values, rate, training)
+    return own(values, rate)
 
 
-def put_dropouts(body: nn.Module, own: Callable[[float], nn.Dropout]) -> None:
-    """Put a dropout of one's own in the place of each of torch's, at its rate."""
+class Dropping(Protocol):
+    """Who has dropouts of a backbone drop otherwise."""
+
+    @property
+    def dropped(self) -> Drop | None:
+        """How the pass that runs drops hidden states (1, M, D); None for torch's dropout."""
+
+
+class _Site(nn.Dropout):
+    def __init__(self, rate: float, of: Dropping) -> None:
+        super().__init__(rate)
+        self.of = (of,)  # no submodule: it holds no parameters
+
+    def forward(self, values: Tensor) -> Tensor:
+        return _dropped(values, self.p, self.of[0].dropped, self.training)
+
+
+def put_dropouts(body: nn.Module, of: Dropping) -> None:
+    """Put one that asks how to drop in the place of each of torch's dropouts, at its rate."""
     for parent in list(body.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Dropout:
-                setattr(parent, name, own(child.p).train(child.training))
+                setattr(parent, name, _Site(child.p, of).train(child.training))

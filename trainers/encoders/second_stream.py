@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.packing import put_dropouts
+from trainers.encoders.packing import Drop, put_dropouts
 from trainers.encoders.tokens import Tokens
 
 
@@ -42,6 +41,11 @@ class _Apart:
             return values
         kept = torch.empty_like(values).bernoulli_(1 - share, generator=self.stream)
         return values * kept.div_(1 - share)
+
+    def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
+        """values (1, M, D): the first as torch drops them, then the others."""
+        first, others = values.split([self.first, values.shape[1] - self.first], dim=1)
+        return torch.cat([dropout(first, rate), self.dropped(others, rate)], dim=1)
 
 
 @dataclass
@@ -62,30 +66,14 @@ class _Drawn:
         return _Apart(first, self.stream, self.rate)
 
 
-class _Site(nn.Dropout):
-    """A dropout that knows which tokens of a pass drop otherwise."""
-
-    def __init__(self, rate: float, second: SecondStream) -> None:
-        super().__init__(rate)
-        self.second = (second,)  # no submodule: it holds no parameters
-
-    def forward(self, values: Tensor) -> Tensor:
-        """values (1, M, D)."""
-        apart = self.second[0].running
-        if apart is None or not self.training:
-            return dropout(values, self.p, self.training)
-        first, others = values.split([apart.first, values.shape[1] - apart.first], dim=1)
-        return torch.cat([dropout(first, self.p), apart.dropped(others, self.p)], dim=1)
-
-
 class SecondStream:
     """What the dropouts of an encoder that runs packed draw from for some of its texts; one for an encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
         assert encoder.packed, "rectangles of a padded backbone pass one after the other as it is"
-        self.running: _Apart | None = None  # of the pass that runs
+        self.dropped: Drop | None = None  # of the pass that runs
         self._drawn: _Drawn | None = None
-        put_dropouts(encoder.backbone, partial(_Site, second=self))
+        put_dropouts(encoder.backbone, self)
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @contextmanager
@@ -97,16 +85,17 @@ class SecondStream:
             yield
             assert not self._drawn.first, "the encoder was called with all of the first texts"
         finally:
-            self._drawn = self.running = None
+            self._drawn = self.dropped = None
 
     def _next_pass(self, body: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self._drawn is None:
             return None
         row = named["inputs_embeds"]
-        self.running = self._drawn.of_pass(row.shape[1], row.device)
+        apart = self._drawn.of_pass(row.shape[1], row.device)
+        self.dropped = apart.dropped_behind
         begins = np.cumsum([0, *(len(area.cells) for area in named["layout"])])
         areas = [
-            replace(area, dropped=self.running.dropped) if begin >= self.running.first else area
+            replace(area, dropped=apart.dropped) if begin >= apart.first else area
             for area, begin in zip(named["layout"], begins, strict=False)
         ]
         return given, {**named, "layout": areas}

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout
 
 from trainers.encoders import packing
 from trainers.encoders.encoder import Encoder
@@ -73,20 +72,6 @@ def not_packed(kind: str) -> ValueError:
     return ValueError(f"train.san_pass = 'fused'\n  accepted: separate, or fused with {known}, not {kind}")
 
 
-class _Site(nn.Dropout):
-    """A dropout whose rows have rates of their own while `table` holds them."""
-
-    def __init__(self, rate: float, table: ByText) -> None:
-        super().__init__(rate)
-        self.table = (table,)  # no submodule: the table holds no parameters
-
-    def forward(self, values: Tensor) -> Tensor:
-        rates = self.table[0].of_tokens
-        if rates is None or not self.training:
-            return dropout(values, self.p, self.training)
-        return dropout_by_row(values, rates[None, :, None])  # values (1, m, H)
-
-
 def dropout_by_row(values: Tensor, rates: Tensor) -> Tensor:
     """Dropout at rates below 1 that broadcast against the values, in the values' own precision."""
     scale = (torch.rand(values.shape, device=values.device) >= rates) / (1 - rates)
@@ -112,8 +97,13 @@ class ByText:
             raise not_packed(encoder.backbone.config.model_type)
         self.of_tokens: Tensor | None = None  # of the pass that runs, (m,)
         self._waiting: tuple[Tensor, Tensor] | None = None  # of the tokens and of the texts still to pass
-        packing.put_dropouts(encoder.backbone, partial(_Site, table=self))
+        packing.put_dropouts(encoder.backbone, self)
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
+
+    @property
+    def dropped(self) -> packing.Drop | None:
+        """How the pass that runs drops hidden states (1, m, H)."""
+        return None if self.of_tokens is None else partial(_by_row, rates=self.of_tokens[None, :, None])
 
     @contextmanager
     def rates(self, tokens: Tokens, rates: np.ndarray) -> Iterator[None]:

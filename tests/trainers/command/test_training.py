@@ -149,6 +149,7 @@ def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
     saved = tmp_path / "out" / "checkpoint.json"
     with pytest.raises(Stopped):
         script("--pause", "0.5", world=World(scratch=tmp_path, stopping=saved.exists))
+    assert saved.exists()
     _, curve = script("--pause", "0", world=World(scratch=tmp_path))
     assert "resuming after step" in (tmp_path / "command.log").read_text()
     assert [point.loss for point in curve] == [point.loss for point in script("--pause", "0")[1]]
