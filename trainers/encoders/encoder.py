@@ -21,6 +21,7 @@ from torch.nn.functional import embedding
 
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
+from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
@@ -390,6 +391,8 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
             dtype=torch.float32,
             **extra,
         )
+        if config.model_type in packing.PACKED:
+            put_sites(backbone)
         return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 
 

@@ -8,17 +8,17 @@ and the passes that would otherwise each write a full set of weight gradients.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from trainers.encoders.dropout import Drop, dropped
 from trainers.encoders.tokens import Group
 from trainers.engine.transfers import moved
 
@@ -28,15 +28,13 @@ ATTENTION = "semray_packed"
 PACKED = frozenset({"bert", "camembert", "electra", "roberta", "xlm-roberta"})
 FROM_PADDING = frozenset({"camembert", "roberta", "xlm-roberta"})  # their positions start after the padding id
 
-Drop = Callable[[Tensor, float], Tensor]  # values and a place's rate -> values after dropout, in training
-
 
 @dataclass(frozen=True, eq=False)
 class Rectangle:
     """A group of a pass on its device: the m tokens of n texts as n × T cells.
 
     places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T). dropped: what
-    training does to attention (n, H, T, T) at the module's rate, None for torch's dropout.
+    training does to attention (n, H, T, T) at the module's rate, None for `dropout`.
     """
 
     places: Tensor
@@ -110,7 +108,7 @@ def packed_attention(
         if bar is not None:
             scores = scores + bar
         # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
-        chances = _dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropped, module.training)
+        chances = dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropped, module.training)
         mixed.append(torch.bmm(chances.flatten(0, 1), v))
     return moves.joined(mixed)[None], None
 
@@ -198,35 +196,3 @@ class _Return(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         cells = gradient.index_select(0, ctx.moves.there)
         return None, cells if ctx.moves.empty is None else cells.masked_fill_(ctx.moves.empty, 0)
-
-
-def _dropped(values: Tensor, rate: float, own: Drop | None, training: bool) -> Tensor:
-    """Values after a dropout of one's own, or torch's where there is none."""
-    if own is None or not training:
-        return F.dropout(values, rate, training)
-    return own(values, rate)
-
-
-class Dropping(Protocol):
-    """Who has dropouts of a backbone drop otherwise."""
-
-    @property
-    def dropped(self) -> Drop | None:
-        """How the pass that runs drops hidden states (1, M, D); None for torch's dropout."""
-
-
-class _Site(nn.Dropout):
-    def __init__(self, rate: float, of: Dropping) -> None:
-        super().__init__(rate)
-        self.of = (of,)  # no submodule: it holds no parameters
-
-    def forward(self, values: Tensor) -> Tensor:
-        return _dropped(values, self.p, self.of[0].dropped, self.training)
-
-
-def put_dropouts(body: nn.Module, of: Dropping) -> None:
-    """Put one that asks how to drop in the place of each of torch's dropouts, at its rate."""
-    for parent in list(body.modules()):
-        for name, child in list(parent.named_children()):
-            if type(child) is nn.Dropout:
-                setattr(parent, name, _Site(child.p, of).train(child.training))

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout
 
+from trainers.encoders.dropout import Drop, ask, draw
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.packing import Drop, put_dropouts
 from trainers.encoders.tokens import Tokens
 
 
@@ -35,17 +34,20 @@ class _Apart:
     rate: float | None
 
     def dropped(self, values: Tensor, rate: float) -> Tensor:
-        """As torch's own dropout, figure for figure on a CPU, from this stream."""
-        share = rate if self.rate is None else self.rate
-        if not share:
-            return values
-        kept = torch.empty_like(values).bernoulli_(1 - share, generator=self.stream)
-        return values * kept.div_(1 - share)
+        """From this stream."""
+        return self._dropped(values, 0, rate)
 
     def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
-        """values (1, M, D): the first as torch drops them, then the others."""
-        first, others = values.split([self.first, values.shape[1] - self.first], dim=1)
-        return torch.cat([dropout(first, rate), self.dropped(others, rate)], dim=1)
+        """values (1, M, D): the first from torch's own stream, then the others from this one."""
+        return self._dropped(values, self.first, rate)
+
+    def _dropped(self, values: Tensor, first: int, rate: float) -> Tensor:
+        noise = torch.empty_like(values)
+        if first:
+            draw(noise[:, :first], rate)
+        if first < noise.shape[1]:
+            draw(noise[:, first:], rate if self.rate is None else self.rate, self.stream)
+        return values * noise
 
 
 @dataclass
@@ -73,7 +75,7 @@ class SecondStream:
         assert encoder.packed, "rectangles of a padded backbone pass one after the other as it is"
         self.dropped: Drop | None = None  # of the pass that runs
         self._drawn: _Drawn | None = None
-        put_dropouts(encoder.backbone, self)
+        ask(encoder.backbone, self)
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @contextmanager

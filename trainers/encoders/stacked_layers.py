@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from trainers.encoders.dropout import draw
 from trainers.encoders.packing import Rectangle
 from trainers.engine.transfers import moved
 
@@ -38,18 +39,17 @@ def drawn_noise(layer: Any, states: Tensor, layout: Sequence[Rectangle]) -> Laye
 
     def scores(area: Rectangle) -> Tensor | None:
         texts, longest = area.mask.shape
-        return _kept(attention.dropout, states.new_ones(texts, heads, longest, longest))
+        return _kept(attention.dropout, states.new_empty(texts, heads, longest, longest))
 
-    ones = states.new_ones(states.shape[1:], dtype=kind)
     return LayerNoise(
         [scores(area) for area in layout],
-        _kept(layer.attention.output.dropout, ones),
-        _kept(layer.output.dropout, ones),
+        _kept(layer.attention.output.dropout, states.new_empty(states.shape[1:], dtype=kind)),
+        _kept(layer.output.dropout, states.new_empty(states.shape[1:], dtype=kind)),
     )
 
 
-def _kept(site: nn.Dropout, ones: Tensor) -> Tensor | None:
-    return F.dropout(ones, site.p) if site.training and site.p else None
+def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
+    return draw(noise, site.p) if site.training and site.p else None
 
 
 def flops_of(layer: Any, tokens: int, layout: Sequence[Rectangle]) -> float:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from trainers.encoders import packing
+from trainers.encoders.dropout import Drop, ask
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
 from trainers.engine.transfers import moved
@@ -97,11 +98,11 @@ class ByText:
             raise not_packed(encoder.backbone.config.model_type)
         self.of_tokens: Tensor | None = None  # of the pass that runs, (m,)
         self._waiting: tuple[Tensor, Tensor] | None = None  # of the tokens and of the texts still to pass
-        packing.put_dropouts(encoder.backbone, self)
+        ask(encoder.backbone, self)
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @property
-    def dropped(self) -> packing.Drop | None:
+    def dropped(self) -> Drop | None:
         """How the pass that runs drops hidden states (1, m, H)."""
         return None if self.of_tokens is None else partial(_by_row, rates=self.of_tokens[None, :, None])
 
