@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tables import RESULTS, save
+from tables import RESULTS, revision, save
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -139,7 +139,7 @@ def keep(rows: Sequence[dict[str, Any]], against: Path | None) -> None:
     ]
     if against:
         notes.append(
-            f"Before: the code of {_revision(against)}, on the same ledgers. Every field of every verdict in "
+            f"Before: the code of {revision(against)}, on the same ledgers. Every field of every verdict in "
             "report.json is the same by both, or the script ends."
         )
     save(NAME, "Looking at large studies", rows, notes, packages=("pyarrow", "pydantic", "matplotlib"))
@@ -181,7 +181,7 @@ def measured(
         row |= {"page, MB": page[0], "opened, s": page[1]}
         if against is not None:
             row["page, MB, before"] = _page(out)[0] if name == "report" and costs[", before"] else "–"
-        row |= {"load": round(os.getloadavg()[0], 1), "code": _revision(ROOT), "day": date.today().isoformat()}
+        row |= {"load": round(os.getloadavg()[0], 1), "code": revision(ROOT), "day": date.today().isoformat()}
         yield row
     shutil.rmtree(out, ignore_errors=True)
 
@@ -309,11 +309,6 @@ def opened(page: Path) -> float | str:
         return round(time.perf_counter() - began, 2)
     finally:
         browser.quit()
-
-
-def _revision(checkout: Path) -> str:
-    asked = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

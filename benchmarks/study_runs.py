@@ -1,10 +1,12 @@
 """How long whole studies take on this machine, from nothing to their verdicts, and what the verdicts are.
 
     SEMRAY_DATA=FOLDER python benchmarks/study_runs.py frozen_encoders defsent_quickstart
+    python benchmarks/study_runs.py quickstart --code CHECKOUT
 
 Each study runs as a person runs it, with an empty ledger and an empty cache. CPU time is that of all its processes
 as seen once a second; wall time depends on what else the machine does, so the load before is told. What each gave
-is results/study_<name>.md. Without names: those that the guides call small and that need WordNet alone.
+is results/study_<name>.md, of a checkout of earlier code results/study_<name>_before.md. Without names: those that
+the guides call small and that need WordNet alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from tables import save
+from tables import revision, save
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ("quickstart", "concept_small", "defsent_quickstart")
@@ -30,26 +32,32 @@ COMMAND = (sys.executable, "-m", "orchestration")
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("studies", nargs="*", default=SMALL, help="names of studies/*.yaml")
-    for name in options.parse_args().studies:
+    options.add_argument(
+        "--code", type=Path, default=ROOT, help="a checkout of earlier code, with its own studies"
+    )
+    given = options.parse_args()
+    for name in given.studies:
         with tempfile.TemporaryDirectory() as folder:
-            measure(name, Path(folder))
+            measure(name, given.code.absolute(), Path(folder))
 
 
-def measure(name: str, folder: Path) -> None:
-    """Run one study and keep what it gave."""
-    study, place = str(ROOT / "studies" / f"{name}.yaml"), ["--ledger", str(folder / "ledger")]
-    own = {**os.environ, "PYTHONPATH": str(ROOT), "SEMRAY_CACHE": str(folder / "cache")}
+def measure(name: str, code: Path, folder: Path) -> None:
+    """Run one study by the code of a checkout and keep what it gave."""
+    study, place = str(code / "studies" / f"{name}.yaml"), ["--ledger", str(folder / "ledger")]
+    own = {**os.environ, "PYTHONPATH": str(code), "SEMRAY_CACHE": str(folder / "cache")}
     load = os.getloadavg()[0]
     wall, cpu = watched([*COMMAND, "run", study, *place], own)
     said = subprocess.run(
         [*COMMAND, "report", study, *place, "--json"], env=own, capture_output=True, text=True, check=True
     )
     trainings = [path for path in (folder / "ledger").iterdir() if (path / "env.json").exists()]
+    earlier = code != ROOT
     save(
-        f"study_{name}",
+        f"study_{name}_before" if earlier else f"study_{name}",
         f"studies/{name}.yaml, from nothing to its verdicts",
         [row(verdict) for verdict in json.loads(said.stdout)],
         [
+            *([f"By the code of {revision(code)}."] if earlier else []),
             f"{wall / 60:.1f} minutes of wall time, {cpu / 60:.1f} of CPU time; load before {load:.1f}",
             f"{len(trainings)} entries of runs; caches empty at the start",
         ],

@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{model}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
+
+
+def revision(checkout: Path) -> str:
+    """The commit of a checkout."""
+    asked = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def save(
