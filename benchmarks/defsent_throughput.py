@@ -31,9 +31,9 @@ SETTINGS = Settings(readout="mean", head_source="random", lr_exponent=6.0, batch
 def main() -> None:
     options = options_of(__doc__, steps=20)
     load(DefsentData())  # built before anything is timed
-    trainers = Interleaved(TRAINERS)
-    middle = {name: np.median(found, axis=0) for name, found in trainers.durations(options).items()}
-    head = trainers.processes["plain transformers loop"].submit(head_alone, options.steps).result()
+    with Interleaved(TRAINERS) as trainers:
+        middle = {name: np.median(found, axis=0) for name, found in trainers.durations(options).items()}
+        head = trainers.processes["plain transformers loop"].submit(head_alone, options.steps).result()
     plain = middle["plain transformers loop"]
     rows = [
         {

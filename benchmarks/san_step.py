@@ -34,7 +34,8 @@ BATCH, LENGTH = 32, 32
 
 def main() -> None:
     options = options_of(__doc__)
-    steps = Interleaved(TRAINERS).durations(options)
+    with Interleaved(TRAINERS) as trainers:
+        steps = trainers.durations(options)
     save(
         "san_step",
         "A step of SimCSE on all-MiniLM-L6-v2, plain and with aligned negatives, one CPU thread, fp32",

@@ -43,6 +43,13 @@ class Interleaved:
         self.trainers = trainers
         self.processes = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in trainers}
 
+    def __enter__(self) -> Interleaved:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            process.shutdown()
+
     def durations(self, options: argparse.Namespace, *told: Any) -> dict[str, np.ndarray]:
         """Seconds of the steps of every trainer over all repeats; what else runs meets all of them alike."""
         parts: dict[str, list[np.ndarray]] = {name: [] for name in self.trainers}

@@ -46,10 +46,9 @@ def measure(name: str, code: Path, folder: Path) -> None:
     study, place = str(code / "studies" / f"{name}.yaml"), ["--ledger", str(folder / "ledger")]
     own = {**os.environ, "PYTHONPATH": str(code), "SEMRAY_CACHE": str(folder / "cache")}
     load = os.getloadavg()[0]
-    wall, cpu = watched([*COMMAND, "run", study, *place], own)
-    said = subprocess.run(
-        [*COMMAND, "report", study, *place, "--json"], env=own, capture_output=True, text=True, check=True
-    )
+    wall, cpu = watched([*COMMAND, "run", study, *place], own, code)
+    asked = [*COMMAND, "report", study, *place, "--json"]
+    said = subprocess.run(asked, cwd=code, env=own, capture_output=True, text=True, check=True)
     trainings = [path for path in (folder / "ledger").iterdir() if (path / "env.json").exists()]
     earlier = code != ROOT
     save(
@@ -66,10 +65,10 @@ def measure(name: str, code: Path, folder: Path) -> None:
     )
 
 
-def watched(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Wall and CPU seconds of a command and of all that it starts."""
+def watched(command: list[str], environment: dict[str, str], place: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of a command in a place, whose packages it finds first, and of all that it starts."""
     began, seen = time.perf_counter(), dict[tuple[int, float], float]()
-    process = subprocess.Popen(command, env=environment)
+    process = subprocess.Popen(command, cwd=place, env=environment)
     while process.poll() is None:
         for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
             try:

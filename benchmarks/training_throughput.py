@@ -35,9 +35,10 @@ TEXTS = 2 * BATCH + (2 + NEGATIVES) * BATCH
 
 
 def main() -> None:
-    options, trainers, rows = options_of(__doc__), Interleaved(TRAINERS), []
-    for precision in precisions():
-        rows += table(precision, trainers.durations(options, precision), trainers.memory())
+    options, rows = options_of(__doc__), []
+    with Interleaved(TRAINERS) as trainers:
+        for precision in precisions():
+            rows += table(precision, trainers.durations(options, precision), trainers.memory())
     save(
         "training_throughput",
         "Training throughput: one step of B1 on all-MiniLM-L6-v2, one CPU thread",
