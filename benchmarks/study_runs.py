@@ -38,7 +38,7 @@ def main() -> None:
     given = options.parse_args()
     for name in given.studies:
         with tempfile.TemporaryDirectory() as folder:
-            measure(name, given.code.absolute(), Path(folder))
+            measure(name, given.code.resolve(), Path(folder))
 
 
 def measure(name: str, code: Path, folder: Path) -> None:

@@ -380,7 +380,8 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
         architecture: Any = MODEL_MAPPING[type(config)]
         accepted = inspect.signature(architecture).parameters
         extra: dict[str, Any] = {"add_pooling_layer": False} if "add_pooling_layer" in accepted else {}
-        if config.model_type in packing.PACKED:
+        packed = config.model_type in packing.PACKED
+        if packed:
             extra["attn_implementation"] = packing.ATTENTION
         backbone = AutoModel.from_pretrained(
             path,
@@ -391,7 +392,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
             dtype=torch.float32,
             **extra,
         )
-        if config.model_type in packing.PACKED:
+        if packed:
             put_sites(backbone)
         return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 

@@ -43,10 +43,8 @@ class _Apart:
 
     def _dropped(self, values: Tensor, first: int, rate: float) -> Tensor:
         noise = torch.empty_like(values)
-        if first:
-            draw(noise[:, :first], rate)
-        if first < noise.shape[1]:
-            draw(noise[:, first:], rate if self.rate is None else self.rate, self.stream)
+        draw(noise[:, :first], rate)
+        draw(noise[:, first:], rate if self.rate is None else self.rate, self.stream)
         return values * noise
 
 
