@@ -1,11 +1,12 @@
 """What share of a trained run's CPU time is evaluation, in one process: the smallest studies.
 
-    python benchmarks/evaluation_share.py --against CHECKOUT
+    python benchmarks/evaluation_share.py [--precision fp32] [--against CHECKOUT]
 
 A run of a trained arm executes and is recorded as a lane does it, after one of two steps that pays for imports and
 for reading the benchmarks. Then its encoder is scored again and again, as if nothing were known of it: evaluation
 is the median. With another checkout, the code there and here run side by side; both must give the same figures and
-items, to the last digit. Corpora are built for it, or copied from a cache where they are.
+items, to the last digit. Corpora are built for it, or copied from a cache where they are. --precision: instead of
+the best of this processor; the result's name ends in it.
 """
 
 from __future__ import annotations
@@ -39,20 +40,21 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--against", type=Path, help="a checkout of the code before")
     options.add_argument("--corpora", type=Path, help="a cache that holds them")
+    options.add_argument("--precision", choices=("fp32", "bf16"), help="of training and evaluation")
     options.add_argument(
         "--lane", metavar="STUDY", help="execute the runs of one study here, and print what they took"
     )
     asked = options.parse_args()
     if asked.lane:
-        print(json.dumps(lane(asked.lane)))
+        print(json.dumps(lane(asked.lane, asked.precision)))
         return
     codes = {"before": asked.against, "now": ROOT} if asked.against else {"now": ROOT}
     with tempfile.TemporaryDirectory() as folder:
         for name in codes if asked.corpora else ():
             shutil.copytree(asked.corpora, Path(folder) / name, ignore=shutil.ignore_patterns("vectors"))
-        rows = [row for study in STUDIES for row in compared(study, codes, Path(folder))]
+        rows = [row for study in STUDIES for row in compared(study, codes, Path(folder), asked.precision)]
     save(
-        "evaluation_share",
+        "_".join(["evaluation_share", *([asked.precision] if asked.precision else [])]),
         "Evaluation's share of a trained run, CPU seconds",
         rows,
         [
@@ -69,16 +71,16 @@ def main() -> None:
     )
 
 
-def compared(study: str, codes: dict[str, Path], folder: Path) -> list[dict[str, Any]]:
+def compared(study: str, codes: dict[str, Path], folder: Path, precision: str | None) -> list[dict[str, Any]]:
     """A row for each code. AssertionError where they do not give the same scores."""
     with ThreadPoolExecutor() as pool:
-        begun = {name: pool.submit(apart, study, place, folder / name) for name, place in codes.items()}
+        begun = {name: pool.submit(apart, study, place, folder / name, precision) for name, place in codes.items()}
         told = {name: lane.result() for name, lane in begun.items()}
     assert len({one["scores"] for one in told.values()}) == 1, "the codes give other scores"
     return [row(study, name, one["spent"]) for name, one in told.items()]
 
 
-def apart(study: str, place: Path, cache: Path) -> Any:
+def apart(study: str, place: Path, cache: Path, precision: str | None) -> Any:
     """What a process of this code says of its runs."""
     environment = os.environ | {
         "PYTHONPATH": f"{place}{os.pathsep}{ROOT / 'benchmarks'}",
@@ -86,7 +88,7 @@ def apart(study: str, place: Path, cache: Path) -> Any:
         "OMP_NUM_THREADS": "1",
         "DS_ACCELERATOR": "cpu",
     }
-    command = [sys.executable, __file__, "--lane", study]
+    command = [sys.executable, __file__, "--lane", study, *(["--precision", precision] if precision else [])]
     said = subprocess.run(command, cwd=place, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(said.stdout.splitlines()[-1])
 
@@ -101,7 +103,7 @@ def row(study: str, name: str, spent: Spent) -> dict[str, Any]:
     }
 
 
-def lane(study: str) -> dict[str, Any]:
+def lane(study: str, precision: str | None) -> dict[str, Any]:
     """CPU seconds of the parts of a run, and a digest of its scores."""
     from orchestration.families.contract import USUAL_IMPORTS
 
@@ -114,6 +116,7 @@ def lane(study: str) -> dict[str, Any]:
 
     asked = read_study(ROOT / "studies" / f"{study}.yaml")
     run = next(run for run in plan(asked, gather_facts(asked)).runs if run.arm == STUDIES[study])
+    run = replace(run, precision=precision or run.precision)
     with tempfile.TemporaryDirectory() as folder:
         short = replace(run, settings={**run.settings, "steps": 2, "warmup": 1})
         executed(short, Ledger(Path(folder) / "first"))

@@ -90,6 +90,18 @@ def _kept(result: str, column: str, **rows: Any) -> Figure:
     return Figure(result=result, rows=rows, column=column)
 
 
+def _step(precision: str, asked: float, result: str, where: str = "") -> Goal:
+    row = {"column": "speed", "precision": precision, "trainer": "semray"}
+    return Goal(
+        what=f"a step of B1 in {precision}{where}, against sentence-transformers",
+        asked=asked,
+        unit="x",
+        now=_kept(result, **row),
+        before=_kept(f"{result}_before", **row),
+        least=True,
+    )
+
+
 def _evaluation_share(result: str, where: str = "") -> Goal:
     row = {"column": "share of evaluation, %", "study": "quickstart"}
     return Goal(
@@ -98,6 +110,16 @@ def _evaluation_share(result: str, where: str = "") -> Goal:
         unit="%",
         now=_kept(result, code="now", **row),
         before=_kept(result, code="before", **row),
+    )
+
+
+def _quickstart(result: str, where: str = "") -> Goal:
+    return Goal(
+        what=f"quickstart{where} from an existing environment",
+        asked=7,
+        unit="minutes",
+        now=_kept(result, "wall minutes"),
+        before=_kept(f"{result}_before", "wall minutes"),
     )
 
 
@@ -146,39 +168,15 @@ GOALS = (
         now=_kept("mlflow_sync", "wall, seconds", sync="nothing new"),
         before=_kept("mlflow_sync_before", "wall, seconds", sync="nothing new"),
     ),
-    Goal(
-        what="a step of B1 in fp32, against sentence-transformers",
-        asked=2.3,
-        unit="x",
-        now=_kept("training_throughput", "speed", precision="fp32", trainer="semray"),
-        before=_kept("training_throughput_avx2_before", "speed", precision="fp32", trainer="semray"),
-        least=True,
-    ),
-    Goal(
-        what="a step of B1 in fp32 on a processor with AVX512-bf16, against sentence-transformers",
-        asked=2.3,
-        unit="x",
-        now=_kept("training_throughput_avx512_bf16", "speed", precision="fp32", trainer="semray"),
-        before=_kept("training_throughput_before", "speed", precision="fp32", trainer="semray"),
-        least=True,
-    ),
-    Goal(
-        what="a step of B1 in bf16 there, against sentence-transformers",
-        asked=1.8,
-        unit="x",
-        now=_kept("training_throughput_avx512_bf16", "speed", precision="bf16", trainer="semray"),
-        before=_kept("training_throughput_before", "speed", precision="bf16", trainer="semray"),
-        least=True,
-    ),
-    _evaluation_share("evaluation_share"),
-    _evaluation_share("evaluation_share_intel", " on an Intel, by the code of that day"),
-    Goal(
-        what="quickstart from an existing environment",
-        asked=7,
-        unit="minutes",
-        now=_kept("study_quickstart", "wall minutes"),
-        before=_kept("study_quickstart_before", "wall minutes"),
-    ),
+    _step("fp32", 2.3, "training_throughput"),
+    _step("bf16", 1.8, "training_throughput"),
+    _step("fp32", 2.3, "training_throughput_avx2", " without AVX512"),
+    _evaluation_share("evaluation_share_fp32", " in fp32"),
+    _evaluation_share("evaluation_share", " in bf16"),
+    _evaluation_share("evaluation_share_avx2", " without AVX512"),
+    _quickstart("study_quickstart_fp32", " in fp32"),
+    _quickstart("study_quickstart", " in bf16"),
+    _quickstart("study_quickstart_avx2", " without AVX512"),
 )
 
 

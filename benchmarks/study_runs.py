@@ -1,12 +1,13 @@
 """How long whole studies take on this machine, from nothing to their verdicts, and what the verdicts are.
 
     SEMRAY_DATA=FOLDER python benchmarks/study_runs.py frozen_encoders defsent_quickstart
-    python benchmarks/study_runs.py quickstart --code CHECKOUT
+    python benchmarks/study_runs.py quickstart --precision fp32 [--code CHECKOUT]
 
 Each study runs as a person runs it, with an empty ledger and an empty cache. CPU time is that of all its processes
-as seen once a second; wall time depends on what else the machine does, so the load before is told. What each gave
-is results/study_<name>.md, of a checkout of earlier code results/study_<name>_before.md. Without names: those that
-the guides call small and that need WordNet alone.
+as seen once a second; wall time depends on what else the machine does, so the load before is told. --precision: of
+trainings, where a study leaves it to the processor. What each gave is results/study_<name>.md; its name ends in a
+precision that was asked for, and in _before for a checkout of earlier code. Without names: those that the guides
+call small and that need WordNet alone.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ def main() -> None:
     options.add_argument(
         "--code", type=Path, default=ROOT, help="a checkout of earlier code, with its own studies"
     )
+    options.add_argument("--precision", choices=("fp32", "bf16"), help="instead of the best of this processor")
     given = options.parse_args()
     for name in given.studies:
         with tempfile.TemporaryDirectory() as folder:
-            measure(name, given.code.resolve(), Path(folder))
+            measure(name, given.code.resolve(), given.precision, Path(folder))
 
 
-def measure(name: str, code: Path, folder: Path) -> None:
+def measure(name: str, code: Path, precision: str | None, folder: Path) -> None:
     """Run one study by the code of a checkout and keep what it gave."""
     study, place = str(code / "studies" / f"{name}.yaml"), ["--ledger", str(folder / "ledger")]
+    if precision:
+        study = str(in_precision(Path(study), precision, folder))
     own = {**os.environ, "PYTHONPATH": str(code), "SEMRAY_CACHE": str(folder / "cache")}
     load = os.getloadavg()[0]
     wall, cpu = watched([*COMMAND, "run", study, *place], own, code)
@@ -52,8 +56,8 @@ def measure(name: str, code: Path, folder: Path) -> None:
     trainings = [path for path in (folder / "ledger").iterdir() if (path / "env.json").exists()]
     earlier = code != ROOT
     save(
-        f"study_{name}_before" if earlier else f"study_{name}",
-        f"studies/{name}.yaml, from nothing to its verdicts",
+        "_".join(["study", name, *([precision] if precision else []), *(["before"] if earlier else [])]),
+        f"studies/{name}.yaml{f' in {precision}' if precision else ''}, from nothing to its verdicts",
         [row(verdict) for verdict in json.loads(said.stdout)],
         [
             *([f"By the code of {revision(code)}."] if earlier else []),
@@ -63,6 +67,15 @@ def measure(name: str, code: Path, folder: Path) -> None:
         packages=("torch", "transformers", "ray"),
         whole={"wall minutes": wall / 60, "CPU minutes": cpu / 60},
     )
+
+
+def in_precision(study: Path, precision: str, folder: Path) -> Path:
+    """A copy of a study that says nothing of its resources, trained in this precision."""
+    text = study.read_text()
+    assert "resources:" not in text, f"{study}: says itself what it runs in"
+    copy = folder / study.name
+    copy.write_text(f"{text}resources: {{precision: {precision}}}\n")
+    return copy
 
 
 def watched(command: list[str], environment: dict[str, str], place: Path) -> tuple[float, float]:
