@@ -23,6 +23,7 @@ from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
+from trainers.encoders.even_linear import put_even
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.readout_names import MIXTURES, Readout
@@ -394,6 +395,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
         )
         if packed:
             put_sites(backbone)
+            put_even(backbone)
         return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 
 

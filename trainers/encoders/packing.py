@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from trainers.encoders.dropout import Drop, dropped
+from trainers.encoders.even_linear import in_attention
 from trainers.encoders.tokens import Group
 from trainers.engine.transfers import moved
 
@@ -100,16 +101,18 @@ def packed_attention(
 
     layout covers the M tokens in order.
     """
+    query, key, value = map(in_attention, (query, key, value))
     moves, mixed = _moves(tuple(layout), query.shape[1], query.dtype), []
     cut = moves.cut(query, key, value)
-    for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
-        scores = torch.bmm(q, k.transpose(1, 2).contiguous()) * scaling  # (n · H, T, T)
-        scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)
-        if bar is not None:
-            scores = scores + bar
-        # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
-        chances = dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropped, module.training)
-        mixed.append(torch.bmm(chances.flatten(0, 1), v))
+    with torch.autocast("cpu", enabled=False):
+        for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
+            scores = torch.bmm(q, k.transpose(1, 2).contiguous()) * scaling  # (n · H, T, T)
+            scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)
+            if bar is not None:
+                scores = scores + bar
+            # in the scores' own precision on every device: a GPU's autocast would copy them to float32 and back
+            chances = dropped(scores.softmax(-1, dtype=scores.dtype), dropout, area.dropped, module.training)
+            mixed.append(torch.bmm(chances.flatten(0, 1), v))
     return moves.joined(mixed)[None], None
 
 

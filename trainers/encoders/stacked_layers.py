@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trainers.encoders.dropout import draw
+from trainers.encoders.even_linear import in_attention
 from trainers.encoders.packing import Rectangle
 from trainers.engine.transfers import moved
 
@@ -137,18 +138,19 @@ class StackedLayer:
     def _attention(self, rows: Tensor, areas: Areas, noise: Sequence[Sequence[Tensor | None]]) -> Tensor:
         """Attention within each text. Queries, keys and values side by side (K, M, 3 D) -> (K, M, D)."""
         count, longest, width = len(rows), rows.shape[1], rows.shape[2] // 3
-        tokens = rows.reshape(count * longest, 3, self.heads, width // self.heads)
+        tokens = in_attention(rows).reshape(count * longest, 3, self.heads, width // self.heads)
         parts = []
         for area in areas.each:
             picked = tokens.index_select(0, area.places).view(*area.mask.shape, *tokens.shape[1:])
             q, k, v = picked.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
-            scores = (q @ k.transpose(-1, -2)) * self.scaling
-            if not area.full:
-                scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-            chances = scores.softmax(-1)
-            if (kept := area.noise(noise)) is not None:
-                chances = chances * kept
-            cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
+            with torch.autocast("cpu", enabled=False):
+                scores = (q @ k.transpose(-1, -2)) * self.scaling
+                if not area.full:
+                    scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
+                chances = scores.softmax(-1)
+                if (kept := area.noise(noise)) is not None:
+                    chances = chances * kept
+                cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
             parts.append(cells if area.full else cells.index_select(0, area.cells))
         parts.append(parts[0].new_zeros(1, *tokens.shape[2:]))  # of padding: what one encoder broke stays its own
         return torch.cat(parts).index_select(0, areas.order).view(count, longest, width)
