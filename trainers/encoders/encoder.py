@@ -21,9 +21,9 @@ from torch.nn.functional import embedding
 
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import BackboneError
+from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
-from trainers.encoders.even_linear import put_even
 from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.readout_names import MIXTURES, Readout

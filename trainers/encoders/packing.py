@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import Drop, dropped
-from trainers.encoders.even_linear import in_attention
 from trainers.encoders.tokens import Group
 from trainers.engine.transfers import moved
 
@@ -104,7 +104,7 @@ def packed_attention(
     query, key, value = map(in_attention, (query, key, value))
     moves, mixed = _moves(tuple(layout), query.shape[1], query.dtype), []
     cut = moves.cut(query, key, value)
-    with torch.autocast("cpu", enabled=False):
+    with attending(query.device):
         for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
             scores = torch.bmm(q, k.transpose(1, 2).contiguous()) * scaling  # (n · H, T, T)
             scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import draw
-from trainers.encoders.even_linear import in_attention
 from trainers.encoders.packing import Rectangle
 from trainers.engine.transfers import moved
 
@@ -143,7 +143,7 @@ class StackedLayer:
         for area in areas.each:
             picked = tokens.index_select(0, area.places).view(*area.mask.shape, *tokens.shape[1:])
             q, k, v = picked.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
-            with torch.autocast("cpu", enabled=False):
+            with attending(rows.device):
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)

@@ -1,4 +1,4 @@
-"""Linear layers whose products have shapes that come back, against torch's own."""
+"""Linear layers whose products have few shapes, against torch's own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from tests.tiny import tiny_backbone
+from trainers.encoders.cpu_products import EVEN, EvenLinear, in_attention, put_even
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.even_linear import EVEN, EvenLinear, in_attention, put_even
 
 TEXTS = [" ".join(["word"] * (1 + number % 9)) for number in range(23)]
 

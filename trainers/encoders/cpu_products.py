@@ -1,11 +1,13 @@
-"""Linear layers in bf16 on a CPU, by products whose shapes come back.
+"""Matrix products of encoders that run packed, in bf16 on a CPU: by few shapes.
 
 oneDNN, which multiplies there, compiles code for every shape that it meets, and hardly two passes hold as many
-tokens. Here zeros make rows a multiple of EVEN, so that few shapes serve all passes. Of attention hardly two
-rectangles are alike: its small products are float32's (`benchmarks/training_throughput.py`).
+tokens. Here zeros make rows of linear layers a multiple of EVEN, so that few shapes serve all passes. Of attention
+hardly two rectangles are alike: its small products are float32's (`benchmarks/training_throughput.py`).
 """
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -36,3 +38,8 @@ def put_even(body: nn.Module) -> None:
 def in_attention(states: Tensor) -> Tensor:
     """Queries, keys or values as attention multiplies them: on a CPU in float32 whatever the precision."""
     return states.float() if states.device.type == "cpu" else states
+
+
+def attending(device: torch.device) -> AbstractContextManager[object]:
+    """Within, on a CPU, products are in the precision of what is multiplied."""
+    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()
