@@ -11,8 +11,8 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
 LARGEST_THRESHOLD = 32 * 2**20  # bytes, of MMAP_THRESHOLD; glibc itself goes up to it
 MAPPINGS = 65536  # glibc's own bound on MMAP_MAX
 # Of oneDNN, which multiplies in bf16 by code that it compiles for every shape: how much of that it keeps, said
-# before its first product. The few shapes of `trainers.encoders.cpu_products` fit into this, and what has others in
-# each step seldom sees one again: the 1024 that it keeps by itself are memory for nothing
+# before its first product. The few shapes of `trainers.encoders.cpu_products` fit into this; what has others in
+# each step seldom sees one again, and the 1024 that it keeps by itself are memory for nothing
 # (`benchmarks/training_throughput.py`).
 REMEMBERED = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
