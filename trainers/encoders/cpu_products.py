@@ -36,8 +36,9 @@ def put_even(body: nn.Module) -> None:
 
 
 def in_attention(states: Tensor) -> Tensor:
-    """Queries, keys or values as attention multiplies them: on a CPU in float32 whatever the precision."""
-    return states.float() if states.device.type == "cpu" else states
+    """Queries, keys or values as attention multiplies them: on a CPU in float32 instead of bf16."""
+    half = states.device.type == "cpu" and states.dtype == torch.bfloat16
+    return states.float() if half else states
 
 
 def attending(device: torch.device) -> AbstractContextManager[object]:
