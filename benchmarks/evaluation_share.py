@@ -54,7 +54,7 @@ def main() -> None:
             shutil.copytree(asked.corpora, Path(folder) / name, ignore=shutil.ignore_patterns("vectors"))
         rows = [row for study in STUDIES for row in compared(study, codes, Path(folder), asked.precision)]
     save(
-        "_".join(["evaluation_share", *([asked.precision] if asked.precision else [])]),
+        "_".join(filter(None, ("evaluation_share", asked.precision))),
         "Evaluation's share of a trained run, CPU seconds",
         rows,
         [

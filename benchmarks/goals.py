@@ -102,7 +102,7 @@ def _step(precision: str, asked: float, result: str, where: str = "") -> Goal:
     )
 
 
-def _evaluation_share(result: str, where: str = "") -> Goal:
+def _evaluation_share(result: str, where: str) -> Goal:
     row = {"column": "share of evaluation, %", "study": "quickstart"}
     return Goal(
         what=f"evaluation's share of a run of the quickstart{where}",
@@ -113,7 +113,7 @@ def _evaluation_share(result: str, where: str = "") -> Goal:
     )
 
 
-def _quickstart(result: str, where: str = "") -> Goal:
+def _quickstart(result: str, where: str) -> Goal:
     return Goal(
         what=f"quickstart{where} from an existing environment",
         asked=7,

@@ -56,7 +56,7 @@ def measure(name: str, code: Path, precision: str | None, folder: Path) -> None:
     trainings = [path for path in (folder / "ledger").iterdir() if (path / "env.json").exists()]
     earlier = code != ROOT
     save(
-        "_".join(["study", name, *([precision] if precision else []), *(["before"] if earlier else [])]),
+        "_".join(filter(None, ("study", name, precision, "before" if earlier else None))),
         f"studies/{name}.yaml{f' in {precision}' if precision else ''}, from nothing to its verdicts",
         [row(verdict) for verdict in json.loads(said.stdout)],
         [

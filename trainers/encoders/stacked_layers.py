@@ -140,10 +140,10 @@ class StackedLayer:
         count, longest, width = len(rows), rows.shape[1], rows.shape[2] // 3
         tokens = in_attention(rows).reshape(count * longest, 3, self.heads, width // self.heads)
         parts = []
-        for area in areas.each:
-            picked = tokens.index_select(0, area.places).view(*area.mask.shape, *tokens.shape[1:])
-            q, k, v = picked.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
-            with attending(rows.device):
+        with attending(rows.device):
+            for area in areas.each:
+                picked = tokens.index_select(0, area.places).view(*area.mask.shape, *tokens.shape[1:])
+                q, k, v = picked.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
@@ -151,7 +151,7 @@ class StackedLayer:
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept
                 cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
-            parts.append(cells if area.full else cells.index_select(0, area.cells))
+                parts.append(cells if area.full else cells.index_select(0, area.cells))
         parts.append(parts[0].new_zeros(1, *tokens.shape[2:]))  # of padding: what one encoder broke stays its own
         return torch.cat(parts).index_select(0, areas.order).view(count, longest, width)
 
