@@ -31,6 +31,7 @@ from trainers.engine.memory import REMEMBERED, kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import alike_as_one, clip, schedule
+from trainers.engine.row_gradients import RowGradients
 from trainers.engine.streams import number
 from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
@@ -107,15 +108,23 @@ def fit(
     if halved and world.precision == "bf16" and not world.zero_stage and world.seat is None:
         loss = _with_halves(loss, halved)
     clipped = list(model.parameters()) if recipe.clip_norm and not world.zero_stage else []
+    on_cpu = torch.device(world.device).type == "cpu"
+    tables = RowGradients(model) if on_cpu and world.size == 1 and not world.zero_stage else None
+
+    def settle() -> None:
+        clip(clipped, recipe.clip_norm, workers=world.size)
+        if tables is not None:
+            tables.lay()
+
     engined = _deepspeed_engine(model, groups, recipe, seed, world)
-    beside = torch.device(world.device).type != "cpu" and world.seat is None
-    ahead = Ahead(batches, recipe.steps) if beside else None
-    with _linear_kept(), counting(model) as flops, seat, engined as engine, ahead or nullcontext():
+    ahead = None if on_cpu or world.seat is not None else Ahead(batches, recipe.steps)
+    rows = nullcontext() if tables is None else tables.found()
+    with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
-            done = _step(engine, loss, ahead or batches, step, recipe, seed, world, micro, clipped)
+            done = _step(engine, loss, ahead or batches, step, recipe, seed, world, micro, settle)
             elsewhere = world.seat.flops() if world.seat else 0.0
             world.spent(flops() + elsewhere, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
@@ -143,7 +152,7 @@ def _step(
     seed: int,
     world: World,
     micro: MicroBatch | None,
-    clipped: Sequence[nn.Parameter],
+    settle: Callable[[], None],
 ) -> Progress:
     """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
     began = time.perf_counter()
@@ -155,7 +164,7 @@ def _step(
         return _gradients(engine, loss, batch, world)
 
     figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
-    clip(clipped, recipe.clip_norm, workers=world.size)
+    settle()
     engine.step()
     values = figures.read()
     terms = {name: values[name] for name in figures.learnt}

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
 # MPNet keeps one table of relative positions for all layers; it is learnt with the embeddings.
@@ -77,9 +77,10 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
     Figure for figure what DeepSpeed does in fp32, whose own constants each come from this machine's memory, for
     which it waits until a GPU has done all it was asked for. workers: all hold the same gradients.
     """
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    if not gradients:
+    given = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
+    if not given:
         return
+    gradients = [_numbers(parameter, gradient) for parameter, gradient in given]
     norms = torch._foreach_norm(gradients)  # a few launches on a GPU, where one each of 200 would keep it waiting
     norm = torch.stack(norms).pow(2.0).sum().pow(0.5)
     if workers > 1:
@@ -87,6 +88,14 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
         dist.all_reduce(norm)
     share = torch.full_like(norm, limit) / (norm + 1e-6)
     torch._foreach_mul_(gradients, share.clamp(max=1.0))
+
+
+def _numbers(parameter: nn.Parameter, gradient: Tensor) -> Tensor:
+    """What a gradient holds, to be changed in place; of rows (`row_gradients`), each of them once."""
+    if not gradient.is_sparse:
+        return gradient
+    parameter.grad = gradient.coalesce()
+    return parameter.grad.values()
 
 
 def _place(name: str) -> str:
