@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import draw
-from trainers.encoders.packing import Rectangle
+from trainers.encoders.packing import Rectangle, softmax
 from trainers.engine.transfers import moved
 
 
@@ -147,7 +147,7 @@ class StackedLayer:
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-                chances = scores.softmax(-1)
+                chances = softmax(scores)
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept
                 cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)

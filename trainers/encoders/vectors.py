@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
     from trainers.encoders.tokens import Tokens
 
-FORMAT = 2  # raised whenever the same weights would give the same tokens other vectors
+FORMAT = 3  # raised whenever the same weights would give the same tokens other vectors
 VARIABLE, GIGABYTES = "SEMRAY_VECTORS_GB", 2.0
 KEY = np.dtype("V16")
 log = logging.getLogger(__name__)
