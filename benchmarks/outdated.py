@@ -3,8 +3,9 @@
     python benchmarks/outdated.py
 
 A result was measured by a script; the code it measured is that script, with its parts where they have a folder
-beside it, and the modules that these import. Either's age is that of its last commit. What lies deeper is not
-looked at, so a name here asks for a new measurement, and no name does not promise that none is due.
+beside it, and the modules that these import; of a whole study, its file, and what its family trains with and on.
+Either's age is that of its last commit. What lies deeper is not looked at, so a name here asks for a new
+measurement, and no name does not promise that none is due.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("corpora", "evaluators", "orchestration", "search_spaces", "semray", "trainers")
 
@@ -26,7 +29,8 @@ def main() -> int:
         print("no history to hold the results against: this is no git repository")
         return 0
     scripts = {path: path.read_text() for path in sorted((ROOT / "benchmarks").glob("*.py"))}
-    del scripts[ROOT / "benchmarks" / "goals.py"]  # speaks of all results and measures none
+    for name in ("goals.py", "outdated.py"):  # speak of all results and measure none
+        del scripts[ROOT / "benchmarks" / name]
     kept = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     results = [path for path in kept if not path.stem.endswith("_before")]  # those are to be old
     for line in told(results, scripts, changed, ROOT):
@@ -43,7 +47,7 @@ def told(
         if script is None:
             yield f"{result.stem}: no script here writes it"
             continue
-        measured = [script, *modules_of(scripts[script], root)]
+        measured = [script, *modules_of(scripts[script], root), *of_study(result.stem, root)]
         ages = {place: changed.get(str(place.relative_to(root)), 0) for place in measured}
         newest = max(ages, key=lambda place: ages[place])
         made = changed.get(str(result.relative_to(root)))
@@ -61,9 +65,21 @@ def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
         lambda path, text: path.stem == name,
         lambda path, text: f'"{name}"' in text,
         lambda path, text: name.startswith(f"{path.stem}_"),
-        lambda path, text: f'f"{first}_{{' in text or f'f"{first}-{{' in text,
+        lambda path, text: any(sign in text for sign in (f'f"{first}_{{', f'f"{first}-{{', f'("{first}", ')),
     )
-    return next((path for way in ways for path, text in scripts.items() if way(path, text)), None)
+    by_length = sorted(scripts.items(), key=lambda script: -len(script[0].stem))  # a_b_c is a_b.py's, not a.py's
+    return next((path for way in ways for path, text in by_length if way(path, text)), None)
+
+
+def of_study(name: str, root: Path) -> list[Path]:
+    """What a study's own result, study_<name of its file>..., rests on."""
+    named = [path for path in (root / "studies").glob("*.yaml") if f"{name}_".startswith(f"study_{path.stem}_")]
+    if not named:
+        return []
+    study = max(named, key=lambda path: len(path.stem))
+    family = yaml.safe_load(study.read_text())["family"]
+    folders = (f"trainers/{family}", f"corpora/{family}", "trainers/encoders", "trainers/engine")
+    return [study, *(file for folder in folders for file in (root / folder).glob("*.py"))]
 
 
 def modules_of(source: str, root: Path) -> list[Path]:
