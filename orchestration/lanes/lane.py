@@ -105,6 +105,7 @@ class Lane:
             importlib.import_module(module)
         gc.freeze()  # else every run pays for a collection over what torch has imported: 0.2 s
         gc.enable()
+        self._settled = False
         if 0 < gpus < 1:
             import torch
 
@@ -146,6 +147,10 @@ class Lane:
             self._state = replace(self._state, dropped=True)
         except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
             self._state = replace(self._state, problem=problem(error))
+        if not self._settled:
+            gc.collect()
+            gc.freeze()  # what the first job imported besides
+            self._settled = True
         return self._state
 
     def _execute(self, lease: Lease) -> None:

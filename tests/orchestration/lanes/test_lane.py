@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 
 from corpora.store.errors import CorpusError
-from orchestration.lanes.lane import Problem, metered, problem
+from evaluators.metrics.scores import Score
+from orchestration.lanes.lane import Lane, Lease, Problem, metered, problem
 from orchestration.lanes.pooled.slots import LaneKind
+from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Scored, Trained
+from orchestration.study.run import Job, Result, Scored, Trained
 from tests.finished_study import make_run
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter
+from trainers.engine.world import World
 
 
 def raised(error: Exception) -> None:
@@ -112,3 +116,26 @@ def test_a_lane_without_a_gpu_sees_none(monkeypatch: pytest.MonkeyPatch, gpus: f
     monkeypatch.setattr(ray, "remote", remote)
     LaneKind("a:b", (), gpus, 1, 0).start("ledger")
     assert asked["runtime_env"]["env_vars"].get("CUDA_VISIBLE_DEVICES") == seen
+
+
+def test_a_lane_does_not_collect_again_over_what_its_first_job_left(tmp_path: Path) -> None:
+    """Most of it further imports: half of what a short run cost."""
+    left: list[Any] = []
+    seen: list[int] = []
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        seen.append(len(gc.get_objects()))
+        left.append([[number] for number in range(50_000)])
+        for run in job.runs:
+            yield Trained(run=run, curve=[])
+            for task in run.tasks:
+                yield Scored(run=run, task=task, scores=[Score(metric="loss", value=0.5)])
+
+    ledger = Ledger(tmp_path)
+    lane = Lane(body, str(tmp_path), warm=(), gpus=0, threads=1, checkpoint_every=0, models=False)
+    for seed in range(2):
+        run = make_run("B1", seed)
+        state = lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: ledger.lease(run.id)}))
+        assert state.problem is None
+    assert len(left) == 2
+    assert max(seen) < 25_000
