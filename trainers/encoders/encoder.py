@@ -179,8 +179,9 @@ class Encoder(nn.Module):
     def one_lookup(self, *several: Tokens) -> Iterator[None]:
         """For a while, texts of several passes share one lookup of word embeddings.
 
-        The gradient of a lookup is as large as the whole vocabulary, that of the shared table as the words there
-        are. Sums are those of a lookup for each pass, to the last digit.
+        The gradient of a lookup is as large as the whole vocabulary but for one worker on a CPU
+        (`trainers.engine.row_gradients`), that of the shared table as the words there are. Sums are those of a
+        lookup for each pass, to the last digit.
         """
         ids = np.unique(np.concatenate([tokens.ids for tokens in several]))
         self._looked_up = ids, self.backbone.get_input_embeddings()(moved(ids, self.device))
@@ -286,7 +287,7 @@ class Encoder(nn.Module):
     def _rectangles(self, *several: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         """What is read (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last.
 
-        Word embeddings are looked up once for all groups: the gradient of a lookup is as large as the whole
+        Word embeddings are looked up once for all groups: the gradient of a lookup may be as large as the whole
         vocabulary, and one such array per group would cost a fifth of a training step.
         """
         tokens = Tokens.joined(several)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-MANY = 4096  # rows: more than a step reads
+MANY = 4096  # rows; of a smaller table a step may well read all
 
 
 @dataclass(eq=False)
