@@ -147,9 +147,9 @@ class Lane:
             self._state = replace(self._state, dropped=True)
         except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
             self._state = replace(self._state, problem=problem(error))
-        if not self._settled:
+        if not self._settled and self._state.problem is None and not self._state.dropped:
             gc.collect()
-            gc.freeze()  # what the first job imported besides
+            gc.freeze()  # what lives after the first whole job stays: what it imported besides, caches
             self._settled = True
         return self._state
 

@@ -179,9 +179,9 @@ class Encoder(nn.Module):
     def one_lookup(self, *several: Tokens) -> Iterator[None]:
         """For a while, texts of several passes share one lookup of word embeddings.
 
-        The gradient of a lookup is as large as the whole vocabulary but for one worker on a CPU
-        (`trainers.engine.row_gradients`), that of the shared table as the words there are. Sums are those of a
-        lookup for each pass, to the last digit.
+        The gradient of a lookup is as large as the whole vocabulary, that of the shared table as the words there
+        are. Sums are those of a lookup for each pass, to the last digit. For one worker on a CPU, whose gradients
+        are of rows in any case (`trainers.engine.row_gradients`), they are but for rounding.
         """
         ids = np.unique(np.concatenate([tokens.ids for tokens in several]))
         self._looked_up = ids, self.backbone.get_input_embeddings()(moved(ids, self.device))

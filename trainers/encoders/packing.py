@@ -119,8 +119,8 @@ def packed_attention(
 def softmax(scores: Tensor) -> Tensor:
     """Over the last dimension, in the scores' own precision: a GPU's autocast would copy them to float32 and back.
 
-    A CPU takes exponents of LANES numbers at once, but of rows shorter than that one by one, for which it needs up
-    to 17 times as long: most rows of attention, where texts are terms. Nothing fills them up.
+    A CPU takes exponents of LANES numbers at once, but of shorter rows one by one, and most rows of attention are
+    short where texts are terms. They are filled up with numbers whose exponent is 0.
     """
     columns = scores.shape[-1]
     if scores.device.type != "cpu" or columns >= LANES:
@@ -230,5 +230,5 @@ class _Return(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         cells = gradient.index_select(0, ctx.moves.there)
-        # multiplied, which a CPU does ten times as fast as it fills where a mask says so
+        # multiplied: a CPU takes several times as long to fill where a mask of rows says so
         return None, cells if ctx.moves.held is None else cells.mul_(ctx.moves.held)

@@ -147,7 +147,7 @@ class StackedLayer:
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-                chances = softmax(scores)
+                chances = softmax(scores) if scores.device.type == "cpu" else scores.softmax(-1)
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept
                 cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)

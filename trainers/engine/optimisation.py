@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 
 LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
 # MPNet keeps one table of relative positions for all layers; it is learnt with the embeddings.
@@ -75,12 +75,13 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
         g ← g · min(1, limit / (‖g‖ + 1e-6)),    ‖g‖ = √Σ_p ‖g_p‖²
 
     Figure for figure what DeepSpeed does in fp32, whose own constants each come from this machine's memory, for
-    which it waits until a GPU has done all it was asked for. workers: all hold the same gradients.
+    which it waits until a GPU has done all it was asked for. workers: all hold the same gradients. Those of rows
+    (`row_gradients`) are summed.
     """
-    given = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
+    given = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if not given:
         return
-    gradients = [_numbers(parameter, gradient) for parameter, gradient in given]
+    gradients = [gradient.values() if gradient.is_sparse else gradient for gradient in given]
     norms = torch._foreach_norm(gradients)  # a few launches on a GPU, where one each of 200 would keep it waiting
     norm = torch.stack(norms).pow(2.0).sum().pow(0.5)
     if workers > 1:
@@ -88,14 +89,6 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
         dist.all_reduce(norm)
     share = torch.full_like(norm, limit) / (norm + 1e-6)
     torch._foreach_mul_(gradients, share.clamp(max=1.0))
-
-
-def _numbers(parameter: nn.Parameter, gradient: Tensor) -> Tensor:
-    """What a gradient holds, to be changed in place; of rows (`row_gradients`), each of them once."""
-    if not gradient.is_sparse:
-        return gradient
-    parameter.grad = gradient.coalesce()
-    return parameter.grad.values()
 
 
 def _place(name: str) -> str:

@@ -18,49 +18,58 @@ MANY = 4096  # rows; of a smaller table a step may well read all
 
 @dataclass(eq=False)
 class _Table:
-    """A table's gradient (V, D) where it was last laid, 0 but for these rows."""
+    """A table (V, D) and its dense gradient as it was laid last, which is 0 but in these rows."""
 
-    weight: Tensor
-    dense: Tensor | None = None
-    rows: Tensor | None = None
+    module: nn.Embedding
+    laid: tuple[Tensor, Tensor] | None = None  # (V, D), (n,)
 
-    def lay(self) -> None:
-        """Make the gradient a dense one; what is dense already was learnt elsewhere too, and stays."""
-        gradient = self.weight.grad
-        if gradient is None or not gradient.is_sparse:
-            return
-        found = gradient.coalesce()
-        if self.dense is None or self.rows is None:
-            self.dense = torch.zeros_like(self.weight)
+    @property
+    def rows(self) -> Tensor | None:
+        """The gradient as the pass back left it; None if it is dense, of a table that is learnt elsewhere too."""
+        gradient = self.module.weight.grad
+        return gradient if gradient is not None and gradient.is_sparse else None
+
+    def lay(self, gradient: Tensor) -> None:
+        """Make this the dense gradient, in the place of the one before, which must not be in use any more."""
+        rows = gradient.indices()[0]
+        if self.laid is None:
+            dense = torch.zeros_like(self.module.weight)
         else:
-            self.dense.index_fill_(0, self.rows, 0.0)
-        self.rows = found.indices()[0]
-        self.weight.grad = self.dense.index_copy_(0, self.rows, found.values())
+            dense, before = self.laid
+            dense.index_fill_(0, before, 0.0)
+        self.laid = dense, rows
+        self.module.weight.grad = dense.index_copy_(0, rows, gradient.values())
 
 
 class RowGradients:
-    """Of all large tables of a model that learn."""
+    """Has the large tables of a model that learn get gradients of rows, and lays those for the optimizer."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._modules = [
-            module
+        self._tables = [
+            _Table(module)
             for module in model.modules()
             if type(module) is nn.Embedding and module.num_embeddings >= MANY and module.weight.requires_grad
         ]
-        self._tables = [_Table(module.weight) for module in self._modules]
 
     @contextmanager
-    def found(self) -> Iterator[None]:
-        """While this runs, a pass back finds gradients of rows."""
-        for module in self._modules:
-            module.sparse = True
+    def in_use(self) -> Iterator[None]:
+        """While this runs, a pass back leaves rows."""
+        for table in self._tables:
+            table.module.sparse = True
         try:
             yield
         finally:
-            for module in self._modules:
-                module.sparse = False
+            for table in self._tables:
+                table.module.sparse = False
+
+    def sum(self) -> None:
+        """Of words that were read more than once, make one row."""
+        for table in self._tables:
+            if (found := table.rows) is not None:
+                table.module.weight.grad = found.coalesce()
 
     def lay(self) -> None:
-        """Give the optimizer the dense gradients that it wants."""
+        """Give the optimizer the dense gradients that it wants, of rows that are summed."""
         for table in self._tables:
-            table.lay()
+            if (found := table.rows) is not None:
+                table.lay(found)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
+from tests.tiny import tiny_corpus
+from trainers.concept import training as concept
+from trainers.concept.settings import Settings
+from trainers.encoders.stack import fit_together
 from trainers.engine import loop, row_gradients
-from trainers.engine.loop import Recipe, fit
+from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.optimisation import clip, parameter_groups
 from trainers.engine.row_gradients import MANY, RowGradients
 from trainers.engine.streams import torch_stream
-from trainers.engine.world import World
+from trainers.engine.world import Stopped, World
 
 WIDTH = 16
 
@@ -120,7 +126,7 @@ def test_a_table_that_learns_as_weights_too_has_a_dense_gradient_of_its_own() ->
 def test_frozen_and_small_tables_are_left_alone() -> None:
     model = Words()
     model.embeddings.requires_grad_(False)
-    with RowGradients(model).found():
+    with RowGradients(model).in_use():
         assert not model.embeddings.sparse
         assert not model.positions.sparse
 
@@ -129,12 +135,79 @@ def test_frozen_and_small_tables_are_left_alone() -> None:
 def test_rows_are_clipped_as_the_dense_gradient_is(limit: float) -> None:
     rows, dense = Words(), Words()
     tables = RowGradients(rows)
-    with tables.found():
+    with tables.in_use():
         once(rows, ids(0))["square"].backward()
     once(dense, ids(0))["square"].backward()
+    tables.sum()
     for model in (rows, dense):
         clip(model.parameters(), limit)
     assert rows.embeddings.weight.grad.is_sparse  # type: ignore[union-attr]
     tables.lay()
     for one, other in zip(rows.parameters(), dense.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-9)
+
+
+def test_a_run_that_ends_early_leaves_the_tables_as_they_were() -> None:
+    model = Words()
+    with pytest.raises(Diverged):
+        trained(lambda encode, batch: {"far": once(encode, batch)["square"] * torch.inf}, model=model)
+    assert not model.embeddings.sparse
+
+
+CASES = {
+    "plain": ("fp32", {}),
+    "negatives": ("fp32", {"hard_negatives": True}),
+    "negatives in bf16": ("bf16", {"hard_negatives": True}),
+    "two passes": (
+        "fp32",
+        {"hard_negatives": True, "readout": "weighted", "layers": 2, "deep_supervision": "beside"},
+    ),
+    "parts": ("fp32", {"hard_negatives": True, "micro_batch": 5}),
+}
+
+
+@pytest.mark.parametrize(("precision", "changed"), CASES.values(), ids=CASES)
+def test_an_encoder_learns_what_it_does_by_dense_gradients(
+    backbone: Path, precision: Any, changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Alone, resumed from a checkpoint, and in a stack, which has no parts."""
+    settings = Settings(steps=6, batch_size=6, max_length=32, **changed)
+
+    def learnt(world: World) -> np.ndarray:
+        encoder, _ = concept.fit(settings, backbone, CORPUS, 0, world)
+        return encoder.encode(TEXTS)
+
+    world, seen = World(precision=precision), []
+    dense = learnt(world)
+    monkeypatch.setattr(row_gradients, "MANY", 1)
+    with laid() as tables:
+        rows = learnt(world)
+        assert len(tables) >= 6
+        assert np.allclose(rows, dense, atol=ROUNDING[precision])
+        resumable = replace(world, scratch=tmp_path, report=seen.append)
+        with pytest.raises(Stopped):
+            learnt(replace(resumable, stopping=lambda: len(seen) == 4))
+        assert np.array_equal(learnt(resumable), rows)
+        if settings.micro_batch is None:
+            for outcome in fit_together([lambda own: learnt(own)] * 2, [world] * 2):
+                assert not isinstance(outcome, Exception)
+                assert np.allclose(outcome, rows, atol=10 * ROUNDING[precision])
+
+
+@contextmanager
+def laid() -> Iterator[list[int]]:
+    """Counts gradients that were found as rows."""
+    found: list[int] = []
+    lay = row_gradients._Table.lay
+
+    def heard(table: Any, gradient: Tensor) -> None:
+        found.append(len(gradient.values()))
+        lay(table, gradient)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(row_gradients._Table, "lay", heard)
+        yield found
+
+
+ROUNDING = {"fp32": 1e-6, "bf16": 5e-3}
+CORPUS, TEXTS = tiny_corpus(40), ["a cup of tea", "the fire"]
