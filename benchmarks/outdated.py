@@ -4,8 +4,8 @@
 
 A result was measured by a script; the code it measured is that script, with its parts where they have a folder
 beside it, and the modules that these import; of a whole study, its file, and what its family trains with and on.
-Either's age is that of its last commit. What lies deeper is not looked at, so a name here asks for a new
-measurement, and no name does not promise that none is due.
+Either's age is that of its last commit, but for changes of comments and docstrings alone. What lies deeper is not
+looked at, so a name here asks for a new measurement, and no name does not promise that none is due.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -38,24 +40,54 @@ def main() -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Change:
+    """A commit, and when it was made, in seconds since 1970."""
+
+    commit: str
+    at: int
+
+    @property
+    def when(self) -> str:
+        return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
 def told(
-    results: Iterable[Path], scripts: Mapping[Path, str], changed: Mapping[str, int], root: Path
+    results: Iterable[Path], scripts: Mapping[Path, str], changed: Mapping[str, Change], root: Path
 ) -> Iterable[str]:
     """A line for each result that is older than its code, or whose script is not known."""
     for result in results:
-        script = script_of(result.stem, scripts)
+        script, made = script_of(result.stem, scripts), changed.get(str(result.relative_to(root)))
         if script is None:
             yield f"{result.stem}: no script here writes it"
+        if script is None or made is None:
             continue
-        measured = [script, *modules_of(scripts[script], root), *of_study(result.stem, root)]
-        ages = {place: changed.get(str(place.relative_to(root)), 0) for place in measured}
-        newest = max(ages, key=lambda place: ages[place])
-        made = changed.get(str(result.relative_to(root)))
-        if made is not None and ages[newest] > made:
-            when = [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") for at in (made, ages[newest])]
-            since = sum(age > made for age in ages.values())
-            newer = f"{since} of the {len(ages)} files that {script.name} measures are newer"
-            yield f"{result.stem}: of {when[0]}; {newer}, {newest.relative_to(root)} of {when[1]} the last"
+        measured = {script, *modules_of(scripts[script], root), *of_study(result.stem, root)}
+        files = [str(place.relative_to(root)) for place in measured]
+        newer = [file for file in files if file in changed and _differs(file, changed[file], made, root)]
+        if newer:
+            last = max(newer, key=lambda file: (changed[file].at, file))
+            counted = f"{len(newer)} of the {len(files)} files that {script.name} measures are newer"
+            yield f"{result.stem}: of {made.when}; {counted}, {last} of {changed[last].when} the last"
+
+
+def _differs(file: str, last: Change, made: Change, root: Path) -> bool:
+    """Whether a file says something else than it did when a result was kept."""
+    return last.at > made.at and _said(file, made.commit, root) != _said(file, "HEAD", root)
+
+
+@cache
+def _said(file: str, commit: str, root: Path) -> str:
+    """What a file says at a commit, a program without comments and docstrings; nothing where it was not there."""
+    shown = subprocess.run(["git", "show", f"{commit}:{file}"], cwd=root, capture_output=True, text=True)
+    if not file.endswith(".py"):
+        return shown.stdout
+    tree = ast.parse(shown.stdout)
+    for node in ast.walk(tree):
+        match getattr(node, "body", None):
+            case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+                node.body = rest  # type: ignore[attr-defined]
+    return ast.dump(tree)
 
 
 def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
@@ -79,7 +111,7 @@ def of_study(name: str, root: Path) -> list[Path]:
     study = max(named, key=lambda path: len(path.stem))
     family = yaml.safe_load(study.read_text())["family"]
     folders = (f"trainers/{family}", f"corpora/{family}", "trainers/encoders", "trainers/engine")
-    return [study, *(file for folder in folders for file in (root / folder).glob("*.py"))]
+    return [study, *(file for folder in folders for file in (root / folder).rglob("*.py"))]
 
 
 def modules_of(source: str, root: Path) -> list[Path]:
@@ -107,18 +139,19 @@ def _imported(source: str) -> Iterator[str]:
             yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
-def last_changes(root: Path) -> dict[str, int]:
-    """File -> seconds since 1970 of the last commit that touched it; empty where there is no history."""
-    command = ["git", "log", "--format=%x00%ct", "--name-only", "--no-renames"]
+def last_changes(root: Path) -> dict[str, Change]:
+    """File -> the last commit that touched it; empty where there is no history."""
+    command = ["git", "log", "--format=%x00%H %ct", "--name-only", "--no-renames"]
     try:
         history = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return {}
-    found: dict[str, int] = {}
-    for commit in history.split("\0")[1:]:
-        at, *files = commit.split("\n")
+    found: dict[str, Change] = {}
+    for entry in history.split("\0")[1:]:
+        head, *files = entry.split("\n")
+        commit, at = head.split()
         for file in filter(None, files):
-            found.setdefault(file, int(at))
+            found.setdefault(file, Change(commit, int(at)))
     return found
 
 

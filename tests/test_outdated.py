@@ -21,8 +21,8 @@ def commit(root: Path, at: str, **files: str) -> None:
 
 
 def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fast.py imports one module, which changes after the result; slow.py another, which does not; parted.py the
-    first, by a part of its own."""
+    """fast.py imports one module, which changes after the result; slow.py another, of which the docstring does;
+    parted.py the first, by a part of its own."""
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
     outdated = importlib.import_module("outdated")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
@@ -39,11 +39,13 @@ def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkey
     names = ("fast", "fast_large", "slow_fp32", "slow_start_fp32", "quite_slow", "parted", "nobodys")
     commit(tmp_path, "2026-01-02T00:00:00Z", **{f"benchmarks__results__{name}.json": "{}" for name in names})
     commit(tmp_path, "2026-01-03T00:00:00Z", **{"trainers__x.py": "step = 2\n"})
+    later = {"trainers__x.py": '"""Said anew."""\n\nstep = 2  # so\n', "evaluators__y.py": '"""Nothing."""\n'}
+    commit(tmp_path, "2026-01-04T00:00:00Z", **later)
     place = tmp_path / "benchmarks"
     texts = {path: path.read_text() for path in place.glob("*.py")}
     results = [place / "results" / f"{name}.json" for name in names]
     said = list(outdated.told(results, texts, outdated.last_changes(tmp_path), tmp_path))
-    late = "1 of the 2 files that fast.py measures are newer, trainers/x.py of 2026-01-03 00:00 the last"
+    late = "1 of the 2 files that fast.py measures are newer, trainers/x.py of 2026-01-04 00:00 the last"
     assert said == [
         f"fast: of 2026-01-02 00:00; {late}",
         f"fast_large: of 2026-01-02 00:00; {late}",
