@@ -147,6 +147,7 @@ class StackedLayer:
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
+                # a GPU's in float32, by its autocast: so is the noise
                 chances = softmax(scores) if scores.device.type == "cpu" else scores.softmax(-1)
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept

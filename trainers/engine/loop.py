@@ -109,18 +109,16 @@ def fit(
         loss = _with_halves(loss, halved)
     clipped = list(model.parameters()) if recipe.clip_norm and not world.zero_stage else []
     on_cpu = torch.device(world.device).type == "cpu"
-    tables = RowGradients(model) if on_cpu and world.size == 1 and not world.zero_stage else None
+    tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
 
     def settle() -> None:
-        if tables is not None:
-            tables.sum()
+        tables.sum()
         clip(clipped, recipe.clip_norm, workers=world.size)
-        if tables is not None:
-            tables.lay()
+        tables.lay()
 
     engined = _deepspeed_engine(model, groups, recipe, seed, world)
     ahead = None if on_cpu or world.seat is not None else Ahead(batches, recipe.steps)
-    rows = nullcontext() if tables is None else tables.in_use()
+    rows = tables.in_use()
     with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()

@@ -6,7 +6,7 @@ all of them 0. torch's AdamW wants them all; they are kept, and only the rows of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -42,12 +42,12 @@ class _Table:
 
 
 class RowGradients:
-    """Has the large tables of a model that learn get gradients of rows, and lays those for the optimizer."""
+    """Has the large tables among modules that learn get gradients of rows, and lays those for the optimizer."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._tables = [
             _Table(module)
-            for module in model.modules()
+            for module in modules
             if type(module) is nn.Embedding and module.num_embeddings >= MANY and module.weight.requires_grad
         ]
 

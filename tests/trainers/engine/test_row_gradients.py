@@ -126,7 +126,7 @@ def test_a_table_that_learns_as_weights_too_has_a_dense_gradient_of_its_own() ->
 def test_frozen_and_small_tables_are_left_alone() -> None:
     model = Words()
     model.embeddings.requires_grad_(False)
-    with RowGradients(model).in_use():
+    with RowGradients(model.modules()).in_use():
         assert not model.embeddings.sparse
         assert not model.positions.sparse
 
@@ -134,7 +134,7 @@ def test_frozen_and_small_tables_are_left_alone() -> None:
 @pytest.mark.parametrize("limit", [0.001, 1e9])
 def test_rows_are_clipped_as_the_dense_gradient_is(limit: float) -> None:
     rows, dense = Words(), Words()
-    tables = RowGradients(rows)
+    tables = RowGradients(rows.modules())
     with tables.in_use():
         once(rows, ids(0))["square"].backward()
     once(dense, ids(0))["square"].backward()
@@ -189,7 +189,7 @@ def test_an_encoder_learns_what_it_does_by_dense_gradients(
             learnt(replace(resumable, stopping=lambda: len(seen) == 4))
         assert np.array_equal(learnt(resumable), rows)
         if settings.micro_batch is None:
-            for outcome in fit_together([lambda own: learnt(own)] * 2, [world] * 2):
+            for outcome in fit_together([learnt] * 2, [world] * 2):
                 assert not isinstance(outcome, Exception)
                 assert np.allclose(outcome, rows, atol=10 * ROUNDING[precision])
 
