@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from corpora.store.errors import CorpusError
+from corpora.store.errors import CorpusError, first_line
 
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
@@ -131,7 +131,7 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
         else:
             yield from _table_rows(path, check_names)
     except (ValueError, OSError, csv.Error) as error:
-        raise wrong(path, f"cannot be read ({str(error).splitlines()[0]})", "a table of scores") from None
+        raise wrong(path, f"cannot be read ({first_line(error)})", "a table of scores") from None
 
 
 def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from corpora.command.data import NAME
 from corpora.command.scores import wrong
+from corpora.store.errors import first_line
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
 WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
@@ -97,9 +98,7 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
                 {name: value or "" for name, value in row.items() if name} for row in csv.DictReader(file)
             ]
     except (OSError, ValueError, csv.Error) as error:
-        raise wrong(
-            path, f"cannot be read ({str(error).splitlines()[0]})", "a CSV with a row for each run"
-        ) from None
+        raise wrong(path, f"cannot be read ({first_line(error)})", "a CSV with a row for each run") from None
     if not rows:
         raise wrong(path, "holds no row", "one for each run")
     return rows

@@ -16,7 +16,7 @@ from corpora.benchmarks.pairs import text_key
 from corpora.san import sentences
 from corpora.sentence_transformers.data import FILES, GRADED, TRIPLETS, RecipeData, TrainingSet
 from corpora.sources.texts import keyed
-from corpora.store.errors import CorpusError
+from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows
 
 Row = Mapping[str, Any]
@@ -196,7 +196,7 @@ def _file(name: str, one: TrainingSet) -> Iterator[Row]:
             "  accepted: a file that is there; paths start where semray does"
         ) from None
     except (OSError, ValueError, csv.Error) as error:
-        raise CorpusError(f"data.datasets.{name}: {file}: {str(error).splitlines()[0]}") from None
+        raise CorpusError(f"data.datasets.{name}: {file}: {first_line(error)}") from None
     for row in rows:
         if lacking := [column for column in one.read if column not in row]:
             raise CorpusError(

@@ -1,4 +1,4 @@
-"""The one error of this package that is meant for people."""
+"""The one error of this package that is meant for people, and what any other says in a line."""
 
 
 class CorpusError(Exception):
@@ -7,3 +7,8 @@ class CorpusError(Exception):
     The message names the file or setting, what was found and what would be accepted; the command prints it
     without a traceback.
     """
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first; its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def private(run_id: str, attempt: int) -> Path:
+def private(ledger: Ledger, run_id: str, attempt: int) -> Path:
     """A folder on this machine that only this person reads and writes, to be made; older attempts' are removed.
 
-    Its name is the same for all workers of a group, hence easy to guess, and the place is open to all: StudyError
-    when somebody else took it.
+    Several ledgers may want the same run, each with a folder of its own. The name is the same for all workers of a
+    group, hence easy to guess, and the place is open to all: StudyError when somebody else took it.
     """
     mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}"
     with suppress(FileExistsError):
@@ -37,9 +37,10 @@ def private(run_id: str, attempt: int) -> Path:
             f"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR naming another place"
         )
     mine.chmod(0o700)
+    name = f"{run_id}-{hashlib.sha256(ledger.url.encode()).hexdigest()[:8]}"
     for older in range(1, attempt):
-        shutil.rmtree(mine / f"{run_id}.{older}", ignore_errors=True)
-    return mine / f"{run_id}.{attempt}"
+        shutil.rmtree(mine / f"{name}.{older}", ignore_errors=True)
+    return mine / f"{name}.{attempt}"
 
 
 @contextmanager
@@ -54,8 +55,7 @@ def scratch_of(
     if (beside := ledger.scratch(run_id, attempt)) is not None:
         yield beside, None
         return
-    of_ledger = hashlib.sha256(ledger.url.encode()).hexdigest()[:8]
-    folder = private(f"{run_id}-{of_ledger}", attempt)
+    folder = private(ledger, run_id, attempt)
     folder.mkdir()
     ledger.checkpoint(run_id, folder)
     copied = _state(folder)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from corpora.store.errors import first_line
 from orchestration.study.errors import StudyError
 
 OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
@@ -204,14 +205,13 @@ def _keep_stdout_clean() -> None:
 
 
 def _no_ray(address: str | None, error: Exception) -> str:
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
     if address:
         return (
-            f"Ray at {address}: nothing answers there ({first})\n"
+            f"Ray at {address}: nothing answers there ({first_line(error)})\n"
             f"  accepted: the address of a running cluster, or no RAY_ADDRESS for a Ray of this machine's own"
         )
     return (
-        f"Ray did not start on this machine ({first})\n"
+        f"Ray did not start on this machine ({first_line(error)})\n"
         f"  accepted: room for its processes and files; `semray doctor` says what is missing, and Ray's own words "
         f"are under {os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs"
     )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from corpora.store.durable import flush, flush_tree
+from corpora.store.errors import first_line
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import give_up_on_silence, patience
 from orchestration.study.errors import StudyError
@@ -176,9 +177,8 @@ def kept(url: str | Path) -> Iterator[None]:
 
 
 def _unreachable(url: str | Path, error: Exception) -> str:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return (
-        f"ledger {url}: {said}\n"
+        f"ledger {url}: {first_line(error)}\n"
         f"  accepted: a folder that may be written and has room, or a URL such as s3://bucket/ledger, with the "
         f"package for it installed and its credentials set"
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.errors import first_line
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def read_published(path: Path) -> Mapping[str, Mapping[str, Printed]]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: {str(error).splitlines()[0]}\n  accepted: YAML") from None
+        raise StudyError(f"{path}: {first_line(error)}\n  accepted: YAML") from None
     if not isinstance(content, dict) or set(content) != HEAD or not isinstance(content["studies"], dict):
         raise StudyError(f"{path}\n  accepted: a mapping of {', '.join(sorted(HEAD))}")
     common = {name: content[name] for name in ("backbone", "seeds")}

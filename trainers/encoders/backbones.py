@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from corpora.store.errors import first_line
 from trainers.errors import TrainerError
 
 CONFIGURATION = (
@@ -272,9 +273,7 @@ def _hub(name: str) -> tuple[Path | None, str]:
         try:
             found, remark = _checked(Path(snapshot_download(repository, allow_patterns=wanted)), "hub")
         except (OSError, ValueError, httpx.HTTPError) as error:
-            remark = (
-                f"hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}"
-            )
+            remark = f"hub: {repository}: {first_line(error)}"
             continue
         if found is not None:
             return found, ""

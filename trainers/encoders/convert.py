@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corpora.store.errors import first_line
 from trainers.encoders.backbones import (
     CONFIGURATION,
     SENTENCE_TRANSFORMERS,
@@ -86,7 +87,7 @@ def _fetched(name: str) -> Path:
         try:
             return Path(snapshot_download(repository, allow_patterns=wanted))
         except (OSError, ValueError, httpx.HTTPError) as error:
-            said.append(f"  hub: {repository}: {str(error).strip().splitlines()[0] if str(error) else error!r}")
+            said.append(f"  hub: {repository}: {first_line(error)}")
     listed = "\n".join(said)
     raise BackboneError(
         f"convert: {name}: no such folder, nor on the hub\n{listed}\n  accepted: a folder, or owner/name"

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
+from corpora.store.errors import first_line
 from trainers.errors import TrainerError
 
 
@@ -25,5 +26,5 @@ def shortage_told() -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error):
-            raise Shortage(str(error).splitlines()[0]) from None
+            raise Shortage(first_line(error)) from None
         raise

@@ -112,7 +112,7 @@ def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
     context, reported = get_context(), get_checkpoint()
     for turn in (True, False):  # rank 0 first: a folder that all share is complete when the others look
         if turn == (context.get_world_rank() == 0):
-            folder = ledger.scratch(run_id, attempt) or private(run_id, attempt)
+            folder = ledger.scratch(run_id, attempt) or private(ledger, run_id, attempt)
             folder.mkdir(exist_ok=True)
             if reported is not None and context.get_local_rank() == 0 and not any(folder.iterdir()):
                 draft = reported.to_directory(f"{folder}.draft")

@@ -404,14 +404,16 @@ def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
 
 def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    first = private("0123456789abcdef", 1)
+    ours, theirs = Ledger("memory://ours"), Ledger("memory://theirs")
+    first, other = (private(ledger, "0123456789abcdef", 1) for ledger in (ours, theirs))
     first.mkdir()
+    other.mkdir()
     assert first.parent.stat().st_mode & 0o777 == 0o700
-    second = private("0123456789abcdef", 2)
-    assert not first.exists()
+    second = private(ours, "0123456789abcdef", 2)
+    assert (first.exists(), other.exists()) == (False, True)
     assert second.parent == first.parent
 
     first.parent.rename(tmp_path / "elsewhere")
     first.parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StudyError, match="somebody else's, or no folder\n  accepted: "):
-        private("0123456789abcdef", 3)
+        private(ours, "0123456789abcdef", 3)

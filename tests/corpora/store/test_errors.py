@@ -1,0 +1,18 @@
+"""What any error says, in one line."""
+
+import pytest
+
+from corpora.store.errors import first_line
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("no room\n  on the disk"), "no room"),
+        (ValueError("\n  late\n"), "late"),
+        (TimeoutError(), "TimeoutError"),
+        (RuntimeError("  \n"), "RuntimeError"),
+    ],
+)
+def test_first_line_is_never_empty(error: Exception, said: str) -> None:
+    assert first_line(error) == said
