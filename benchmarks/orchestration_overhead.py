@@ -29,8 +29,9 @@ from tables import save
 from evaluators.metrics.scores import Score
 from orchestration.families.contract import USUAL_IMPORTS
 from orchestration.lanes.cluster import connected
+from orchestration.lanes.events import Event, LaneReady, RunFinished
 from orchestration.lanes.groups.fit import FASTER, trainer
-from orchestration.lanes.launch import Event, LaneReady, RunFinished, launch
+from orchestration.lanes.launch import launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.run import Job, Result, Run, Scored, Trained

@@ -209,7 +209,7 @@ PATCH.setattr(Tensor, "pin_memory", lambda tensor: tensor)
 PATCH.setattr(threading.Thread, "run", _run)  # a mode is of one thread
 PATCH.setattr(transformers.PreTrainedModel, "save_pretrained", _saved)
 PATCH.setattr(loop, "_deepspeed_engine", _engine)
-PATCH.setattr(loop, "_step", _waiting_for_nothing(loop._step))
+PATCH.setattr(loop._Steps, "take", _waiting_for_nothing(loop._Steps.take))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -20,9 +20,8 @@ from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import cosine_distances
 from evaluators.tasks.named_items import marked
 from evaluators.tasks.task import Benchmark, Task, is_dev
-from evaluators.tasks.words_in_context import OCCURRENCES
+from evaluators.tasks.words_in_context import OCCURRENCES, EncodeOccurrences
 
-Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
 PairsTask = Task[CaleCorpus, Occurrence]
 
 
@@ -35,7 +34,7 @@ def tasks(data: CaleData) -> dict[str, Task]:
 def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.ndarray]) -> Task:
     """How well cosines follow Lin's similarity, over the test pairs of two nouns or two verbs."""
 
-    def score(both: tuple[CaleCorpus, np.ndarray], encode: Encode) -> list[Score]:
+    def score(both: tuple[CaleCorpus, np.ndarray], encode: EncodeOccurrences) -> list[Score]:
         corpus, similar = both
         pairs, rows = corpus.pairs["test"], np.flatnonzero(~np.isnan(similar))
         if not len(rows) or not np.ptp(similar[rows]):
@@ -133,7 +132,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
     )
 
 
-def _threshold(corpus: CaleCorpus, encode: Encode) -> float:
+def _threshold(corpus: CaleCorpus, encode: EncodeOccurrences) -> float:
     """The run's own threshold: from all validation pairs and the fixed sample of train pairs, never from test.
 
     Departure: CALE takes all train pairs, which `data: {threshold_pairs: null}` does.
@@ -143,7 +142,7 @@ def _threshold(corpus: CaleCorpus, encode: Encode) -> float:
     return best_threshold(distances, np.concatenate([part.label for part in pairs]))
 
 
-def _distances(corpus: CaleCorpus, pairs: OccurrencePairs, encode: Encode) -> np.ndarray:
+def _distances(corpus: CaleCorpus, pairs: OccurrencePairs, encode: EncodeOccurrences) -> np.ndarray:
     """Cosine distance of each pair, (N,) float32."""
     rows, place = np.unique(np.concatenate([pairs.anchor, pairs.partner]), return_inverse=True)
     return cosine_distances(encode(corpus.occurrences.take(rows)), place[: len(pairs)], place[len(pairs) :])
@@ -182,7 +181,7 @@ def _sentences(corpus: CaleCorpus, metric: str) -> dict[str, str]:
     return {name: f"{anchor} | {partner}" for name, anchor, partner in named}
 
 
-def _score_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _score_spcd(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     pairs, threshold = corpus.pairs["test"], _threshold(corpus, encode)
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
     return [
@@ -197,7 +196,7 @@ def _unseen(corpus: CaleCorpus) -> OccurrencePairs:
     return corpus.pairs["test"].take(corpus.unseen)
 
 
-def _score_unseen(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _score_unseen(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     """As `spcd`, by the same threshold. Nothing where every test pair has a sentence that trains."""
     if not len(corpus.unseen):
         return []
@@ -206,19 +205,19 @@ def _score_unseen(corpus: CaleCorpus, encode: Encode) -> list[Score]:
     return concept_differentiation.pair_scores("spcd/unseen", items, distances, pairs.category, threshold)
 
 
-def _score_ranking(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _score_ranking(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     pairs = corpus.pairs["test"]
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
     return concept_differentiation.ranking_scores("spcd/ranking", items, distances, pairs.category)
 
 
-def _score_dev_spcd(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _score_dev_spcd(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     pairs, threshold = corpus.pairs["val"], _threshold(corpus, encode)
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
     return concept_differentiation.pair_scores("dev/spcd", items, distances, pairs.category, threshold)
 
 
-def _score_space(corpus: CaleCorpus, encode: Encode) -> list[Score]:
+def _score_space(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     """Gap, silhouettes and agreement with the taxonomy, on the test pairs and their anchors.
 
     Departure: the silhouette by concept leaves out concepts with one anchor, of which CALE says nothing; each

@@ -16,9 +16,8 @@ from evaluators.metrics import geometry, layers, retrieval, stress
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import noun_phrases, ontology
-from evaluators.tasks.task import MADE_UP_WIDTH, Benchmark, Task
+from evaluators.tasks.task import MADE_UP_WIDTH, Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SplitTask = Task[EvalSplit, str]
 LAYERS = "layers"  # what the tasks on single layers read: each text's token means of every layer, and the mixture
 # Which field of `data:` cuts a split short, for its rankings and for its stress rows.
@@ -74,7 +73,7 @@ def tasks_on(
 def _t2d(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which definition belongs to this term? Queries are the split's terms, the pool all its definitions."""
 
-    def score(part: EvalSplit, encode: Encode) -> list[Score]:
+    def score(part: EvalSplit, encode: EncodeTexts) -> list[Score]:
         places, rivals = retrieval.cosine_ranks_and_rivals(encode(part.terms), encode(part.definitions), part.gold)
         owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
         concepts = [concepts[0] for concepts in part.concept_of_definition]
@@ -86,7 +85,7 @@ def _t2d(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
 def _d2t(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which term does this definition define? Queries are the split's definitions, the pool all its terms."""
 
-    def score(part: EvalSplit, encode: Encode) -> list[Score]:
+    def score(part: EvalSplit, encode: EncodeTexts) -> list[Score]:
         places, rivals = retrieval.cosine_ranks_and_rivals(
             encode(part.definitions), encode(part.terms), reverse_gold(part)
         )
@@ -98,7 +97,7 @@ def _d2t(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
 
 def _ranking_task(
-    name: str, benchmark: Benchmark[EvalSplit], score: Callable[[EvalSplit, Encode], list[Score]]
+    name: str, benchmark: Benchmark[EvalSplit], score: Callable[[EvalSplit, EncodeTexts], list[Score]]
 ) -> SplitTask:
     return SplitTask(
         name=name,
@@ -210,7 +209,7 @@ def _means(readings: Sequence[layers.Reading]) -> np.ndarray:
     return np.stack([means for means, _ in readings])
 
 
-def _stress_cosines(part: EvalSplit, encode: Encode) -> tuple[np.ndarray, np.ndarray]:
+def _stress_cosines(part: EvalSplit, encode: EncodeTexts) -> tuple[np.ndarray, np.ndarray]:
     """Cosine of each stress row's term with its definition, and with its negative. (N,), (N,)"""
     terms = encode([row.term for row in part.stress])
     right = aligned_cosines(terms, encode([row.definition for row in part.stress]))

@@ -20,9 +20,7 @@ from evaluators.metrics.retrieval import TIED, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
-from evaluators.tasks.task import Benchmark, Task, Tasks
-
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task, Tasks
 
 
 def tasks(data: RecipeData) -> Tasks:
@@ -92,7 +90,7 @@ def _triplet_ids(rows: Sequence[str], negatives: Sequence[str]) -> list[str]:
     return [f"{row}-{text_key(text)}" for row, text in zip(rows, negatives, strict=True)]
 
 
-def _graded(name: str, columns: Columns, encode: Encode) -> list[Score]:
+def _graded(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
     """Spearman of cosine and label; where the labels are two, the area under the ROC curve too."""
     a, b = columns.texts.values()
     pairs = _pairs(columns)
@@ -105,7 +103,7 @@ def _graded(name: str, columns: Columns, encode: Encode) -> list[Score]:
     return scores
 
 
-def _found(name: str, columns: Columns, encode: Encode) -> list[Score]:
+def _found(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
     """Rank of the best right one among all distinct second texts, for every distinct first; right are those that
     stand beside it in a row. Texts that rows tie together are resampled together."""
     a, b, *rest = columns.texts.values()

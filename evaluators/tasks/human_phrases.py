@@ -5,7 +5,7 @@ What is resampled is the head: several items share one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -15,9 +15,8 @@ from corpora.benchmarks.phrases import COMBOS, Compound, Entailment, Rated
 from evaluators.metrics.item_metrics import score_of_items, spearman
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines, unit
-from evaluators.tasks.task import Task, Tasks, small
+from evaluators.tasks.task import EncodeTexts, Task, Tasks, small
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 LEAST_PARAPHRASES = 5  # of a compound whose paraphrases are ranked by their votes
 
 
@@ -42,7 +41,7 @@ def _entailment(path: str | None) -> Task[tuple[Entailment, ...], str]:
     )
 
 
-def _entailed(items: Sequence[Entailment], encode: Encode) -> list[Score]:
+def _entailed(items: Sequence[Entailment], encode: EncodeTexts) -> list[Score]:
     cosines = aligned_cosines(encode([one.premise for one in items]), encode([one.hypothesis for one in items]))
     labels = np.array([one.entailed for one in items], float)
     combos = np.array([one.combo for one in items])
@@ -73,7 +72,7 @@ def _compounds(path: str | None) -> Task[tuple[Compound, ...], str]:
     )
 
 
-def _paraphrased(items: Sequence[Compound], encode: Encode) -> list[Score]:
+def _paraphrased(items: Sequence[Compound], encode: EncodeTexts) -> list[Score]:
     """Of the compounds with paraphrases enough that differ in votes. Equal cosines follow nothing: 0."""
     names, heads, follows = [], [], []
     for one in items:
@@ -102,7 +101,7 @@ def _compositionality(path: str | None) -> Task[tuple[Rated, ...], str]:
     )
 
 
-def _literal(items: Sequence[Rated], encode: Encode) -> list[Score]:
+def _literal(items: Sequence[Rated], encode: EncodeTexts) -> list[Score]:
     whole, modifier, head = (
         unit(encode(texts).astype(np.float64))
         for texts in ([one.text for one in items], [one.modifier for one in items], [one.head for one in items])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,11 @@ import numpy as np
 from corpora.benchmarks import mteb
 from evaluators.metrics.scores import Score
 from evaluators.tasks.mteb_items import CLASSES_OF_PAIRS, scores_of_items, texts_of_items
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 PREFIX = "mteb/"
 BATCH = 4096  # texts that mteb hands over at a time; the encoder sorts and packs them itself
 AGREE = 1e-4  # mteb rounds some of its figures to five digits
@@ -69,7 +68,7 @@ def _places(of: AbsTask) -> dict[str, tuple[str, str]]:
     return {place(split, subset): (split, subset) for split in splits for subset in subsets}
 
 
-def _scores(name: str, of: AbsTask, encode: Encode) -> list[Score]:
+def _scores(name: str, of: AbsTask, encode: EncodeTexts) -> list[Score]:
     main = of.metadata.main_score
     figures, said = _run(of, encode)
     scores: list[Score] = []
@@ -95,7 +94,7 @@ def _told(name: str, of: AbsTask, metric: str) -> dict[str, str]:
     return {}
 
 
-def _run(of: AbsTask, encode: Encode) -> tuple[dict[tuple[str, str], float], Mapping[str, Any]]:
+def _run(of: AbsTask, encode: EncodeTexts) -> tuple[dict[tuple[str, str], float], Mapping[str, Any]]:
     """mteb's main score of each split and subset, and what it tells of single items: subset -> split -> that."""
     import mteb as package
     from mteb.models.abs_encoder import AbsEncoder

@@ -6,7 +6,7 @@ independent evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from evaluators.metrics import retrieval
 from evaluators.metrics.composition import distortion
 from evaluators.metrics.item_metrics import hits, score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 PhraseTask = Task[tuple[PhrasePair, ...], str]
 PARTS = [
     *(f"np/{regime}" for regime in REGIMES),
@@ -57,7 +56,7 @@ def paraphrases(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
     )
 
 
-def _by_regime(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
+def _by_regime(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> Iterator[Score]:
     for regime in REGIMES:
         asked = [pair for pair in pairs if pair.regime == regime]
         pool = list(dict.fromkeys(pair.paraphrase for pair in asked))
@@ -96,7 +95,7 @@ def _extensional_gap(pairs: Sequence[PhrasePair], families: np.ndarray, found: n
     return score_of_items(GAP, "mean", queries, heads, weight * found)
 
 
-def _joint(pairs: Sequence[PhrasePair], encode: Encode) -> Iterator[Score]:
+def _joint(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> Iterator[Score]:
     pool = list(dict.fromkeys(pair.paraphrase for pair in pairs))
     place = {text: number for number, text in enumerate(pool)}
     gold = [[place[pair.paraphrase]] for pair in pairs]
@@ -133,7 +132,7 @@ def distortions(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
     )
 
 
-def _distortions(pairs: Sequence[PhrasePair], encode: Encode) -> list[Score]:
+def _distortions(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> list[Score]:
     scores = []
     for family in FAMILIES:
         listed = [pair for pair in _strict(pairs) if pair.family == family]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
-
 from corpora.concept.ontology import OntologyRows, fingerprint, load
 from evaluators.metrics import retrieval
 from evaluators.metrics.scores import Score
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 NAME = "dbpedia_comments"
 
 
@@ -33,7 +28,7 @@ def _pool(rows: OntologyRows) -> list[str]:
     return list(dict.fromkeys(row.label for row in (*rows.test, *rows.train)))
 
 
-def _score(rows: OntologyRows, encode: Encode) -> list[Score]:
+def _score(rows: OntologyRows, encode: EncodeTexts) -> list[Score]:
     pool = _pool(rows)
     place = {label: number for number, label in enumerate(pool)}
     gold = [(place[row.label],) for row in rows.test]

@@ -6,7 +6,7 @@ table = tasks("data")        # {"rerank/AskUbuntuDupQuestions": Task, ...}
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -17,9 +17,8 @@ from corpora.benchmarks.pairs import text_key
 from corpora.benchmarks.reranking import Reranked
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.task import Task, Tasks, small
+from evaluators.tasks.task import EncodeTexts, Task, Tasks, small
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Queries = tuple[Reranked, ...]
 FIGURES = ("map_at_1", "mrr_at_1", "map")
 
@@ -48,7 +47,7 @@ def _texts(queries: Queries) -> Iterator[str]:
         yield from (row.query, *row.positive, *row.negative)
 
 
-def _score(task: str, queries: Queries, encode: Encode) -> list[Score]:
+def _score(task: str, queries: Queries, encode: EncodeTexts) -> list[Score]:
     """map_at_1 is as trec_eval has it: 1 over the number of right candidates, where the first is right.
 
     At a cut of 1 the reciprocal rank is precision. A tie counts against the right candidate.
@@ -84,7 +83,7 @@ def _told(queries: Queries, metric: str) -> dict[str, str]:
     }
 
 
-def _order(row: Reranked, encode: Encode) -> np.ndarray:
+def _order(row: Reranked, encode: EncodeTexts) -> np.ndarray:
     """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals.
     -> (K,) integers."""
     vectors = encode([row.query, *row.positive, *row.negative]).astype(np.float64)

@@ -5,7 +5,7 @@ table = tasks("data")        # {"paws": Task, "semantoneg": Task, "negation": Ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
@@ -24,9 +24,8 @@ from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import suppression
 from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import pair_cosines, pair_texts, subsets_at_hand
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 PairTask = Task[Subsets, str]  # subset, or split -> pairs
 
 NEGATED_AT_MOST = 600  # pairs of a set of negations, evenly spaced: the larger sets repeat themselves
@@ -49,7 +48,7 @@ def tasks(path: str | None) -> dict[str, Task]:
 
 
 def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
-    def score(parts: Subsets, encode: Encode) -> list[Score]:
+    def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
         (pairs,) = parts.values()
         return ranking_scores(name, pair_items(pairs), pair_cosines(pairs, encode), pairs.gold)
 
@@ -68,7 +67,7 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
 def _paws_accuracy(path: str | None) -> PairTask:
     """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
 
-    def score(parts: Subsets, encode: Encode) -> list[Score]:
+    def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
         dev, test = parts["dev"], parts["test"]
         known = (pair_cosines(dev, encode), dev.gold)
         return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
@@ -92,7 +91,7 @@ def _splits(
 
 
 def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
-    def score(contrasts: tuple[Contrast, ...], encode: Encode) -> list[Score]:
+    def score(contrasts: tuple[Contrast, ...], encode: EncodeTexts) -> list[Score]:
         """accuracy: the paraphrase stands strictly above both others. auc: on a scale common to all inputs."""
         sides = [(one.input, text) for one in contrasts for text in one.candidates]
         cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
@@ -145,7 +144,7 @@ def _negation(path: str | None) -> PairTask:
         sets = negation.negated_pairs(path=path)
         return {name: pairs.take(_evenly(len(pairs), NEGATED_AT_MOST)) for name, pairs in sets.items()}
 
-    def score(sets: Subsets, encode: Encode) -> list[Score]:
+    def score(sets: Subsets, encode: EncodeTexts) -> list[Score]:
         parts = {**{f"negation/{name}": pairs for name, pairs in sets.items()}, "negation": joined(sets.values())}
         return [
             score_of_items(
@@ -186,7 +185,7 @@ def _wic(path: str | None) -> PairTask:
 
         return {split: pairs(split) for split in ("train", "test")}
 
-    def score(parts: Subsets, encode: Encode) -> list[Score]:
+    def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
         train, test = parts["train"], parts["test"]
         cosines, items = pair_cosines(test, encode), pair_items(test)
         known = (pair_cosines(train, encode), train.gold)
@@ -208,7 +207,7 @@ def _wic(path: str | None) -> PairTask:
 def _geometry(path: str | None) -> PairTask:
     name = "geometry/STS-B"
 
-    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+    def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
         pairs = joined(subsets.values())
         like = pairs.take(np.flatnonzero(pairs.gold > ALIKE).tolist())
         vectors = encode(list(dict.fromkeys(pair_texts(subsets))))

@@ -8,7 +8,7 @@ regression in its place. Their figures are never compared with each other. Sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
@@ -20,12 +20,11 @@ from corpora.benchmarks.senteval import Labelled, Splits
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Items, Score
 from evaluators.tasks.named_items import pair_items, text_items
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
 if TYPE_CHECKING:
     from evaluators.metrics.probing import Probe
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 SentEvalTask = Task[Splits, str]
 ProbeName = Literal["toolkit", "logistic"]
 
@@ -52,7 +51,7 @@ def _benchmark(read: Callable[[], Splits]) -> Benchmark[Splits]:
 def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEvalTask:
     paired = name.endswith("/MRPC")
 
-    def score(splits: Splits, encode: Encode) -> list[Score]:
+    def score(splits: Splits, encode: EncodeTexts) -> list[Score]:
         from evaluators.metrics import probing
 
         said = predicted(splits, encode, getattr(probing, probe)())
@@ -79,7 +78,7 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
     )
 
 
-def predicted(splits: Splits, encode: Encode, probe: Probe) -> np.ndarray:
+def predicted(splits: Splits, encode: EncodeTexts, probe: Probe) -> np.ndarray:
     """The class of each tested row, by the protocol that the set's splits ask for. -> (N,)."""
     from evaluators.metrics import probing
 
@@ -94,7 +93,7 @@ def predicted(splits: Splits, encode: Encode, probe: Probe) -> np.ndarray:
     return probing.tuned(x, train.labels, tested, _classes(splits), probe)
 
 
-def features(rows: Labelled, encode: Encode) -> np.ndarray:
+def features(rows: Labelled, encode: EncodeTexts) -> np.ndarray:
     """Vectors of single texts; of two, |a - b| beside a·b. -> (N, D) or (N, 2 D)."""
     sides = [encode(side) for side in rows.sides]
     if len(sides) == 1:

@@ -7,7 +7,7 @@ Protocol: SentEval's "all" setting, Spearman over the concatenation of a year's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
@@ -19,9 +19,8 @@ from evaluators.metrics.scores import Score
 from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_items, subset_item_texts
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 STSTask = Task[Subsets, str]
 
 SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -53,13 +52,13 @@ def pair_texts(subsets: Subsets) -> list[str]:
     return [text for pairs in subsets.values() for side in (pairs.a, pairs.b) for text in side]
 
 
-def pair_cosines(pairs: Pairs, encode: Encode) -> np.ndarray:
+def pair_cosines(pairs: Pairs, encode: EncodeTexts) -> np.ndarray:
     """Cosine of both sentences of each pair, in float64. -> (N,)."""
     return aligned_cosines(encode(pairs.a), encode(pairs.b))
 
 
 def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
-    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+    def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
         pairs = joined(subsets.values())
         subset = np.repeat(list(subsets), [len(part) for part in subsets.values()])
         return sts_scores(name, pair_items(pairs), subset, pair_cosines(pairs, encode), pairs.gold)

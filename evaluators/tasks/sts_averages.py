@@ -6,16 +6,15 @@ table = averages(path)          # {"sts/avg": Task, "sts/avg_dedup": Task, ...}
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from corpora.benchmarks.sts import Subsets
 from evaluators.metrics.scores import Score
 from evaluators.tasks import sts
-from evaluators.tasks.task import Benchmark, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 AverageTask = Task[Mapping[str, Subsets], str]
 # The mean that papers print, and that of the five sets whose texts may be passed on; another mean is another name.
 FIVE = ("STS12", "STS13", "STS14", "STS-B", "SICK-R")
@@ -36,7 +35,7 @@ def _average(name: str, sets: Sequence[str], path: str | None) -> AverageTask:
         for member in members:
             yield from member.texts(found[member.name])
 
-    def score(found: Mapping[str, Subsets], encode: Encode) -> list[Score]:
+    def score(found: Mapping[str, Subsets], encode: EncodeTexts) -> list[Score]:
         figures = [
             one.value
             for member in members

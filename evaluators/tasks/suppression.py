@@ -5,7 +5,7 @@ tasks("data")        # suppression over all seven STS sets, suppression/STS12 â€
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
-from evaluators.tasks.task import Task
+from evaluators.tasks.task import EncodeTexts, Task
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 PairTask = Task[Subsets, str]
 # The pairs of SAN, table 11, all alike in meaning: what each is called here -> the set that holds it, and its key.
 TABLE_11 = {
@@ -46,7 +45,7 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
         parts = {of: sts.read(of, path=path) for of in sets}
         return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
 
-    def score(subsets: Subsets, encode: Encode) -> list[Score]:
+    def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
         pairs = joined(subsets.values())
         items, cosines = pair_items(pairs), pair_cosines(pairs, encode)
         vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
@@ -75,7 +74,7 @@ def _table_11(path: str | None) -> PairTask:
     """Six pairs bear no verdict on an encoder: they are the paper's illustration, pair by pair."""
     name = "suppression/table11"
 
-    def score(pairs_of: Subsets, encode: Encode) -> list[Score]:
+    def score(pairs_of: Subsets, encode: EncodeTexts) -> list[Score]:
         cosines = {pair: pair_cosines(of, encode) for pair, of in pairs_of.items()}
         items = pair_items(joined(pairs_of.values()))
         mean = score_of_items(f"{name}/mean", "mean", *items, np.concatenate(list(cosines.values())))

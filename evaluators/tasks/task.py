@@ -24,6 +24,7 @@ Data = TypeVar("Data")
 Text = TypeVar("Text", bound=Hashable)  # what is encoded: a string, or a word in its sentence
 
 Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answers of another kind
+EncodeTexts = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
 MADE_UP_WIDTH = 8  # whatever it is, the same figures come out
 UNSCALED = "unscaled"  # texts, as vectors of other lengths than 1

@@ -21,7 +21,7 @@ from evaluators.metrics.vectors import aligned_cosines, cosine_distances
 from evaluators.tasks.named_items import marked
 from evaluators.tasks.task import Task, Tasks, small
 
-Encode = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
+EncodeOccurrences = Callable[[Sequence[Occurrence]], np.ndarray]  # N occurrences -> (N, D) float32, of any length
 Splits = Mapping[str, tuple[WicPair, ...]]
 OCCURRENCES = "occurrences"  # what the encoders of these tasks read
 
@@ -40,7 +40,7 @@ def tasks(path: str | None) -> Tasks:
 def _change(language: str, path: str | None) -> Task[tuple[ChangeTarget, ...], Occurrence]:
     name = f"lscd/{language}"
 
-    def score(targets: Sequence[ChangeTarget], encode: Encode) -> list[Score]:
+    def score(targets: Sequence[ChangeTarget], encode: EncodeOccurrences) -> list[Score]:
         uses = [(encode(target.first), encode(target.second)) for target in targets]
         gold = np.array([target.change for target in targets])
         return semantic_change.change_scores(name, [target.lemma for target in targets], uses, gold)
@@ -60,7 +60,7 @@ def _change(language: str, path: str | None) -> Task[tuple[ChangeTarget, ...], O
 def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, ...], Occurrence]:
     name = f"cosimlex/{language}"
 
-    def score(pairs: Sequence[SimilarityPair], encode: Encode) -> list[Score]:
+    def score(pairs: Sequence[SimilarityPair], encode: EncodeOccurrences) -> list[Score]:
         contexts = [context for pair in pairs for context in (pair.context1, pair.context2)]
         sides = [encode([context[side] for context in contexts]) for side in (0, 1)]
         return contextual_similarity.context_scores(
@@ -115,7 +115,7 @@ def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str)
     )
 
 
-def _score_same_sense(name: str, scored: str, splits: Splits, encode: Encode) -> list[Score]:
+def _score_same_sense(name: str, scored: str, splits: Splits, encode: EncodeOccurrences) -> list[Score]:
     """Accuracy on one split of the threshold that fits all others best; ROC-AUC, which needs none."""
 
     def distances(pairs: Sequence[WicPair]) -> np.ndarray:

@@ -18,7 +18,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Trained
-from trainers.engine.meter import Meter, part_of, together
+from trainers.engine.meter import Meter, added, part_of
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
             if not owed:
                 share, owed, cost = part_of(cost, result.together), result.together, {}
             owed -= 1
-            cost = together(share, cost)
+            cost = added(share, cost)
         yield replace(result, cost=cost)
 
 

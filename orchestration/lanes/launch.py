@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestration.families.registry import family
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
-from orchestration.lanes.events import (
-    Event,
-    LaneReady,
-    Outcome,
-    Preparing,
-    RunFailed,
-    RunFinished,
-    RunMoved,
-    RunStarted,
-)
+from orchestration.lanes.events import Event, Outcome, Preparing
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import JobSource
 from orchestration.lanes.pooled.slots import LaneKind
@@ -38,18 +29,6 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
     from orchestration.study.run import Body, Job
-
-__all__ = [
-    "Event",
-    "LaneReady",
-    "Lanes",
-    "Outcome",
-    "RunFailed",
-    "RunFinished",
-    "RunMoved",
-    "RunStarted",
-    "launch",
-]
 
 LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
@@ -112,12 +91,13 @@ class Lanes:
                 tries = self.resources.retries + 1
                 outcome = self._pooled(pooled).run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
             if grouped:
-                from orchestration.lanes.groups.launch_groups import launch_groups
+                from orchestration.lanes.groups.groups import Groups
 
-                lanes, threads = self.resources.lanes or room, self.threads_per_lane
-                later = launch_groups(
-                    grouped, self.ledger, self.resources, self.on_event, self.stop, self.body, threads, lanes
+                groups = Groups(
+                    self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
                 )
+                runs = [run for job in grouped for run in job.runs]
+                later = groups.run(runs, self.resources.lanes or room, self.stop)
                 outcome = Outcome(
                     finished=outcome.finished + later.finished,
                     failed={**outcome.failed, **later.failed},
@@ -153,9 +133,7 @@ class Lanes:
             one, resources = self._share(grouped=False), self.resources
             warm = family(jobs[0].runs[0].family).imports if self.warm is None else self.warm
             self._pool = Pool(
-                LaneKind(
-                    self.body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory
-                ),
+                _lane_kind(self.body, warm, one, resources.checkpoint_every, models=True),
                 self.ledger,
                 self.on_event,
                 self.stop,
@@ -205,13 +183,25 @@ def serve(
         one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
         room = _room(one, named_address() is not None)
         lanes = min(resources.lanes or room, at_once)
-        kind = LaneKind(
-            body, tuple(warm), one.gpus, one.cpus, resources.checkpoint_every, memory=one.memory, models=False
-        )
+        kind = _lane_kind(body, warm, one, resources.checkpoint_every, models=False)
         stall = resources.stall_seconds
         pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS, stall_seconds=stall)
         with open_source(lanes) as source:
             return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
+
+
+def _lane_kind(
+    body: Body | str, warm: Sequence[str], share: RunShare, checkpoint_every: int, *, models: bool
+) -> LaneKind:
+    return LaneKind(
+        body=body,
+        warm=tuple(warm),
+        gpus=share.gpus,
+        threads=share.cpus,
+        memory=share.memory,
+        checkpoint_every=checkpoint_every,
+        models=models,
+    )
 
 
 def _reaching() -> Preparing:

@@ -17,7 +17,7 @@
     <ledger>/.trial-<hex>/     a ledger for such a trial; gone when it ends
     <ledger>/.aside/           damaged entries that a person moved away
 
-An entry's folder that exists is complete. Nothing is ever unpickled.
+An entry's folder that exists is complete. No entry is ever unpickled.
 """
 
 from __future__ import annotations

@@ -167,11 +167,11 @@ def as_json(searched: Searched) -> dict[str, Any]:
         "spent": searched.spent,
         "budget": selection.budget,
         "best": None if best is None else best.number,
-        "points": [_plain(trial, selection) for trial in searched.trials],
+        "points": [_plain(trial) for trial in searched.trials],
     }
 
 
-def _plain(trial: Trial, selection: Selection) -> Mapping[str, Any]:
+def _plain(trial: Trial) -> Mapping[str, Any]:
     scores = {str(seed): list(values) for seed, values in trial.scores.items()}
     failed = {str(seed): why for seed, why in trial.failed.items()}
     stopped = {str(seed): {"step": at, "score": score} for seed, (at, score) in trial.stopped.items()}

@@ -17,7 +17,8 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
-from orchestration.lanes.launch import Event, Outcome, RunFailed, launch
+from orchestration.lanes.events import Event, Outcome, RunFailed
+from orchestration.lanes.launch import launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.run import Job, Result, Run, Scored, Trained

@@ -180,7 +180,7 @@ def view_terms(
 
     negatives (N, D): this worker's, for the modes that put them into the denominator; None for no such mode.
     """
-    from trainers.engine.loop import gathered
+    from trainers.engine.gathering import gathered
     from trainers.engine.transfers import moved
     from trainers.losses import info_nce_against, info_nce_directed, unified_info_nce
 
@@ -214,7 +214,7 @@ def gathered_negatives(negatives: Tensor, of_each: Sequence[int], world: World) 
     """The negatives of all workers in rank order, with gradients to each, though some have more. -> (sum, D)."""
     import torch
 
-    from trainers.engine.loop import gathered
+    from trainers.engine.gathering import gathered
 
     if world.size == 1:
         return negatives

@@ -18,7 +18,8 @@ from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
-from trainers.encoders.frozen_encoder import DEFINING, SentenceEncoder, quiet
+from trainers.encoders.frozen_encoder import DEFINING, SentenceEncoder
+from trainers.encoders.quiet import quiet
 
 FORMAT = 1
 BATCH = 32

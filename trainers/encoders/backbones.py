@@ -10,6 +10,7 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from corpora.store.errors import first_line
 from trainers.errors import TrainerError
@@ -80,7 +81,7 @@ def depth_of(path: Path) -> int:
 
 def width_of(path: Path) -> int | None:
     """Length of a backbone's token states, by its configuration; None where that does not say."""
-    config = _json(path / "config.json")
+    config = read_json(path / "config.json")
     return next((config[name] for name in WIDTH if isinstance(config.get(name), int)), None)
 
 
@@ -131,10 +132,10 @@ def _listed_modules(path: Path) -> list[dict[str, str]]:
 
 def prefix_of(path: Path) -> str:
     """What goes before every text on both sides: "query: " for E5, what the folder declares, as a rule nothing."""
-    own = _json(path / OWN_FORMAT)
+    own = read_json(path / OWN_FORMAT)
     if "prefix" in own:
         return str(own["prefix"])
-    declared = _json(path / "config_sentence_transformers.json")
+    declared = read_json(path / "config_sentence_transformers.json")
     prompt = (declared.get("prompts") or {}).get(declared.get("default_prompt_name"))
     if prompt:
         return str(prompt)
@@ -142,7 +143,8 @@ def prefix_of(path: Path) -> str:
     return next((prefix for pattern, prefix in PREFIXES if any(map(pattern.search, names))), "")
 
 
-def _json(path: Path) -> dict:
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file holds; nothing where there is none."""
     return json.loads(path.read_text()) if path.is_file() else {}
 
 
@@ -176,12 +178,12 @@ def _own_code(folder: Path) -> str | None:
     strange = next((kind for kind in listed if not kind.startswith(known_kinds)), None)
     if strange is not None:
         return f"{strange} in modules.json"
-    mapped = [file for file in ("config.json", "tokenizer_config.json") if "auto_map" in _json(folder / file)]
+    mapped = [file for file in ("config.json", "tokenizer_config.json") if "auto_map" in read_json(folder / file)]
     if not mapped:
         return None
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    known = _json(folder / "config.json").get("model_type") in CONFIG_MAPPING_NAMES
+    known = read_json(folder / "config.json").get("model_type") in CONFIG_MAPPING_NAMES
     return None if known else f"auto_map in {mapped[0]}"
 
 

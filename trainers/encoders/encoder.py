@@ -24,8 +24,8 @@ from trainers.encoders.backbones import BackboneError
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
-from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.layer_gate import LayerGate
+from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, remembered, tokenise
 from trainers.engine.transfers import moved
@@ -201,18 +201,16 @@ class Encoder(nn.Module):
     def hidden_layers(self, tokens: Tokens) -> np.ndarray:
         """Token means of every layer, not normalised, embeddings first. N texts -> (L + 1, N, D) float32."""
         with self._evaluating():
-            ordered, order = tokens.longest_first()
-            means = [
-                torch.stack([readouts.mean(layer.float(), mask) for layer in layers])
-                for mask, layers in self._rectangles(ordered, every=True)
-            ]
-            return torch.cat(means, dim=1).cpu().numpy()[:, np.argsort(order)]
+            return self._layer_means(tokens, self.depth + 1).cpu().numpy()
 
     def mixed_layers(self, tokens: Tokens) -> Tensor:
         """Token means of the layers that the readout mixes, with gradient, deepest last. -> (K, N, D) float32."""
+        return self._layer_means(tokens, self.layers)
+
+    def _layer_means(self, tokens: Tokens, deepest: int) -> Tensor:
         ordered, order = tokens.longest_first()
         means = [
-            torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-self.layers :]])
+            torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-deepest:]])
             for mask, layers in self._rectangles(ordered, every=True)
         ]
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
@@ -222,7 +220,7 @@ class Encoder(nn.Module):
 
         (N, D) -> (N, L + 1), rows of sum 1; None for a readout that is no mixture of token means.
         """
-        weights = last.new_zeros(len(last), self.backbone.config.num_hidden_layers + 1)
+        weights = last.new_zeros(len(last), self.depth + 1)
         if self.layer_logits is not None:
             weights[:, -self.layers :] = readouts.layer_mixture(self.layer_logits)
         elif self.layer_gate is not None:

@@ -11,7 +11,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
+from trainers.encoders.quiet import quiet
 
 FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
@@ -173,22 +173,6 @@ class SentenceEncoder:
         if self.max_length is not None:
             model.max_seq_length = self.max_length
         return model
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bars and no remarks on weights that only pre-training used."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trainers.encoders.frozen_encoder import quiet
+from trainers.encoders.quiet import quiet
 
 
 def load_masked_lm(folder: Path) -> tuple[Any, Sequence[str]]:

@@ -54,9 +54,10 @@ class OccurrenceEncoder:
         ValueError when the backbone has not all of these layers, BackboneError when its tokenizer cannot be used.
         """
         encoder = Encoder.load(path, readout="mean", **options)
-        depth = encoder.backbone.config.num_hidden_layers
-        if layers and max(layers) > depth:
-            raise ValueError(f"train.layers = {list(layers)}\n  accepted: 1 to {depth}, the layers of {path.name}")
+        if layers and max(layers) > encoder.depth:
+            raise ValueError(
+                f"train.layers = {list(layers)}\n  accepted: 1 to {encoder.depth}, the layers of {path.name}"
+            )
         if not encoder.tokenizer.is_fast:
             raise BackboneError(
                 f"backbones: {path}: its tokenizer does not say where pieces lie\n  accepted: a fast tokenizer"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from trainers.encoders.backbones import OWN_FORMAT, modules_in, prefix_of
+from trainers.encoders.backbones import OWN_FORMAT, modules_in, prefix_of, read_json
 
 # sentence-transformers' words for how tokens become a sentence, where a readout is the same.
 READOUTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "sep"}
@@ -35,12 +34,12 @@ def own_readout(path: Path) -> str:
     if strange := [kind for kind in kinds if kind not in (OF_OWN_FORMAT if saved_here else ("Pooling",))]:
         raise _unread(path, f"{strange[0]} in modules.json")
     if saved_here:
-        return str(_json(path / OWN_FORMAT)["readout"])
+        return str(read_json(path / OWN_FORMAT)["readout"])
     if not (path / "modules.json").is_file():
         return "mean"
     if len(modules) != 1:
         raise _unread(path, f"{len(modules)} Pooling modules in modules.json")
-    return _readout_of(path, _json(modules[0][1] / "config.json"))
+    return _readout_of(path, read_json(modules[0][1] / "config.json"))
 
 
 def length_of(path: Path) -> int | None:
@@ -68,8 +67,4 @@ def _unread(path: Path, what: str) -> ValueError:
 
 
 def _transformer(path: Path) -> dict[str, Any]:
-    return _json(path / "sentence_bert_config.json")
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.is_file() else {}
+    return read_json(path / "sentence_bert_config.json")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -122,9 +122,19 @@ def fit(
     with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
         curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
         engine.train()
+        steps = _Steps(
+            engine=engine,
+            loss=loss,
+            batches=ahead or batches,
+            recipe=recipe,
+            seed=seed,
+            world=world,
+            micro=micro,
+            settle=settle,
+        )
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
-            done = _step(engine, loss, ahead or batches, step, recipe, seed, world, micro, settle)
+            done = steps.take(step)
             elsewhere = world.seat.flops() if world.seat else 0.0
             world.spent(flops() + elsewhere, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
@@ -143,43 +153,46 @@ def fit(
     return curve
 
 
-def _step(
-    engine: DeepSpeedEngine,
-    loss: Callable[[Encode, B], Mapping[str, Tensor]],
-    batches: Callable[[int], B],
-    step: int,
-    recipe: Recipe,
-    seed: int,
-    world: World,
-    micro: MicroBatch | None,
-    settle: Callable[[], None],
-) -> Progress:
-    """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
-    began = time.perf_counter()
-    batch = batches(step)
-    rate = max(group["lr"] for group in engine.optimizer.param_groups)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Steps(Generic[B]):
+    """What the steps of a training have in common."""
 
-    def gradients() -> _Figures:
-        torch.manual_seed(number(seed, "dropout", step, world.rank))
-        return _gradients(engine, loss, batch, world)
+    engine: DeepSpeedEngine
+    loss: Callable[[Encode, B], Mapping[str, Tensor]]
+    batches: Callable[[int], B]
+    recipe: Recipe
+    seed: int
+    world: World
+    micro: MicroBatch | None
+    settle: Callable[[], None]
 
-    figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), world)
-    settle()
-    engine.step()
-    values = figures.read()
-    terms = {name: values[name] for name in figures.learnt}
-    if not math.isfinite(values["loss"]):
-        raise Diverged(step + 1, terms)
-    size = {"micro_batch": float(micro.size or len(batch))} if micro and micro.auto else {}
-    return Progress(
-        step=step + 1,
-        steps=recipe.steps,
-        loss=values["loss"],
-        terms=terms,
-        figures={name: value for name, value in values.items() if name not in terms and name != "loss"} | size,
-        learning_rate=rate,
-        sentences_per_second=len(batch) / (time.perf_counter() - began),
-    )
+    def take(self, step: int) -> Progress:
+        """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
+        began = time.perf_counter()
+        engine, micro, batch = self.engine, self.micro, self.batches(step)
+        rate = max(group["lr"] for group in engine.optimizer.param_groups)
+
+        def gradients() -> _Figures:
+            torch.manual_seed(number(self.seed, "dropout", step, self.world.rank))
+            return _gradients(engine, self.loss, batch, self.world)
+
+        figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
+        self.settle()
+        engine.step()
+        values = figures.read()
+        terms = {name: values[name] for name in figures.learnt}
+        if not math.isfinite(values["loss"]):
+            raise Diverged(step + 1, terms)
+        size = {"micro_batch": float(micro.size or len(batch))} if micro and micro.auto else {}
+        return Progress(
+            step=step + 1,
+            steps=self.recipe.steps,
+            loss=values["loss"],
+            terms=terms,
+            figures={name: value for name, value in values.items() if name not in terms and name != "loss"} | size,
+            learning_rate=rate,
+            sentences_per_second=len(batch) / (time.perf_counter() - began),
+        )
 
 
 def _with_halves(
@@ -223,25 +236,6 @@ def _gradients(
     if world.seat is not None:
         world.seat.backward()
     return figures
-
-
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor) -> Tensor:
-        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, rows.contiguous())
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        whole = gradient.contiguous().clone()
-        dist.all_reduce(whole)  # every worker's loss depends on our rows
-        return whole.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-def gathered(rows: Tensor, world: World) -> Tensor:
-    """The rows of all workers in rank order, with gradients to each. (b, D) -> (size · b, D)."""
-    return rows if world.size == 1 else _Gather.apply(rows)
 
 
 def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> None:

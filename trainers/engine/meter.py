@@ -72,7 +72,7 @@ class Meter:
         return cost
 
 
-def together(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+def added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
     """The cost of two entries of a run: what adds up is added, and the rates are those of its training."""
     return {**other, **one} | {
         name: one.get(name, 0.0) + other.get(name, 0.0) for name in ADDED_UP if name in one or name in other

@@ -24,8 +24,8 @@ from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, TaggedTokens
 from corpora.store.cache import key_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.encoders.quiet import quiet
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.san.masked_states import states_at, unpad

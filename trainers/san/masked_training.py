@@ -26,8 +26,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trainers.encoders.backbones import BackboneError, resolve_backbone
-from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import Tokens, tokenise
 from trainers.engine import loop
 from trainers.engine.streams import numpy_stream, torch_stream

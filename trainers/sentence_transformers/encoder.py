@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from trainers.encoders.frozen_encoder import quiet
 from trainers.encoders.gated_pooling import sentence_transformer
+from trainers.encoders.quiet import quiet
 from trainers.engine.world import World
 from trainers.sentence_transformers.settings import Settings
 

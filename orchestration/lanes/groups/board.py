@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress
 
 Sign = tuple[str, float, int]  # where a worker was last, for how many seconds, and the number of this sign
+_Mark = tuple[str, float, int]  # the same, with the moment instead of the seconds
 
 
 class Board:
@@ -20,11 +21,11 @@ class Board:
 
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
-        self._signs: dict[str, dict[int, tuple[str, float, int]]] = {}
+        self._signs: dict[str, dict[int, _Mark]] = {}
         self._said: dict[tuple[str, int], tuple[str, str]] = {}
         self._numbers = count()
         self._ended: set[str] = set()
-        self._rooms: dict[str, PlacementGroup | None] = {}
+        self._placements: dict[str, PlacementGroup | None] = {}
         self._stop = asyncio.Event()
 
     def write(self, run_id: str, progress: Progress) -> None:
@@ -35,9 +36,9 @@ class Board:
         fresh, self._progress = self._progress, {}
         return fresh
 
-    def begin(self, run_id: str, rank: int, room: PlacementGroup | None) -> None:
+    def begin(self, run_id: str, rank: int, placement: PlacementGroup | None) -> None:
         """A worker has started, in what Ray has kept for its group: what that was ended for lies behind it."""
-        self._rooms[run_id] = room
+        self._placements[run_id] = placement
         self._ended.discard(run_id)
         self._said.pop((run_id, rank), None)
         self.sign(run_id, rank, "at its start")
@@ -49,9 +50,9 @@ class Board:
     def ended(self, run_id: str) -> bool:
         return run_id in self._ended
 
-    def room(self, run_id: str) -> PlacementGroup | None:
+    def placement(self, run_id: str) -> PlacementGroup | None:
         """What the newest group of a run was given, whether it still has it or not."""
-        return self._rooms.get(run_id)
+        return self._placements.get(run_id)
 
     def sign(self, run_id: str, rank: int, words: str, news: str = "") -> None:
         """A worker has come so far; news: all that it says. To say the same again is to come no further."""

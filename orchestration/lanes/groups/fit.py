@@ -57,9 +57,9 @@ def give_back(board: Any, run_id: str) -> None:
     import ray
 
     with suppress(ray.exceptions.RayError):  # a board that died comes again, and knows nothing
-        room = ray.get(board.room.remote(run_id))
-        if room is not None:
-            ray.util.remove_placement_group(room)
+        placement = ray.get(board.placement.remote(run_id))
+        if placement is not None:
+            ray.util.remove_placement_group(placement)
 
 
 def trainer() -> Any:

@@ -299,7 +299,9 @@ class Pool:
     def _end_if_unasked(self) -> None:
         """A source that asks for nothing, with nothing that it asked for under way, waits for what never comes."""
         idle = not self.queue and not self.desk.busy and all(slot.ready and not slot.held for slot in self.slots)
-        seconds = self.unasked.hear("idle" if idle else f"at work at {time.monotonic()}")
+        if not idle:
+            self.unasked = Stillness()
+            return
         limit = max(self.stall_seconds, ASKING_SECONDS)
-        if seconds >= limit:
+        if self.unasked.hear("nothing asked for") >= limit:
             raise StudyError(unasked_words(limit))

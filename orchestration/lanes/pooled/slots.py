@@ -22,7 +22,7 @@ START_TRIES = 3  # of every lane in a row, none being ready
 STACK_SECONDS = 10.0  # for a lane that stands still to say where
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LaneKind:
     """What all lanes of a pool have in common; but for memory, in bytes, the fields are those of `Lane`."""
 
@@ -30,9 +30,9 @@ class LaneKind:
     warm: tuple[str, ...]
     gpus: float
     threads: int
+    memory: int
     checkpoint_every: int
-    memory: int = 0
-    models: bool = True
+    models: bool
 
     def start(self, url: str) -> Any:
         """A new actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the

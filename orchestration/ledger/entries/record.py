@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from trainers.engine.meter import together
+from trainers.engine.meter import added
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate
@@ -60,5 +60,5 @@ class Record:
             seconds=seconds,
             notes={**self.notes, **scores.notes},
             sealed=self.sealed and scores.sealed,
-            cost=together(self.cost, scores.cost),
+            cost=added(self.cost, scores.cost),
         )

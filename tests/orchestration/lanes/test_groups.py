@@ -19,8 +19,17 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.checkpoints import private
-from orchestration.lanes.events import Preparing, Waiting
-from orchestration.lanes.launch import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, launch
+from orchestration.lanes.events import (
+    Event,
+    Outcome,
+    Preparing,
+    RunFailed,
+    RunFinished,
+    RunMoved,
+    RunStarted,
+    Waiting,
+)
+from orchestration.lanes.launch import launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage
 from orchestration.study.blocks import Resources
@@ -222,7 +231,7 @@ def test_a_group_that_cannot_even_be_ended(
     def hear(event: Event) -> None:
         if isinstance(event, Waiting) and event.what.endswith("; its workers are ended"):
             signal_both(signal.SIGSTOP)
-            monkeypatch.setattr("orchestration.lanes.groups.launch_groups.START_SECONDS", 4.0)
+            monkeypatch.setattr("orchestration.lanes.groups.groups.START_SECONDS", 4.0)
             monkeypatch.setattr(Resources, "stall_seconds", 6.0)
         else:
             impatient(event)
@@ -239,8 +248,8 @@ def test_a_group_without_room(ledger: Ledger, tmp_path: Path, monkeypatch: pytes
     """Somebody else has one of the two cores, and keeps it."""
     import ray
 
-    monkeypatch.setattr("orchestration.lanes.groups.launch_groups.START_SECONDS", 5.0)
-    monkeypatch.setattr("orchestration.lanes.groups.launch_groups.SAID_SECONDS", 1.0)
+    monkeypatch.setattr("orchestration.lanes.groups.groups.START_SECONDS", 5.0)
+    monkeypatch.setattr("orchestration.lanes.groups.groups.SAID_SECONDS", 1.0)
     somebody, told = ray.remote(num_cpus=1)(Somebody).remote(), list[Event]()
     asked, run = ASKED.format("1 CPU"), make_run(tmp_path / "meet")
     ray.get(somebody.is_there.remote())

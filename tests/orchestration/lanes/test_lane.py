@@ -114,7 +114,7 @@ def test_a_lane_without_a_gpu_sees_none(monkeypatch: pytest.MonkeyPatch, gpus: f
         return lambda of: SimpleNamespace(remote=lambda **_: None)
 
     monkeypatch.setattr(ray, "remote", remote)
-    LaneKind("a:b", (), gpus, 1, 0).start("ledger")
+    LaneKind(body="a:b", warm=(), gpus=gpus, threads=1, memory=0, checkpoint_every=0, models=True).start("ledger")
     assert asked["runtime_env"]["env_vars"].get("CUDA_VISIBLE_DEVICES") == seen
 
 

@@ -21,18 +21,17 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.events import Waiting
-from orchestration.lanes.launch import (
+from orchestration.lanes.events import (
     Event,
     LaneReady,
-    Lanes,
     Outcome,
     RunFailed,
     RunFinished,
     RunMoved,
     RunStarted,
-    launch,
+    Waiting,
 )
+from orchestration.lanes.launch import Lanes, launch
 from orchestration.lanes.waits import WIND_DOWN_SECONDS
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources

@@ -243,9 +243,10 @@ def test_a_step_waits_for_nothing_before_all_of_it_was_asked_for(monkeypatch: py
     """Its figures are read last, in one go; a GPU works on until the next step's."""
     plain, before = trained()
     heard, said = Heard(), []
-    step = loop._step
+    take = loop._Steps.take
 
-    def listening(engine: Any, *given: Any) -> Progress:
+    def listening(steps: Any, step: int) -> Progress:
+        engine = steps.engine
         asked = engine.step
 
         def told() -> None:
@@ -255,11 +256,11 @@ def test_a_step_waits_for_nothing_before_all_of_it_was_asked_for(monkeypatch: py
         engine.step = told
         try:
             with heard:
-                return step(engine, *given)
+                return take(steps, step)
         finally:
             engine.step = asked
 
-    monkeypatch.setattr(loop, "_step", listening)
+    monkeypatch.setattr(loop._Steps, "take", listening)
     model, curve = trained()
     assert heard.waits == ["tolist"] * 12
     assert said == list(range(12))  # all that was read before a step was asked for is of those before it

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from trainers.engine import meter as meters
-from trainers.engine.meter import Meter, counting, peak, together
+from trainers.engine.meter import Meter, added, counting, peak
 
 
 def net(frozen: bool) -> nn.Sequential:
@@ -145,5 +145,5 @@ def test_energy_is_shared_by_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_entries_of_a_run_add_up() -> None:
     trained = {"seconds": 3.0, "flops": 6.0, "step_seconds": 2.0, "flops_per_second": 3.0, "peak_share": 0.5}
     scored = {"seconds": 1.0, "joules": 4.0}
-    assert together(trained, scored) == {**trained, "seconds": 4.0, "joules": 4.0}
-    assert together({}, {}) == {}
+    assert added(trained, scored) == {**trained, "seconds": 4.0, "joules": 4.0}
+    assert added({}, {}) == {}

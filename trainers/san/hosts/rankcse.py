@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainers.engine.loop import gathered
+from trainers.engine.gathering import gathered
 from trainers.losses import cosines
 from trainers.san.hosts.lists import against_negatives, against_views, mixed
 from trainers.san.hosts.rows import Rows, contrast

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.distributed as dist
 
-from trainers.engine.loop import gathered
+from trainers.engine.gathering import gathered
 from trainers.san.hosts import sncse
 from trainers.san.hosts.lists import against_negatives, against_views, mixed
 from trainers.san.hosts.rows import Rows

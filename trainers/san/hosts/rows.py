@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from trainers.engine.loop import gathered
+from trainers.engine.gathering import gathered
 from trainers.engine.transfers import moved
 from trainers.losses import info_nce_directed
 from trainers.san.losses import hince

@@ -1,9 +1,9 @@
 """Runs of several workers, or of hours: one Ray Train worker group per run.
 
-    launch_groups.py   the driver: hands out runs, commits their results
-    fit.py             a task of its own per run: sets up Ray Train and waits for it
-    worker.py          what every worker of the group does
-    board.py           where workers say how far they are, for the driver to read
+    groups.py   the driver: hands out runs, commits their results
+    fit.py      a task of its own per run: sets up Ray Train and waits for it
+    worker.py   what every worker of the group does
+    board.py    where workers say how far they are, for the driver to read
 
 A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
 another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.
@@ -35,7 +35,7 @@ from orchestration.lanes.waits import (
     still_words,
 )
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Run
+from orchestration.study.run import Body, Run
 
 if TYPE_CHECKING:
     import threading
@@ -45,31 +45,6 @@ if TYPE_CHECKING:
 
 SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for
 GIVE_BACK_SECONDS = 10.0  # for a group that found no room to end of itself
-
-
-def launch_groups(
-    jobs: Sequence[Job],
-    ledger: Ledger,
-    resources: Resources,
-    on_event: Callable[[Event], None],
-    stop: threading.Event,
-    body: Body | str,
-    threads: int,
-    lanes: int,
-) -> Outcome:
-    """Execute every run in a worker group of its own, at most `lanes` at a time. See `lanes.launch`."""
-    kind = GroupKind(
-        body=body,
-        url=ledger.url,
-        driver=ledger.driver,
-        threads=threads,
-        gpus=resources.gpus_per_worker,
-        memory=resources.memory_per_worker,
-        retries=resources.retries,
-        checkpoint_every=resources.checkpoint_every,
-    )
-    groups = _Groups(kind, ledger, on_event, resources)
-    return groups.run([run for job in jobs for run in job.runs], lanes, stop)
 
 
 @dataclass
@@ -91,19 +66,35 @@ class _Group:
     given_up: bool = False
 
 
-class _Groups:
-    """The worker groups of a launch, and what has come out of them so far."""
+class Groups:
+    """The worker groups of a launch, and what has come out of them so far. threads: of each worker."""
 
     def __init__(
-        self, kind: GroupKind, ledger: Ledger, on_event: Callable[[Event], None], resources: Resources
+        self,
+        ledger: Ledger,
+        resources: Resources,
+        on_event: Callable[[Event], None],
+        *,
+        body: Body | str,
+        threads: int,
     ) -> None:
         import ray
 
         remote: Any = ray.remote
-        self.kind, self.ledger, self.on_event, self.resources = kind, ledger, on_event, resources
+        self.ledger, self.resources, self.on_event = ledger, resources, on_event
+        self.kind = GroupKind(
+            body=body,
+            url=ledger.url,
+            driver=ledger.driver,
+            threads=threads,
+            gpus=resources.gpus_per_worker,
+            memory=resources.memory_per_worker,
+            retries=resources.retries,
+            checkpoint_every=resources.checkpoint_every,
+        )
         self.elsewhere = Elsewhere(ledger, on_event)
         self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()
-        self.fit = remote(num_cpus=0, max_retries=kind.retries)(fit)
+        self.fit = remote(num_cpus=0, max_retries=resources.retries)(fit)
         self.groups: dict[Any, _Group] = {}
         self.numbers = count()
         self.finished: list[str] = []
@@ -111,6 +102,7 @@ class _Groups:
         self.stood_still: dict[str, str] = {}  # run id -> where its workers were last
 
     def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
+        """Execute every run in a worker group of its own, at most `lanes` at a time. See `Lanes.run`."""
         queue = deque(runs)
         try:
             while (queue or self.groups) and not stop.is_set():
