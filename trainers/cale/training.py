@@ -57,7 +57,7 @@ def fit(
     encoder, steps = occurrences.encoder, steps_of(settings, corpus.pairs["train"])
     micro = MicroBatch.of(settings.micro_batch, world)
     curve = loop.fit(
-        InParts(encoder, micro) if micro else encoder,
+        InParts(encoder, micro) if micro.asked else encoder,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, occurrences.tokenise, seed, world),
         groups=parameter_groups(

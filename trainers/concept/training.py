@@ -67,11 +67,12 @@ def fit(
         model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
     micro = MicroBatch.of(settings.micro_batch, world)
     # Parts are read again when the lookup is gone; ZeRO 3 gathers the table within the forward alone.
-    whole = micro is None and world.zero_stage < 3
+    whole = not micro.asked and world.zero_stage < 3
     # Heads are on the pairs alone, and who trains in a stack has its layers run there.
-    together = micro is None and settings.hard_negatives and model is encoder and encoder.packed and not world.seat
+    packed = model is encoder and encoder.packed and not world.seat
+    together = packed and settings.hard_negatives and not micro.asked
     curve = loop.fit(
-        InParts(model, micro) if micro else model,
+        InParts(model, micro) if micro.asked else model,
         partial(
             loss,
             settings=settings,

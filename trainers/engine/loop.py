@@ -32,6 +32,7 @@ from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import alike_as_one, clip, schedule
 from trainers.engine.row_gradients import RowGradients
+from trainers.engine.shortage import state_told
 from trainers.engine.streams import number
 from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
@@ -178,7 +179,8 @@ class _Steps(Generic[B]):
 
         figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
         self.settle()
-        engine.step()
+        with state_told():  # the first step lays the optimiser's state out
+            engine.step()
         values = figures.read()
         terms = {name: values[name] for name in figures.learnt}
         if not math.isfinite(values["loss"]):
@@ -259,12 +261,13 @@ def _deepspeed_engine(
     deepspeed = deep_speed.prepared()
     _join_process_group(world)
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
-    model.to(world.device)
+    with state_told():
+        model.to(world.device)
     held = [dict(group) for group in groups] if world.zero_stage else alike_as_one(groups)
     optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
     usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
-    with deep_speed.quiet():
+    with deep_speed.quiet(), state_told():
         engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
         )

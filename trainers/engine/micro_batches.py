@@ -49,13 +49,16 @@ class MicroBatch:
     auto: bool
 
     @staticmethod
-    def of(asked: MicroBatchSize, world: World) -> MicroBatch | None:
-        """None where nothing is asked. ValueError where this world cannot do what is."""
-        if asked is None:
-            return None
+    def of(asked: MicroBatchSize, world: World) -> MicroBatch:
+        """Of a family's setting train.micro_batch. ValueError where this world cannot do what is asked."""
         if said := micro_batch_refusal(asked, workers=world.size, zero_stage=world.zero_stage):
             raise ValueError(said)
         return MicroBatch(asked if isinstance(asked, int) else None, auto=asked == "auto")
+
+    @property
+    def asked(self) -> bool:
+        """Whether texts may pass in parts; else all of a step pass at a time, always."""
+        return self.auto or self.size is not None
 
 
 class InParts(nn.Module):
@@ -98,17 +101,20 @@ def within_memory(
 ) -> T:
     """Do the work of a step of so many texts; where memory is short, halve what passes at a time until it fits.
 
-    With "auto" the run goes on so. Else OutOfMemory says which size would have fitted. undo: as if the step had
-    not begun.
+    With "auto" the run goes on so. Else OutOfMemory says which size would have fitted; where none may be tried,
+    which to try. undo: as if the step had not begun. micro: None in a family whose batches cannot be divided.
     """
     try:
         with shortage_told():
             return work()
     except Shortage as short:
         said = str(short)
-    if micro is None or world.size > 1 or world.zero_stage:
-        raise OutOfMemory(_short(texts, None, said, knob=micro is not None))
-    asked, size = micro.size or texts, micro.size or texts
+    passed = -(-texts // world.size)  # by this worker at a time
+    if micro is not None and micro.size is not None:
+        passed = min(micro.size, passed)
+    if micro is None or not micro.asked or world.size > 1 or world.zero_stage:
+        raise _short(passed, said, _untried(passed, micro, world))
+    size = passed
     while size > 1:
         size = micro.size = (size + 1) // 2
         gc.collect()  # the frames of what failed hold what it had computed
@@ -122,17 +128,26 @@ def within_memory(
             continue
         if micro.auto:
             return done
-        raise OutOfMemory(_short(asked, size, said, knob=True))
-    raise OutOfMemory(_short(asked, 0, said, knob=True))
+        raise _short(passed, said, f"train.micro_batch = {size}, which would have fitted, or auto")
+    raise _short(passed, said, NOT_EVEN_ONE)
 
 
-def _short(texts: int, fits: int | None, said: str, *, knob: bool) -> str:
-    """fits: how many texts at a time there was room for; None: nobody tried, 0: not for one."""
-    what = f"the device has no memory for a step with {texts} texts at a time: {said}"
-    if not knob:
-        return f"{what}\n  accepted: a smaller train.batch_size or train.max_length"
-    if fits is None:
-        return f"{what}\n  accepted: a smaller train.micro_batch, such as {max(1, texts // 4)}"
-    if not fits:
-        return f"{what}\n  accepted: a smaller train.max_length, a smaller backbone, or more memory"
-    return f"{what}\n  accepted: train.micro_batch = {fits}, which would have fitted, or auto"
+NOT_EVEN_ONE = "a smaller train.max_length, a smaller backbone, or more memory"
+
+
+def _short(passed: int, said: str, accepted: str) -> OutOfMemory:
+    """passed: how many texts at a time there was no room for."""
+    return OutOfMemory(
+        f"the device has no memory for a step with {passed} texts at a time: {said}\n  accepted: {accepted}"
+    )
+
+
+def _untried(passed: int, micro: MicroBatch | None, world: World) -> str:
+    """What is accepted where no other size was tried: what leaves the recipe as it is comes first."""
+    half, smaller = max(1, passed // 2), "a smaller train.batch_size or train.max_length"
+    if micro is None or micro_batch_refusal(half, workers=world.size, zero_stage=world.zero_stage):
+        return smaller
+    if micro.asked:
+        return f"a smaller train.micro_batch, such as {half}" if passed > 1 else NOT_EVEN_ONE
+    alone = not micro_batch_refusal("auto", workers=world.size, zero_stage=world.zero_stage)
+    return f"train.micro_batch: {'auto' if alone else half}; or {smaller}, which is another recipe"

@@ -12,7 +12,7 @@ from trainers.errors import TrainerError
 
 
 class OutOfMemory(TrainerError):
-    """The card does not hold a step; the message says what it holds."""
+    """The card does not hold a training; the message says what of it, and what is accepted."""
 
 
 class Shortage(Exception):
@@ -28,3 +28,19 @@ def shortage_told() -> Iterator[None]:
         if isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error):
             raise Shortage(first_line(error)) from None
         raise
+
+
+@contextmanager
+def state_told() -> Iterator[None]:
+    """Let a lack of memory within the block be an OutOfMemory, where weights and what the optimiser keeps of each
+    are laid out. They stay from step to step: no smaller batch makes room for them.
+    """
+    try:
+        with shortage_told():
+            yield
+    except Shortage as short:
+        fields = "resources.deepspeed.zero_stage and workers_per_run"
+        raise OutOfMemory(
+            f"the device has no memory for the weights and the optimiser's state: {short}"
+            f"\n  accepted: a smaller backbone, ZeRO with more workers ({fields}), or more memory"
+        ) from None

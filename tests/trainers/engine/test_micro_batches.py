@@ -27,7 +27,7 @@ from trainers.encoders.occurrence_encoder import OccurrenceEncoder
 from trainers.encoders.tokens import Tokens
 from trainers.engine import micro_batches
 from trainers.engine.loop import Recipe, fit
-from trainers.engine.micro_batches import InParts, MicroBatch
+from trainers.engine.micro_batches import InParts, MicroBatch, within_memory
 from trainers.engine.optimisation import parameter_groups
 from trainers.engine.shortage import OutOfMemory
 from trainers.engine.streams import torch_stream
@@ -215,7 +215,12 @@ def test_zero_stages_that_take_a_number_agree(backbone: Path, zero_stage: int) -
             r"12 texts at a time: CUDA .*\n  accepted: train.micro_batch = 6, which would",
         ),
         (MicroBatch(None, auto=True), 0, r"24 texts at a time: CUDA .*\n  accepted: a smaller train.max_length"),
-        (None, 7, r"24 texts at a time: CUDA .*\n  accepted: a smaller train.batch_size or train.max_length"),
+        (None, 7, r"24 texts at a time: CUDA .*\n  accepted: a smaller train.batch_size or train.max_length$"),
+        (
+            MicroBatch(None, auto=False),
+            7,
+            r"24 texts at a time: CUDA .*\n  accepted: train.micro_batch: auto; or a smaller train.batch_size or ",
+        ),
     ],
 )
 def test_out_of_memory_names_the_knob(backbone: Path, micro: MicroBatch | None, room: int, accepted: str) -> None:
@@ -223,8 +228,48 @@ def test_out_of_memory_names_the_knob(backbone: Path, micro: MicroBatch | None, 
         trained(backbone, room, micro)
 
 
+@pytest.mark.parametrize(
+    ("asked", "world", "passed", "accepted"),
+    [
+        (64, World(zero_stage=1), 64, "a smaller train.micro_batch, such as 32"),
+        (64, World(size=2), 64, "a smaller train.micro_batch, such as 32"),
+        (400, World(size=2), 256, "a smaller train.micro_batch, such as 128"),  # of 512 texts each worker has half
+        (1, World(size=2), 1, "a smaller train.max_length, a smaller backbone, or more memory"),
+        (None, World(size=2), 256, "train.micro_batch: 128; or a smaller train.batch_size"),
+        (None, World(zero_stage=1), 512, "train.micro_batch: 256; or a smaller train.batch_size"),
+        (None, World(zero_stage=3), 512, "a smaller train.batch_size or train.max_length"),  # it refuses parts
+    ],
+)
+def test_where_no_size_may_be_tried_half_of_what_passed_is_named(
+    asked: int | None, world: World, passed: int, accepted: str
+) -> None:
+    def work() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(OutOfMemory) as told:
+        within_memory(work, lambda: None, MicroBatch.of(asked, world), 512, world)
+    assert f"a step with {passed} texts at a time: CUDA" in str(told.value)
+    assert f"\n  accepted: {accepted}" in str(told.value)
+
+
+def test_a_card_without_room_for_the_optimisers_state_says_so(
+    backbone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step alone lays it out, after a pass that fitted: a smaller batch would not help."""
+
+    def step(optimiser: torch.optim.Optimizer) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    accepted = (
+        r"the weights and the optimiser's state: CUDA .*\n  accepted: a smaller backbone, ZeRO with more workers"
+    )
+    with pytest.raises(OutOfMemory, match=accepted):
+        trained(backbone, 24, MicroBatch(None, auto=True))
+
+
 def test_what_a_world_cannot_do_is_refused() -> None:
-    assert MicroBatch.of(None, World(zero_stage=3)) is None
+    assert not MicroBatch.of(None, World(zero_stage=3)).asked
     assert MicroBatch.of(8, World(size=2, zero_stage=2)) == MicroBatch(8, auto=False)
     for asked, world in ((8, World(zero_stage=3)), ("auto", World(size=2)), ("auto", World(zero_stage=1))):
         with pytest.raises(ValueError, match=rf"train.micro_batch = {asked!r}\n  accepted: "):
