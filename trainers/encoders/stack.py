@@ -42,16 +42,17 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
     an encoder that cannot take part.
     """
     size = len(fits)
+    lighter = f"resources.runs_per_stack = {max(1, size // 2)}"
 
     def seated(ask: Ask, fit: Callable[[World], T], world: World) -> T:
         def spent(flops: float, seconds: float) -> None:
             world.spent(flops, seconds / size)  # each sees the time of all
 
-        return fit(replace(world, seat=Member(ask), spent=spent))
+        return fit(replace(world, seat=Member(ask, lighter), spent=spent))
 
     torch.set_num_threads(worlds[0].threads)
     works = [partial(seated, fit=fit, world=world) for fit, world in zip(fits, worlds, strict=True)]
-    return in_lockstep(works, _Stack(worlds[0]).serve)
+    return in_lockstep(works, _Stack(worlds[0], lighter).serve)
 
 
 # One encoder of a stack
@@ -78,8 +79,8 @@ class _Backward:
 class Member:
     """An encoder's place in a stack (`trainers.engine.world.Seat`)."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask, self._flops = ask, 0.0
+    def __init__(self, ask: Ask, lighter: str) -> None:
+        self.lighter, self._ask, self._flops = lighter, ask, 0.0
         self._embedded: list[tuple[Tensor, Tensor]] = []  # what embeddings gave, and the leaf that took its place
 
     @contextmanager
@@ -145,26 +146,34 @@ def refusal(kind: str) -> str:
 
 
 class _Stack:
-    """Answers what the encoders ask: layers as soon as any asks for them, gradients when all do."""
+    """Answers what the encoders ask: layers as soon as any asks for them, gradients when all do.
 
-    def __init__(self, world: World) -> None:
+    lighter: the setting of a smaller stack, for one that finds too little memory.
+    """
+
+    def __init__(self, world: World, lighter: str) -> None:
         self._device, self._half = torch.device(world.device).type, world.precision == "bf16"
+        self._lighter = lighter
         self._layers: dict[tuple[int, ...], list[StackedLayer]] = {}  # of a step, by who takes part
         self._given: list[tuple[Tensor, Sequence[Tensor]]] = []  # (K, M, D), and the leaf that each has of it
 
     def serve(self, waiting: Mapping[int, Any]) -> Mapping[int, Any]:
+        try:
+            with shortage_told():
+                return self._answers(waiting)
+        except Shortage as short:
+            raise OutOfMemory(
+                f"the device has no memory for a step of {len(waiting)} encoders: {short}"
+                f"\n  accepted: {self._lighter}; or a smaller train.batch_size or train.max_length"
+            ) from None
+
+    def _answers(self, waiting: Mapping[int, Any]) -> Mapping[int, Any]:
         asked = {place: request for place, request in waiting.items() if isinstance(request, _Pass)}
         if not asked:
             self._backward()
             return dict.fromkeys(waiting)
-        try:
-            with shortage_told(), torch.autocast(self._device, torch.bfloat16, enabled=self._half):
-                return dict(zip(asked, self._forward(tuple(asked), list(asked.values())), strict=True))
-        except Shortage as short:
-            raise OutOfMemory(
-                f"the device has no memory for a step of {len(asked)} encoders: {short}"
-                "\n  accepted: a smaller resources.runs_per_stack, or a smaller train.batch_size"
-            ) from None
+        with torch.autocast(self._device, torch.bfloat16, enabled=self._half):
+            return dict(zip(asked, self._forward(tuple(asked), list(asked.values())), strict=True))
 
     def _forward(self, who: tuple[int, ...], asked: Sequence[_Pass]) -> list[list[Tensor]]:
         """Leaves with what each layer gave each encoder, or the last alone, (1, M_k, D)."""

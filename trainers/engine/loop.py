@@ -179,7 +179,7 @@ class _Steps(Generic[B]):
 
         figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
         self.settle()
-        with state_told():  # the first step lays the optimiser's state out
+        with state_told(self.world.seat):  # the first step lays the optimiser's state out
             engine.step()
         values = figures.read()
         terms = {name: values[name] for name in figures.learnt}
@@ -261,13 +261,13 @@ def _deepspeed_engine(
     deepspeed = deep_speed.prepared()
     _join_process_group(world)
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
-    with state_told():
+    with state_told(world.seat):
         model.to(world.device)
     held = [dict(group) for group in groups] if world.zero_stage else alike_as_one(groups)
     optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
     usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
-    with deep_speed.quiet(), state_told():
+    with deep_speed.quiet(), state_told(world.seat):
         engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
         )

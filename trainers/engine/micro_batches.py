@@ -145,6 +145,8 @@ def _short(passed: int, said: str, accepted: str) -> OutOfMemory:
 def _untried(passed: int, micro: MicroBatch | None, world: World) -> str:
     """What is accepted where no other size was tried: what leaves the recipe as it is comes first."""
     half, smaller = max(1, passed // 2), "a smaller train.batch_size or train.max_length"
+    if world.seat is not None:
+        return f"{world.seat.lighter}; or {smaller}"
     if micro is None or micro_batch_refusal(half, workers=world.size, zero_stage=world.zero_stage):
         return smaller
     if micro.asked:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 
 from corpora.store.errors import first_line
 from trainers.errors import TrainerError
+
+if TYPE_CHECKING:
+    from trainers.engine.world import Seat
 
 
 class OutOfMemory(TrainerError):
@@ -31,7 +35,7 @@ def shortage_told() -> Iterator[None]:
 
 
 @contextmanager
-def state_told() -> Iterator[None]:
+def state_told(seat: Seat | None) -> Iterator[None]:
     """Let a lack of memory within the block be an OutOfMemory, where weights and what the optimiser keeps of each
     are laid out. They stay from step to step: no smaller batch makes room for them.
     """
@@ -39,8 +43,8 @@ def state_told() -> Iterator[None]:
         with shortage_told():
             yield
     except Shortage as short:
-        fields = "resources.deepspeed.zero_stage and workers_per_run"
+        fewer = "ZeRO with more workers (resources.deepspeed.zero_stage and workers_per_run)"
         raise OutOfMemory(
             f"the device has no memory for the weights and the optimiser's state: {short}"
-            f"\n  accepted: a smaller backbone, ZeRO with more workers ({fields}), or more memory"
+            f"\n  accepted: a smaller backbone, {fewer if seat is None else seat.lighter}, or more memory"
         ) from None

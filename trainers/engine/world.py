@@ -41,6 +41,11 @@ class Stopped(Exception):
 class Seat(Protocol):
     """A training's place among several that run a part of each step together (`trainers.encoders.stack`)."""
 
+    @property
+    def lighter(self) -> str:
+        """The setting with which fewer do so, for where all take more memory than there is."""
+        ...
+
     def joined(self, model: nn.Module) -> AbstractContextManager[None]:
         """Within, that part of the model is run with those of the others."""
         ...

@@ -18,6 +18,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.stack import fit_together
 from trainers.engine.lockstep import in_lockstep
 from trainers.engine.loop import Diverged
+from trainers.engine.shortage import OutOfMemory
 from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
 
@@ -90,6 +91,28 @@ def test_one_that_fails_or_ends_leaves_the_others(backbone: Path) -> None:
     for outcome, (settings, seed) in zip(outcomes[1:], [(short, 1), (SETTINGS, 2)], strict=True):
         expected = fit(settings, backbone, CORPUS, seed, World())[1]
         assert [p.loss for p in trained(outcome)[1]] == pytest.approx([p.loss for p in expected], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "trainers.encoders.stack._Stack._forward",
+        "trainers.encoders.stack._Stack._backward",
+        "trainers.concept.training.loss",
+        "torch.optim.AdamW.step",
+    ],
+)
+def test_without_memory_a_smaller_stack_is_named(
+    backbone: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def lacking(*given: object, **named: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
+
+    monkeypatch.setattr(where, lacking)
+    for outcome in stacked([(SETTINGS, seed) for seed in range(5)], backbone):
+        assert isinstance(outcome, OutOfMemory)
+        assert "CUDA out of memory. Tried to allocate 2.00 GiB.\n  accepted: " in str(outcome)
+        assert "resources.runs_per_stack = 2" in str(outcome)
 
 
 def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path, tmp_path: Path) -> None:
