@@ -1,6 +1,6 @@
 """What a card does with this code, in one go and without a network: is it right there, and how near its limit?
 
-    python benchmarks/gpu.py [--minutes 9] [--tiny]
+    python benchmarks/gpu.py [--minutes 8] [--tiny]
 
 No section begins once the minutes are over; what was left out is said. Encoders have random weights, which cost
 what trained ones do. Results go to results/gpu-<card>.md. Without a card all runs on the CPU in sizes of seconds:
@@ -30,6 +30,7 @@ from card import attention, generation, right, together, training
 from card.bench import CARD, TINY, Bench, Figure
 
 from orchestration.study.names import slug
+from trainers.engine.memory import WORKSPACE
 
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "limits": training.limits,
@@ -82,6 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=8.0, help="no section begins later")
     options.add_argument("--tiny", action="store_true", help="on a card too, sizes of seconds")
     given = options.parse_args(arguments)
+    os.environ.setdefault(*WORKSPACE)  # before the first product, or no later one hears of it
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # of several cards one: the peer's trainer would take all
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     tiny = given.tiny or device == "cpu"
@@ -110,8 +112,8 @@ def keep(found: Found) -> None:
     card = torch.cuda.get_device_name(0)
     notes = [
         f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
-        f"Medians of {CARD.steps} steps, sentences of 6 to 24 words, random weights; wall time.",
-        "TFLOP/s of linear layers alone, against one large product on the same card.",
+        f"Medians of up to {CARD.steps} steps, sentences of 6 to 24 words, random weights; wall time.",
+        "TFLOP/s of linear layers and attention in a median step, against one large product on the same card.",
         "Ragged: without padding too, but with torch's attention over texts of unequal length.",
         *([f"Left out for want of time: {', '.join(left)}."] if left else []),
         *([f"Failed: {'; '.join(failed)}."] if failed else []),

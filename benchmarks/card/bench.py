@@ -145,5 +145,6 @@ def apart(bench: Bench, act: Callable[..., Any], *given: Any) -> Any:
     """On a card in a process of its own, as whoever uses it alone would run it; else here."""
     if not bench.on_card:
         return act(bench, *given)
+    torch.cuda.empty_cache()  # a small card has not room for what this process keeps as well
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(act, bench, *given).result()

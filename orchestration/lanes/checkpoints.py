@@ -56,6 +56,7 @@ def scratch_of(
         yield beside, None
         return
     folder = private(ledger, run_id, attempt)
+    shutil.rmtree(folder, ignore_errors=True)  # of a ledger that was emptied since, and began to count anew
     folder.mkdir()
     ledger.checkpoint(run_id, folder)
     copied = _state(folder)

@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = "tests/orchestration/families/test_contract.py"
+ON_CARD = "tests/trainers/encoders/test_on_card.py"
 TRAINED = "same_bits and not command and not roberta"  # a script chooses its device itself
 STACKED = "stack_trains and concept"
 
@@ -21,8 +22,8 @@ STACKED = "stack_trains and concept"
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
 def test_families_on_a_card_that_is_none() -> None:
-    words = ["-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.pretend_card", CONTRACT]
-    chosen = ["-k", f"({TRAINED}) or ({STACKED})", "-m", "not long"]
+    words = ["-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.pretend_card", CONTRACT, ON_CARD]
+    chosen = ["-k", f"({TRAINED}) or ({STACKED}) or on_card", "-m", "not long"]
     told = subprocess.run(
         [sys.executable, "-m", "pytest", *words, *chosen],
         cwd=ROOT,

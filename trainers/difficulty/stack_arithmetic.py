@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trainers.difficulty.settings import VECTOR
+from trainers.engine.transfers import Arriving
 
 LAYER_NORM_EPS = 1e-5
 CLIP_EPS = 1e-6  # as in torch.nn.utils.clip_grad_norm_
@@ -127,22 +128,28 @@ def descend(
     optimiser = torch.optim.AdamW([rows], lr=learning_rate, weight_decay=weight_decay, fused=True)
     parameters = {name: view.requires_grad_() for name, view in layout.views(rows).items()}
     gradients = layout.views(rows.grad)
+    earlier: tuple[int, Arriving, Terms] | None = None  # looked at a step later: a card goes on meanwhile
     for step in range(steps):
         terms = loss_terms(step, parameters)
         losses = torch.stack(list(terms.values())).sum(0)  # (M,)
-        _note_broken(broken, step, losses, terms)
+        said = Arriving(losses.detach())
         found = torch.autograd.grad(losses.sum(), list(parameters.values()), allow_unused=True)
         for name, gradient in zip(parameters, found, strict=True):
             gradients[name].zero_() if gradient is None else gradients[name].copy_(gradient)
         clip_rows_(rows.grad)
         optimiser.step()
         watch(step, terms)
+        if earlier:
+            _note_broken(broken, *earlier)
+        earlier = step, said, terms
+    if earlier:
+        _note_broken(broken, *earlier)
     return broken
 
 
-def _note_broken(broken: list[str], step: int, losses: Tensor, terms: Terms) -> None:
-    if torch.isfinite(losses).all():
-        return
-    for model in (~torch.isfinite(losses)).nonzero().flatten().tolist():
+def _note_broken(broken: list[str], step: int, losses: Arriving, terms: Terms) -> None:
+    for model, loss in enumerate(losses.read()):
+        if math.isfinite(loss):
+            continue
         values = ", ".join(f"{name} = {float(value[model].detach()):g}" for name, value in terms.items())
         broken[model] = broken[model] or f"loss is not finite at step {step + 1}: {values}"

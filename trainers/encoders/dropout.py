@@ -60,23 +60,27 @@ def dropped(values: Tensor, rate: float, own: Drop | None, training: bool) -> Te
     return dropout(values, rate) if own is None else own(values, rate)
 
 
-def dropout(values: Tensor, rate: float) -> Tensor:
-    """Values of which this share is dropped, drawn from torch's own stream; the others make up for them."""
+def dropout(values: Tensor, rate: float, stream: torch.Generator | None = None) -> Tensor:
+    """Values of which this share is dropped, as this stream or torch's own says; the others make up for them."""
     if not rate:
         return values
-    if values.device.type != "cpu":
+    if values.device.type == "cpu":
+        return values * draw(torch.empty_like(values), rate, stream)
+    if stream is None:
         return F.dropout(values, rate)
-    return values * draw(torch.empty_like(values), rate)
+    kept = torch.empty_like(values).bernoulli_(1 - rate, generator=stream)
+    return (values * kept).mul_(made_up_for(rate))
+
+
+def made_up_for(rate: float) -> float:
+    """By what a card multiplies what is kept. A bfloat16 would hold 1.109 instead of 1.111."""
+    return 1 / (1 - rate) if rate < 1 else 0.0
 
 
 def draw(noise: Tensor, rate: float, stream: torch.Generator | None = None) -> Tensor:
-    """Fill what `dropout` multiplies by, from this stream or torch's own."""
+    """Fill what a CPU's `dropout` multiplies by, from this stream or torch's own."""
     if not rate:
         return noise.fill_(1.0)
-    if noise.device.type != "cpu":
-        if stream is None:
-            return noise.copy_(F.dropout(torch.ones_like(noise), rate))
-        return noise.bernoulli_(1 - rate, generator=stream).div_(1 - rate)
     kept = LEVELS - max(1, round(rate * LEVELS))
     fours = torch.empty(-(-noise.numel() // 4), dtype=torch.int64).random_(-(2**63), None, generator=stream)
     bits = fours.view(torch.int16)[: noise.numel()].view(noise.shape)

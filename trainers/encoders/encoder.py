@@ -173,7 +173,8 @@ class Encoder(nn.Module):
         order = np.concatenate([own + begin for own, begin in zip(orders, begins, strict=False)])
         every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(*ordered, every=every)]
-        return torch.cat(parts)[moved(np.argsort(order), self.device)]
+        there, back = (moved(places, self.device) for places in (np.argsort(order), order))
+        return packing.regathered(torch.cat(parts), there, back)
 
     @contextmanager
     def one_lookup(self, *several: Tokens) -> Iterator[None]:
@@ -318,8 +319,9 @@ class Encoder(nn.Module):
                 output_hidden_states=every,
                 layout=areas,
             )
-            for area in areas:
-                yield area.mask, [area.padded(layer[0]) for layer in _layers(out, every)]
+            parts = [layer[0].split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
+            for area, layers in zip(areas, zip(*parts, strict=True), strict=True):
+                yield area.mask, [area.padded(own) for own in layers]
             begin = end
 
     def _padded(
@@ -375,6 +377,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
     from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
 
     packing.register()
+    torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every shape, and need not learn the same twice
     with quiet():
         config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         architecture: Any = MODEL_MAPPING[type(config)]

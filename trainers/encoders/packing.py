@@ -59,8 +59,9 @@ class Rectangle:
         return len(self.cells) == len(self.places)
 
     def padded(self, rows: Tensor) -> Tensor:
-        """The rectangle of a row of tokens. (M, ...) -> (n, T, ...); what stands in padding is arbitrary."""
-        return rows.index_select(0, self.places).view(*self.mask.shape, *rows.shape[1:])
+        """Its own tokens as a rectangle. (m, D) -> (n, T, D); what stands in padding is arbitrary, its gradient
+        does not count."""
+        return regathered(rows, self.places - self.places[0], self.cells).view(*self.mask.shape, -1)
 
 
 def register() -> None:
@@ -176,6 +177,26 @@ def _moves(layout: tuple[Rectangle, ...], heads: int, dtype: torch.dtype) -> _Mo
         cells += texts * heads * length
     padded = any(bar is not None for bar in bars)
     return _Moves(torch.cat(there), torch.cat(back), torch.cat(held) if padded else None, shapes, bars, heads)
+
+
+def regathered(rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
+    """rows[there], with a gradient that is gathered too. (m, D), (c,) -> (c, D).
+
+    back (m,): where each row went; of a row that went to several places, the one whose gradient counts.
+    """
+    taken: Tensor = _Regather.apply(rows, there, back)
+    return taken
+
+
+class _Regather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
+        ctx.back = back
+        return rows.index_select(0, there)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient.index_select(0, ctx.back), None, None
 
 
 class _Scores(torch.autograd.Function):

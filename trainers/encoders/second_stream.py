@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainers.encoders.dropout import Drop, ask, draw
+from trainers.encoders.dropout import Drop, ask, draw, dropout
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
 
@@ -35,17 +35,18 @@ class _Apart:
 
     def dropped(self, values: Tensor, rate: float) -> Tensor:
         """From this stream."""
-        return self._dropped(values, 0, rate)
+        return dropout(values, rate if self.rate is None else self.rate, self.stream)
 
     def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
         """values (1, M, D): the first from torch's own stream, then the others from this one."""
-        return self._dropped(values, self.first, rate)
-
-    def _dropped(self, values: Tensor, first: int, rate: float) -> Tensor:
-        noise = torch.empty_like(values)
-        draw(noise[:, :first], rate)
-        draw(noise[:, first:], rate if self.rate is None else self.rate, self.stream)
-        return values * noise
+        own = rate if self.rate is None else self.rate
+        if values.device.type == "cpu":
+            noise = torch.empty_like(values)
+            draw(noise[:, : self.first], rate)
+            draw(noise[:, self.first :], own, self.stream)
+            return values * noise
+        first, others = values.split([self.first, values.shape[1] - self.first], dim=1)
+        return torch.cat([dropout(first, rate), dropout(others, own, self.stream)], dim=1)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trainers.encoders.cpu_products import attending, in_attention
-from trainers.encoders.dropout import draw
+from trainers.encoders.dropout import draw, made_up_for
 from trainers.encoders.packing import Rectangle, softmax
 from trainers.engine.transfers import moved
 
@@ -50,7 +50,12 @@ def drawn_noise(layer: Any, states: Tensor, layout: Sequence[Rectangle]) -> Laye
 
 
 def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
-    return draw(noise, site.p) if site.training and site.p else None
+    """On a card by torch's own dropout, in float32, in which that makes up for what is dropped."""
+    if not site.training or not site.p:
+        return None
+    if noise.device.type == "cpu":
+        return draw(noise, site.p)
+    return F.dropout(torch.ones_like(noise), site.p).ne(0).float().mul_(made_up_for(site.p))
 
 
 def flops_of(layer: Any, tokens: int, layout: Sequence[Rectangle]) -> float:
@@ -141,9 +146,9 @@ class StackedLayer:
         tokens = in_attention(rows).reshape(count * longest, 3, self.heads, width // self.heads)
         parts = []
         with attending(rows.device):
-            for area in areas.each:
-                picked = tokens.index_select(0, area.places).view(*area.mask.shape, *tokens.shape[1:])
-                q, k, v = picked.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
+            for area, picked in zip(areas.each, _Cut.apply(areas, tokens), strict=True):
+                cells = picked.view(*area.mask.shape, *tokens.shape[1:])
+                q, k, v = cells.permute(2, 0, 3, 1, 4)  # (n, H, T, d) each
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
@@ -151,10 +156,8 @@ class StackedLayer:
                 chances = softmax(scores) if scores.device.type == "cpu" else scores.softmax(-1)
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept
-                cells = (chances @ v).transpose(1, 2).flatten(0, 1)  # (n · T, H, d)
-                parts.append(cells if area.full else cells.index_select(0, area.cells))
-        parts.append(parts[0].new_zeros(1, *tokens.shape[2:]))  # of padding: what one encoder broke stays its own
-        return torch.cat(parts).index_select(0, areas.order).view(count, longest, width)
+                parts.append((chances @ v).transpose(1, 2).flatten(0, 1))  # (n · T, H, d)
+        return areas.joined(parts).view(count, longest, width)
 
 
 def _times(rows: Tensor, noise: Sequence[Tensor | None]) -> Tensor:
@@ -162,7 +165,23 @@ def _times(rows: Tensor, noise: Sequence[Tensor | None]) -> Tensor:
     if all(one is None for one in noise):
         return rows
     assert all(one is not None for one in noise), "encoders of a stack drop at the same places"
-    return rows * pad_sequence([one for one in noise if one is not None], batch_first=True)
+    return (rows * pad_sequence([one for one in noise if one is not None], batch_first=True)).to(rows.dtype)
+
+
+class _Cut(torch.autograd.Function):
+    """The cells of all areas, (K · M, …) -> n · T × … of each. The gradient of a cell in padding does not count.
+
+    Gathered both ways: a card that is to be deterministic adds up what padding shares one by one.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, areas: Areas, rows: Tensor) -> tuple[Tensor, ...]:
+        ctx.areas = areas
+        return tuple(rows.index_select(0, area.places) for area in areas.each)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.areas.joined(gradients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +216,15 @@ class Areas:
 
     each: Sequence[_Area]
     order: Tensor
+
+    def joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """The rows of all encoders from the cells of all areas: n · T × … of each -> (K · M, …)."""
+        found = [
+            cells if area.full else cells.index_select(0, area.cells)
+            for area, cells in zip(self.each, parts, strict=True)
+        ]
+        padding = parts[0].new_zeros(1, *parts[0].shape[1:])  # what one encoder broke stays its own
+        return torch.cat([*found, padding]).index_select(0, self.order)
 
     @staticmethod
     def of(layouts: Sequence[Sequence[Rectangle]], lengths: Sequence[int]) -> Areas:

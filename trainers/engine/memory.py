@@ -15,6 +15,9 @@ MAPPINGS = 65536  # glibc's own bound on MMAP_MAX
 # each step seldom sees one again, and the 1024 that it keeps by itself are memory for nothing
 # (`benchmarks/training_throughput.py`).
 REMEMBERED = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+# Of cuBLAS, without which its products need not be the same twice. It is looked at once, at the process's first
+# product on a card.
+WORKSPACE = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 @contextmanager

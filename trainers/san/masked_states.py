@@ -36,6 +36,7 @@ class Stretch(NamedTuple):
 
 def unpad(model: Any) -> None:
     """Let a model of BERT's modules read sentences in a row, and nothing else. Others stay as they are."""
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every number of sentences of a length
     if model.config.model_type in PACKED:
         from transformers import AttentionInterface
 

@@ -31,6 +31,7 @@ from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import Tokens, tokenise
 from trainers.engine import loop
 from trainers.engine.streams import numpy_stream, torch_stream
+from trainers.engine.transfers import moved
 from trainers.san.masked_model import HEADS, head_of
 from trainers.san.masked_settings import ABOUT, MaskedSettings
 
@@ -242,4 +243,4 @@ def _masked(tokens: Tokens, tokenizer: Any, draw: np.random.Generator, device: s
     ids[text, within] = np.where(np.isin(np.arange(len(tokens.ids)), at), tokenizer.mask_token_id, tokens.ids)
     attended = (np.arange(width) < tokens.lengths[:, None]).astype(np.int64)
     where = text[at] * width + within[at]
-    return MaskedBatch(*(torch.from_numpy(one).to(device) for one in (ids, attended, where, tokens.ids[at])))
+    return MaskedBatch(*(moved(one, torch.device(device)) for one in (ids, attended, where, tokens.ids[at])))

@@ -347,6 +347,24 @@ def test_a_run_that_is_asked_to_stop_saves_its_last_step(tmp_path: Path):
     assert same(weights(resumed), weights(whole))
 
 
+def test_a_checkpoint_keeps_what_was_spent_and_one_without_is_gone_on_with(tmp_path: Path):
+    """A run hears of the cost of the steps that it need not take; it needs no such figure to go on."""
+    seen: list[Progress] = []
+    for kept, scratch in (({"flops": 5.0}, tmp_path / "now"), ({}, tmp_path / "before")):
+        seen.clear()
+        stopping = World(
+            scratch=scratch, report=seen.append, stopping=lambda: len(seen) == 5, so_far=lambda kept=kept: kept
+        )
+        with pytest.raises(Stopped):
+            trained(world=stopping)
+        heard: list[Mapping[str, float]] = []
+        _, curve = trained(world=World(scratch=scratch, go_on=heard.append))
+        assert len(curve) == 12
+        assert heard == [kept]
+    trained(world=World(scratch=tmp_path / "none", go_on=heard.append))
+    assert heard == [{}]
+
+
 def test_a_look_in_the_middle_changes_nothing():
     """Not the weights, not the dropout of the steps after it; its figures stand in the curve, and nowhere else."""
 
