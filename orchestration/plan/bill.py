@@ -21,12 +21,13 @@ JOULES = 3.6e6  # of a kilowatt-hour
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Of some runs. hours: of one lane. kwh: None where one of them could not tell."""
+    """Of some runs. hours: of one lane. kwh, and gpu_kwh, its part of GPUs: None where one of them could not tell."""
 
     runs: int
     hours: float
     gpu_hours: float
     kwh: float | None
+    gpu_kwh: float | None = None
 
     def money(self, price: float) -> float:
         """At a price of an hour: of a GPU where they used GPUs, else of a lane."""
@@ -36,20 +37,31 @@ class Bill:
         """In a sentence: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 in money."""
         parts = [f"{self.runs} run{'s' * (self.runs != 1)}", f"{self.hours:.2g} h"]
         parts += [f"{self.gpu_hours:.2g} GPU-hours"] if self.gpu_hours else []
-        parts += [f"{self.kwh:.2g} kWh"] if self.kwh is not None else []
+        parts += [energy] if (energy := self.energy(2)) else []
         parts += [f"{self.money(price):.2f} at {price:g} an hour"] if price else []
         return ", ".join(parts)
+
+    def energy(self, digits: int) -> str:
+        """In words: all of it, else that of the GPUs; "" where neither is known."""
+        if self.kwh is not None:
+            return f"{self.kwh:.{digits}g} kWh"
+        return "" if self.gpu_kwh is None else f"{self.gpu_kwh:.{digits}g} kWh of GPUs alone"
 
 
 def total(recorded: Sequence[Recorded]) -> Bill:
     """Of runs that recorded what they cost."""
-    joules = [one["joules"] for one in recorded if "joules" in one]
     return Bill(
         runs=len(recorded),
         hours=sum(one["seconds"] for one in recorded) / 3600,
         gpu_hours=sum(one.get("gpu_hours", 0.0) for one in recorded),
-        kwh=sum(joules) / JOULES if recorded and len(joules) == len(recorded) else None,
+        kwh=_kwh(recorded, "joules"),
+        gpu_kwh=_kwh(recorded, "gpu_joules"),
     )
+
+
+def _kwh(recorded: Sequence[Recorded], name: str) -> float | None:
+    joules = [one[name] for one in recorded if name in one]
+    return sum(joules) / JOULES if recorded and len(joules) == len(recorded) else None
 
 
 def of_claims(plan: Plan) -> dict[str, Bill]:

@@ -31,7 +31,7 @@ def bill_rows(findings: Findings) -> list[tuple[str, ...]]:
                 str(bill.runs),
                 f"{bill.hours:.3g}",
                 f"{bill.gpu_hours:.3g}" if bill.gpu_hours else NONE,
-                NONE if bill.kwh is None else f"{bill.kwh:.3g}",
+                bill.energy(3).replace(" kWh", "") or NONE,
                 f"{bill.money(findings.price):.2f}" if findings.price else NONE,
             )
         )

@@ -6,19 +6,20 @@ changes for it, and no id or verdict rests on it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from trainers.engine.energy import CARD, Energy
 
 if TYPE_CHECKING:
     from torch import nn
 
     from trainers.engine.world import Precision
 
-POWER_CAP = Path("/sys/class/powercap")  # where Linux shows RAPL, the energy counters of processors
 SIDES = {"cpu": 1024, "cuda": 8192}  # of the matrices that measure a device's limit
 TRIES = 3
 PROJECTIONS = (
@@ -27,56 +28,88 @@ PROJECTIONS = (
     ("q_lin", "k_lin", "v_lin"),
     ("q_proj", "k_proj", "v_proj"),
 )
-ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "flops")  # over the entries of a run
+ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # over the entries of a run
+ENERGIES = ("joules", "gpu_joules")  # told of both parts of a sum, or the sum would pass for what it is not
+log = logging.getLogger(__name__)
 
 
 class Meter:
     """Counts from one `take` to the next, in the process that does the work.
 
-    gpus: how many are held, or the share of one; of their energy the same share counts. Of the processors' energy
-    counts the share that this process has of all processors' work. workers: how many do the same work beside it,
-    this one among them; what it spends is taken for what each of them spends.
+    gpus: how many are held, or the share of one; of their energy the same share counts. workers: how many do the
+    same work beside it, this one among them; what it spends is taken for what each of them spends.
     """
 
     def __init__(self, device: str, precision: Precision, gpus: float = 0.0, workers: int = 1) -> None:
         self._device, self._precision, self._gpus, self._workers = device, precision, gpus, workers
+        self._begin()
+
+    def _begin(self) -> None:
         self._flops = self._step_seconds = 0.0
-        self._began, self._spent = time.perf_counter(), _energy(device)
+        self._earlier: Mapping[str, float] = {}
+        self._began, self._energy = time.perf_counter(), Energy(self._device)
 
     def add(self, flops: float, seconds: float) -> None:
         """A step of training took these products of matrices, and so long."""
         self._flops += flops
         self._step_seconds += seconds
+        self.watch()
+
+    def watch(self) -> None:
+        """Work goes on: to be called often enough that no counter of energy begins anew unseen."""
+        self._energy.watch()
+
+    def go_on(self, cost: Mapping[str, float]) -> None:
+        """A checkpoint is continued, up to which this was spent (`so_far`, of an earlier attempt)."""
+        known = {name: cost[name] for name in ADDED_UP if name in cost}
+        self._earlier = added(self._earlier, known)
+
+    def so_far(self) -> dict[str, float]:
+        """What was spent since the last `take`, and by earlier attempts: all that adds up, no rates."""
+        seconds = time.perf_counter() - self._began
+        cost = {"seconds": seconds, "gpu_hours": self._workers * seconds * self._gpus / 3600}
+        cost |= {name: self._workers * joules for name, joules in self._joules().items()}
+        if self._flops and self._step_seconds:
+            cost |= {"flops": self._workers * self._flops, "step_seconds": self._step_seconds}
+        return added(cost, self._earlier)
 
     def take(self) -> dict[str, float]:
-        """What was spent since the last call.
+        """What was spent since the last call, and by earlier attempts on what is trained since then.
 
         seconds, gpu_hours; of training flops, step_seconds, and of one device flops_per_second and peak_share (of
-        what it reaches in one large product); joules where machine or card tell them.
+        what it reaches in one large product), both of this attempt; gpu_joules where the card tells them, joules
+        where all parts do.
         """
-        now, spent = time.perf_counter(), _energy(self._device)
-        seconds = now - self._began
-        cost = {"seconds": seconds, "gpu_hours": self._workers * seconds * self._gpus / 3600}
-        if joules := _joules(self._spent, spent, self._gpus):
-            cost["joules"] = self._workers * joules
+        cost = self.so_far()
         if self._flops and self._step_seconds:
-            reached = self._flops / self._step_seconds
-            cost |= {
-                "flops": self._workers * self._flops,
-                "step_seconds": self._step_seconds,
-                "flops_per_second": reached,
-            }
-            cost["peak_share"] = reached / peak(self._device, self._precision)
-        self._flops = self._step_seconds = 0.0
-        self._began, self._spent = time.perf_counter(), _energy(self._device)
+            cost["flops_per_second"] = reached = self._flops / self._step_seconds
+            if limit := _peak_if_told(self._device, self._precision):
+                cost["peak_share"] = reached / limit
+        self._begin()
         return cost
+
+    def _joules(self) -> dict[str, float]:
+        """Of one worker. What holds a card has no total without both the card's part and the processors'."""
+        told = self._energy.told()
+        if CARD in told:
+            told[CARD] *= min(self._gpus or 1.0, 1.0)
+        found = {"gpu_joules": told[CARD]} if CARD in told else {}
+        parts = ("processors", CARD) if self._device.startswith("cuda") else ("processors",)
+        return found | (
+            {"joules": sum(told[part] for part in parts)} if all(part in told for part in parts) else {}
+        )
 
 
 def added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """The cost of two entries of a run: what adds up is added, and the rates are those of its training."""
-    return {**other, **one} | {
-        name: one.get(name, 0.0) + other.get(name, 0.0) for name in ADDED_UP if name in one or name in other
-    }
+    """The cost of two entries of a run: what adds up is added, and the rates are those of its training.
+
+    Energy that only one of them tells is dropped.
+    """
+    if not one or not other:
+        return {**one, **other}
+    sums = {name: one.get(name, 0.0) + other.get(name, 0.0) for name in ADDED_UP if name in one or name in other}
+    untold = {name for name in ENERGIES if (name in one) != (name in other)}
+    return {name: value for name, value in ({**other, **one} | sums).items() if name not in untold}
 
 
 def part_of(cost: Mapping[str, float], runs: int) -> dict[str, float]:
@@ -154,14 +187,27 @@ def _cells(rows: Any, named: Mapping[str, Any]) -> int:
     return sum(texts * length**2 for texts, length in shapes)
 
 
+def _peak_if_told(device: str, precision: Precision) -> float | None:
+    """The limit; None where it cannot be measured, as on a card that is full: no training is lost for that."""
+    try:
+        return peak(device, precision)
+    except (RuntimeError, MemoryError) as error:
+        log.warning("the limit of %s was not measured: %s", device, error)
+        return None
+
+
 @cache
 def peak(device: str, precision: Precision) -> float:
-    """Operations a second of a large product on this device, with the threads of this process. Measured once."""
+    """Operations a second of a large product on this device, with the threads of this process. Measured once.
+
+    Of random numbers: with constants a card takes less power, and is faster than in any training.
+    """
     import torch
 
     kind = torch.device(device).type
     side, dtype = SIDES[kind], torch.bfloat16 if precision == "bf16" else torch.float32
-    one = torch.full((side, side), 0.5, dtype=dtype, device=device)
+    drawn = torch.Generator(device).manual_seed(0)  # the process's own numbers are the run's
+    one = torch.randn(side, side, dtype=dtype, device=device, generator=drawn)
     best = 0.0
     with torch.inference_mode():
         for _ in range(TRIES + 1):  # the first sets the library up
@@ -171,53 +217,3 @@ def peak(device: str, precision: Precision) -> float:
                 torch.cuda.synchronize(device)
             best = max(best, 2 * side**3 / (time.perf_counter() - began))
     return best
-
-
-# Energy
-
-
-def _energy(device: str) -> dict[str, float]:
-    """Counters in joules, and the processors' seconds of work by which the first is shared out."""
-    found: dict[str, float] = {}
-    if (processors := _processors()) is not None:
-        import psutil
-
-        busy, own = psutil.cpu_times(), psutil.Process().cpu_times()
-        found["processors"] = processors
-        found["busy"] = sum(busy) - busy.idle - getattr(busy, "iowait", 0.0)
-        found["own"] = own.user + own.system
-    if device.startswith("cuda") and (card := _card(device)) is not None:
-        found["card"] = card
-    return found
-
-
-def _joules(before: Mapping[str, float], after: Mapping[str, float], gpus: float) -> float:
-    spent = {name: value - before[name] for name, value in after.items() if name in before}
-    joules = spent.get("card", 0.0) * min(gpus or 1.0, 1.0)
-    if spent.get("processors", 0.0) > 0 and spent.get("busy", 0.0) > 0:  # a counter that began anew tells nothing
-        joules += spent["processors"] * min(spent["own"] / spent["busy"], 1.0)
-    return max(joules, 0.0)
-
-
-def _processors() -> float | None:
-    """Joules of all packages since some time; None where they are not shown, or not to us."""
-    try:
-        packages = [place for place in POWER_CAP.glob("intel-rapl:*") if place.name.count(":") == 1]
-        counts = [int((place / "energy_uj").read_text()) for place in packages]
-    except (OSError, ValueError):
-        return None
-    return sum(counts) / 1e6 if counts else None
-
-
-def _card(device: str) -> float | None:
-    """Joules of a card since its driver was loaded; None without NVML, or where the card does not count them."""
-    import torch
-
-    with suppress(ImportError, RuntimeError, OSError):
-        import pynvml
-
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlInit()
-            uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-            return pynvml.nvmlDeviceGetTotalEnergyConsumption(pynvml.nvmlDeviceGetHandleByUUID(uuid)) / 1000
-    return None

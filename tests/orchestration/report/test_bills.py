@@ -55,6 +55,9 @@ def test_runs_that_tell_no_energy_give_no_sum_of_it() -> None:
     assert total([HOUR, {"seconds": 1800.0}]) == Bill(runs=2, hours=1.5, gpu_hours=0.5, kwh=None)
     assert total([HOUR, HOUR]).words(2.0) == "2 runs, 2 h, 1 GPU-hours, 1 kWh, 2.00 at 2 an hour"
     assert total([{"seconds": 1800.0}]).words(2.0) == "1 run, 0.5 h, 1.00 at 2 an hour"
+    card = {"seconds": 1800.0, "gpu_joules": 1.8e6}
+    assert total([card, card]).words() == "2 runs, 1 h, 1 kWh of GPUs alone"
+    assert total([card, HOUR]).words() == "2 runs, 1.5 h, 0.5 GPU-hours"
 
 
 def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None:

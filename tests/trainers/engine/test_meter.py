@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,24 +125,58 @@ def test_the_limit_is_measured_once() -> None:
     assert 1e8 < peak("cpu", "fp32") == peak("cpu", "fp32")
 
 
-def test_energy_is_shared_by_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two packages; their parts below are no packages. Half of the work is ours."""
-    for name, joules in (("intel-rapl:0", 100), ("intel-rapl:1", 50), ("intel-rapl:0:0", 70)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "energy_uj").write_text(f"{joules}000000\n")
-    monkeypatch.setattr(meters, "POWER_CAP", tmp_path)
-    before = meters._energy("cpu")
-    assert before["processors"] == 150
-    after = {"processors": 170.0, "busy": before["busy"] + 10, "own": before["own"] + 5}
-    assert meters._joules(before, after, 0.0) == pytest.approx(10)
-    assert meters._joules({"card": 5.0}, {"card": 25.0}, 0.25) == 5
-    assert meters._joules(before, {**after, "processors": 3.0}, 0.0) == 0  # the counter began anew
-    (tmp_path / "intel-rapl:1" / "energy_uj").write_text("no number")
-    assert "processors" not in meters._energy("cpu")
+def test_what_earlier_attempts_spent_is_part_of_the_next_take() -> None:
+    """Two members of a stack each bring their half; rates are of this attempt alone."""
+    meter = Meter("cpu", "fp32")
+    for _ in range(2):
+        meter.go_on({"seconds": 100.0, "flops": 1e9, "step_seconds": 40.0, "gpu_hours": 0.5, "train": 90.0})
+    meter.add(1e9, 0.5)
+    assert meter.so_far()["flops"] == 3e9
+    cost = meter.take()
+    assert 200 < cost["seconds"] < 201
+    assert (cost["flops"], cost["step_seconds"], cost["gpu_hours"]) == (3e9, 80.5, 1.0)
+    assert cost["flops_per_second"] == 2e9
+    assert "train" not in cost
+    assert meter.take()["seconds"] < 1
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), RuntimeError("CUBLAS_STATUS_ALLOC_FAILED")])
+def test_a_limit_that_cannot_be_measured_loses_no_training(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(device: str, precision: str) -> float:
+        raise error
+
+    monkeypatch.setattr(meters, "peak", full)
+    meter = Meter("cpu", "fp32")
+    meter.add(1e9, 0.5)
+    cost = meter.take()
+    assert cost["flops_per_second"] == 2e9
+    assert "peak_share" not in cost
+
+
+def test_the_limit_draws_nothing_from_the_process() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    peak.__wrapped__("cpu", "fp32")
+    assert torch.equal(torch.rand(2), expected)
 
 
 def test_entries_of_a_run_add_up() -> None:
     trained = {"seconds": 3.0, "flops": 6.0, "step_seconds": 2.0, "flops_per_second": 3.0, "peak_share": 0.5}
-    scored = {"seconds": 1.0, "joules": 4.0}
-    assert added(trained, scored) == {**trained, "seconds": 4.0, "joules": 4.0}
+    scored = {"seconds": 1.0}
+    assert added(trained, scored) == {**trained, "seconds": 4.0}
+    assert added({**trained, "joules": 4.0}, {**scored, "joules": 1.0}) == {
+        **trained,
+        "seconds": 4.0,
+        "joules": 5.0,
+    }
     assert added({}, {}) == {}
+
+
+@pytest.mark.parametrize("name", ["joules", "gpu_joules"])
+def test_a_sum_that_lacks_the_energy_of_a_part_is_none(name: str) -> None:
+    told, untold = {"seconds": 1.0, name: 4.0}, {"seconds": 1.0}
+    assert added(told, untold) == added(untold, told) == {"seconds": 2.0}
+    assert added(told, {}) == added({}, told) == told

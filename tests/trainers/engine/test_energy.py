@@ -1,0 +1,121 @@
+"""Energy by counters that a machine may show: shared by work, across the place where they begin anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainers.engine import energy
+from trainers.engine.energy import Counter, Energy
+from trainers.engine.meter import Meter
+
+
+class Machine:
+    """Counters in a folder, and the seconds of work of all processors and of us."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place, self.work = place, (100.0, 10.0)
+        monkeypatch.setattr(energy, "POWER_CAP", place)
+        monkeypatch.setattr(energy, "_work", lambda: self.work)
+
+    def show(self, package: str, joules: float, around: int | None = None) -> None:
+        (self.place / package).mkdir(exist_ok=True)
+        (self.place / package / "energy_uj").write_text(f"{joules * 1e6:.0f}\n")
+        if around is not None:
+            (self.place / package / "max_energy_range_uj").write_text(f"{around * 10**6}\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_it_is_shared_by_work(machine: Machine) -> None:
+    """Two packages take 30 J, their parts are no packages, and half of the work is ours."""
+    for package, joules in (("intel-rapl:0", 100), ("intel-rapl:1", 50), ("intel-rapl:0:0", 70)):
+        machine.show(package, joules)
+    found = Energy("cpu")
+    machine.show("intel-rapl:0", 120)
+    machine.show("intel-rapl:1", 60)
+    machine.show("intel-rapl:0:0", 900)
+    machine.work = (110.0, 15.0)
+    assert found.told() == {"processors": pytest.approx(15)}
+    machine.work = (110.0, 40.0)  # clocks of processes and of processors are read one after the other
+    assert found.told() == {"processors": pytest.approx(30)}
+
+
+def test_a_counter_that_begins_anew_between_two_looks_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three times around 100 J, from 90: 40 + 80 + 80 + 80 J."""
+    monkeypatch.setattr(energy, "EVERY", 0.0)
+    machine.show("intel-rapl:0", 90, around=100)
+    found = Energy("cpu")
+    for joules in (30, 10, 90, 70):
+        machine.show("intel-rapl:0", joules)
+        found.watch()
+    machine.work = (110.0, 20.0)
+    assert found.told() == {"processors": pytest.approx(40 + 80 + 80 + 80)}
+
+
+def test_looks_are_not_dear(machine: Machine) -> None:
+    """A look a moment after another one is none."""
+    machine.show("intel-rapl:0", 90, around=100)
+    found = Energy("cpu")
+    machine.show("intel-rapl:0", 30)
+    found.watch()
+    machine.show("intel-rapl:0", 95)
+    machine.work = (110.0, 20.0)
+    assert found.told() == {"processors": pytest.approx(5)}
+
+
+@pytest.mark.parametrize("after", ["fell", "gone"])
+def test_where_a_counter_says_too_little_nothing_is_told(machine: Machine, after: str) -> None:
+    """It fell, and nobody says where it is round; or it is no longer shown. It is so for good."""
+    machine.show("intel-rapl:0", 90)
+    machine.show("intel-rapl:1", 90)
+    found = Energy("cpu")
+    if after == "fell":
+        machine.show("intel-rapl:0", 30)
+    else:
+        (machine.place / "intel-rapl:0" / "energy_uj").write_text("no number")
+    assert found.told() == {}
+    machine.show("intel-rapl:0", 95)
+    assert found.told() == {}
+
+
+@pytest.mark.parametrize(
+    ("processors", "card", "cost"),
+    [
+        (True, 80.0, {"joules": 4 * (10 + 20), "gpu_joules": 4 * 20}),
+        (False, 80.0, {"gpu_joules": 4 * 20}),  # most systems show RAPL to root alone
+        (True, None, {}),
+    ],
+)
+def test_a_total_has_all_its_parts(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    processors: bool,
+    card: float | None,
+    cost: dict[str, float],
+) -> None:
+    """Four workers with a quarter of a card each; a card takes 80 J and the processors 20, of which half are ours."""
+    counted = {} if not processors else {"intel-rapl:0": Counter(0.0)}
+    monkeypatch.setattr(energy, "_packages", lambda: dict(counted))
+    monkeypatch.setattr(energy, "_card", lambda device: shown)
+    shown = None if card is None else 0.0
+    meter = Meter("cuda:0", "fp32", gpus=0.25, workers=4)
+    shown, machine.work = card, (110.0, 15.0)
+    counted = {name: Counter(20.0) for name in counted}
+    found = meter.take()
+    assert {name: value for name, value in found.items() if "joules" in name} == pytest.approx(cost)
+
+
+def test_a_process_that_was_waited_for_has_worked_for_us() -> None:
+    """As training scripts do, behind their supervisor."""
+    _, before = energy._work()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert energy._work()[1] - before > 0.25
