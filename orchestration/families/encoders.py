@@ -33,9 +33,8 @@ from orchestration.families.contract import (
 )
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
-from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
+from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
 from trainers.engine.limits import micro_batch_refusal
-from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -140,17 +139,23 @@ class EncoderFamily:
         fitted = self._stacked([run for run in job.runs if run.stacked and run.id not in job.models], world)
         failed = {}
         for run in job.runs:
-            if isinstance(outcome := fitted.get(run.id), Exception):
-                failed[run.label] = outcome
-            else:
-                yield from self._execute(run, job.models.get(run.id), outcome, world)
+            try:
+                yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
+            except Exception as error:
+                if len(job.runs) == 1:
+                    raise
+                failed[run.id] = error
         if failed:
-            raise _of_all(failed)
+            raise RunsFailed(failed)
 
-    def _execute(self, run: Run, model: Path | None, fitted: _Fitted | None, world: World) -> Iterator[Result]:
-        """model: of a run that was trained before; fitted: of one that was trained with others."""
+    def _execute(
+        self, run: Run, model: Path | None, fitted: _Fitted | Exception | None, world: World
+    ) -> Iterator[Result]:
+        """model: of a run that was trained before; fitted: what came of one that was trained with others."""
         from trainers.encoders.together import reading_together
 
+        if isinstance(fitted, Exception):
+            raise fitted
         settings = built(self.settings, run.settings)
         if model is not None:
             encoder = self.trainer().read(settings, model, world)
@@ -172,7 +177,7 @@ class EncoderFamily:
             if world.rank == 0:
                 yield from scored(run, named(self.tasks(built(self.data, run.data)), run.tasks), encoder)
 
-    def _fit(self, run: Run, world: World) -> _Fitted:
+    def _fit(self, run: Run, world: World, at_once: int = 1) -> _Fitted:
         trainer = self.trainer()
         assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
@@ -181,20 +186,25 @@ class EncoderFamily:
         check_corpus(run, corpus.fingerprint)
         prepared = time.perf_counter()
         dev = [task for name, task in self.tasks(data).items() if name in run.tasks and is_dev(name)]
-        watched = replace(world, look_at=run.look_at, look=partial(_look, dev))
+        clock = _Clock(at_once)
+        watched = replace(clock.beside(world), look_at=run.look_at, look=partial(_look, dev))
         encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
-        seconds = {"data": prepared - began, "train": time.perf_counter() - prepared}
-        return _Fitted(encoder, curve, seconds, {**self.told(encoder), **self.told_of_corpus(settings, corpus)})
+        seconds = {"data": prepared - began, TRAINING: clock.seconds()}
+        notes = {**self.told(encoder), **self.told_of_corpus(settings, corpus)}
+        return _Fitted(encoder, curve, seconds, notes, at_once)
 
     def _stacked(self, runs: Sequence[Run], world: World) -> Mapping[str, _Fitted | Exception]:
-        """Runs trained as one stack of encoders: by id what came of each, which has an equal share of the time."""
+        """Runs trained as one stack of encoders: by id what came of each.
+
+        Each has an equal share of the time, those that fail among them.
+        """
         if not runs:
             return {}
         from trainers.encoders.stack import fit_together
 
-        outcomes = fit_together([partial(self._fit, run) for run in runs], [world.for_run(run.id) for run in runs])
-        usable = sum(not isinstance(one, Exception) for one in outcomes)
-        return {run.id: _with_share(one, usable) for run, one in zip(runs, outcomes, strict=True)}
+        fits = [partial(self._fit, run, at_once=len(runs)) for run in runs]
+        outcomes = fit_together(fits, [world.for_run(run.id) for run in runs])
+        return {run.id: one for run, one in zip(runs, outcomes, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,16 +220,26 @@ class _Fitted:
     together: int = 1
 
 
-def _with_share(one: _Fitted | Exception, size: int) -> _Fitted | Exception:
-    if isinstance(one, Exception):
-        return one
-    return replace(one, together=size, seconds={**one.seconds, "train": one.seconds["train"] / size})
+class _Clock:
+    """A run's share of the seconds that a training of so many takes, from now on, with those of earlier attempts.
 
+    They are kept in a checkpoint beside the rest of the run's cost, up to there.
+    """
 
-def _of_all(failed: Mapping[str, Exception]) -> Exception:
-    """What a stack ends with: the first error that is not of a run itself, or what became of each run."""
-    stack = next((error for error in failed.values() if not isinstance(error, TrainerError)), None)
-    return stack or TrainerError("\n".join(f"{label}: {error}" for label, error in failed.items()))
+    def __init__(self, at_once: int) -> None:
+        self._began, self._at_once, self._earlier = time.perf_counter(), at_once, 0.0
+
+    def seconds(self) -> float:
+        return self._earlier + (time.perf_counter() - self._began) / self._at_once
+
+    def beside(self, world: World) -> World:
+        """The world with this clock's time in what it says the run has cost."""
+
+        def go_on(cost: Mapping[str, float]) -> None:
+            self._earlier = cost.get(TRAINING, 0.0)
+            world.go_on(cost)
+
+        return replace(world, so_far=lambda: {**world.so_far(), TRAINING: self.seconds()}, go_on=go_on)
 
 
 def shape_by(*fields: str) -> Callable[[Any], Hashable]:

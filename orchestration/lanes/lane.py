@@ -166,7 +166,7 @@ class Lane:
 
         meter = Meter(self._device, job.runs[0].precision, self._gpus)
         with self._rooms(lease) as rooms:
-            world = replace(self._world(lease, report, rooms), spent=meter.add)
+            world = with_meter(self._world(lease, report, rooms), meter)
             self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
         if waiting:
             raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
@@ -252,6 +252,16 @@ def resolved(body: Body | str) -> Body:
 
 def with_models(job: Job, ledger: Ledger) -> Job:
     """The job with the folders of the models that the ledger holds of its runs: those are scored alone."""
+def with_meter(world: World, meter: Meter) -> World:
+    """The world with what is spent in it counted."""
+
+    def report(progress: Progress) -> None:
+        meter.watch()
+        world.report(progress)
+
+    return replace(world, report=report, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
+
+
     trained = {run.id: ledger.model(run) for run in job.runs if ledger.trained(run)}
     return replace(job, models={run_id: folder for run_id, folder in trained.items() if folder is not None})
 

@@ -24,6 +24,7 @@ RUN_ID = re.compile(r"[0-9a-f]{16}")
 SCHEMA = 2  # raised whenever the same settings would give another model
 NO_BACKBONE = "none"  # in a study that starts from none: nothing of that name is looked for
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+TRAINING = "train"  # what families call the seconds between prepared data and the trained model
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
@@ -194,6 +195,14 @@ class Job:
 
     runs: tuple[Run, ...]
     models: Mapping[str, Path] = field(default_factory=dict)
+
+
+class RunsFailed(Exception):
+    """Raised at the end of a job by whose end some of its runs had failed: the error of each, by the run's id."""
+
+    def __init__(self, errors: Mapping[str, Exception]) -> None:
+        self.errors = dict(errors)
+        super().__init__("\n".join(f"{run_id}: {error}" for run_id, error in self.errors.items()))
 
 
 @dataclass(frozen=True, kw_only=True)

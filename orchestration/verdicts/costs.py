@@ -11,7 +11,6 @@ from orchestration.verdicts.findings import Cost, Findings
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import RunRow
 
-TRAINING = "train"  # what families call the seconds between prepared data and the trained model
 ROWS = 1000
 
 

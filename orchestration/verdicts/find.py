@@ -21,8 +21,7 @@ from evaluators.tasks.figures import is_mean
 from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Run, canonical
-from orchestration.verdicts.costs import TRAINING
+from orchestration.study.run import TRAINING, Run, canonical
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.evidence import StudyRecords, contradiction
 from orchestration.verdicts.findings import Finding, Findings, RunRow

@@ -29,6 +29,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.packing import PACKED, Rectangle
 from trainers.encoders.stacked_layers import Areas, LayerNoise, StackedLayer, drawn_noise, flops_of
 from trainers.engine.lockstep import Ask, in_lockstep
+from trainers.engine.meter import part_of
 from trainers.engine.shortage import OutOfMemory, Shortage, shortage_told
 from trainers.engine.world import World
 
@@ -48,7 +49,10 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
         def spent(flops: float, seconds: float) -> None:
             world.spent(flops, seconds / size)  # each sees the time of all
 
-        return fit(replace(world, seat=Member(ask, lighter), spent=spent))
+        def so_far() -> Mapping[str, float]:
+            return part_of(world.so_far(), size)
+
+        return fit(replace(world, seat=Member(ask, lighter), spent=spent, so_far=so_far))
 
     torch.set_num_threads(worlds[0].threads)
     works = [partial(seated, fit=fit, world=world) for fit, world in zip(fits, worlds, strict=True)]

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def save(engine: Any, world: World, curve: list[Progress]) -> None:
-    """Write weights, optimizer, scheduler and curve under a draft name, rename, then drop older ones.
+    """Write weights, optimizer, scheduler, curve and cost under a draft name, rename, then drop older ones.
 
     Every rank calls it; world.save hears of the finished folder on every rank.
     """
@@ -36,9 +36,8 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
     if world.rank == 0:
         shutil.rmtree(draft, ignore_errors=True)
     dist.barrier()
-    engine.save_checkpoint(
-        str(draft), tag=name, client_state={"curve": [asdict(progress) for progress in curve]}, save_latest=False
-    )
+    state = {"curve": [asdict(progress) for progress in curve], "cost": dict(world.so_far())}
+    engine.save_checkpoint(str(draft), tag=name, client_state=state, save_latest=False)
     dist.barrier()
     if world.rank == 0:
         (draft / name / DIGESTS).write_text(json.dumps(_digests(draft / name)))
@@ -54,12 +53,15 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
         world.save(world.scratch / name, curve[-1].step)
 
 
-def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progress]:
+def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress]:
     """Put the newest finished checkpoint into the engine and return its curve; an empty curve without one.
 
     readable: the classes that may come out of the files beside tensors and plain data. A checkpoint that is not as
-    it was written, on any rank, is not opened: the run begins again.
+    it was written, on any rank, is not opened: the run begins again. world.go_on hears what the run had cost up to
+    it; one of before, which tells no cost, is continued all the same.
     """
+    scratch = world.scratch
+    assert scratch is not None
     scratch.mkdir(parents=True, exist_ok=True)
     finished = _finished(scratch)
     if not finished:
@@ -72,6 +74,7 @@ def resume(engine: Any, scratch: Path, readable: Sequence[type]) -> list[Progres
         return []
     with _only(readable):
         _, client_state = engine.load_checkpoint(str(scratch), tag=folder.name)
+    world.go_on(client_state.get("cost", {}))
     return [Progress(**fields) for fields in client_state["curve"]]
 
 

@@ -121,7 +121,7 @@ def fit(
     ahead = None if on_cpu or world.seat is not None else Ahead(batches, recipe.steps)
     rows = tables.in_use()
     with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
-        curve = [] if world.scratch is None else checkpoints.resume(engine, world.scratch, _checkpointed())
+        curve = [] if world.scratch is None else checkpoints.resume(engine, world, _checkpointed())
         engine.train()
         steps = _Steps(
             engine=engine,

@@ -72,6 +72,15 @@ def _uncounted(flops: float, seconds: float) -> None:
     """Nobody meters."""
 
 
+def _unmetered() -> Mapping[str, float]:
+    """Nobody meters."""
+    return {}
+
+
+def _forgotten(cost: Mapping[str, float]) -> None:
+    """Nobody meters."""
+
+
 def _blind(encoder: Any) -> Mapping[str, float]:
     """Nothing is measured."""
     return {}
@@ -89,7 +98,8 @@ class World:
     several ranks none may say so alone.
     After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; what it gives, by
     name, becomes part of that step's figures. It must leave the encoder's weights alone.
-    spent is told of each step's floating-point operations and seconds (`trainers.engine.meter`).
+    spent is told of each step's floating-point operations and seconds (`trainers.engine.meter`). so_far gives what
+    the run has cost until now, for a checkpoint to keep; go_on is told that of the checkpoint that is continued.
     seat: where the training is one of several that train as one; None for one that trains alone. rooms: scratch
     and save of each of several trainings, by the id of its run; `for_run` is the world of one.
     """
@@ -108,6 +118,8 @@ class World:
     look_at: tuple[int, ...] = ()
     look: Callable[[Any], Mapping[str, float]] = _blind
     spent: Callable[[float, float], None] = _uncounted
+    so_far: Callable[[], Mapping[str, float]] = _unmetered
+    go_on: Callable[[Mapping[str, float]], None] = _forgotten
     seat: Seat | None = None
     rooms: Mapping[str, Room] = field(default_factory=dict)
 

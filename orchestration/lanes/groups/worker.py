@@ -7,12 +7,12 @@ import shutil
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.checkpoints import private
-from orchestration.lanes.lane import metered, problem, resolved, with_models
+from orchestration.lanes.lane import metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
 from orchestration.study.run import Body, Job, Run, Trained
@@ -65,7 +65,7 @@ def train(config: dict[str, Any]) -> None:
         if _agreed(int(rank == 0 and ledger.trained(run))):  # the driver may commit it between two ranks' looks
             job = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
-        for result in metered(resolved(kind.body)(job, replace(world, spent=meter.add)), meter):
+        for result in metered(resolved(kind.body)(job, with_meter(world, meter)), meter):
             if rank == 0 and not ledger.has(result.entry):
                 ledger.stage(result, attempt)
             at("after its training" if isinstance(result, Trained) else f"after scoring {result.task}")
