@@ -242,16 +242,6 @@ def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
         yield replace(result, cost=cost)
 
 
-def resolved(body: Body | str) -> Body:
-    """A run body given as such or as "module:function"."""
-    if callable(body):
-        return body
-    module, function = body.split(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def with_models(job: Job, ledger: Ledger) -> Job:
-    """The job with the folders of the models that the ledger holds of its runs: those are scored alone."""
 def with_meter(world: World, meter: Meter) -> World:
     """The world with what is spent in it counted."""
 
@@ -262,6 +252,16 @@ def with_meter(world: World, meter: Meter) -> World:
     return replace(world, report=report, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
 
 
+def resolved(body: Body | str) -> Body:
+    """A run body given as such or as "module:function"."""
+    if callable(body):
+        return body
+    module, function = body.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def with_models(job: Job, ledger: Ledger) -> Job:
+    """The job with the folders of the models that the ledger holds of its runs: those are scored alone."""
     trained = {run.id: ledger.model(run) for run in job.runs if ledger.trained(run)}
     return replace(job, models={run_id: folder for run_id, folder in trained.items() if folder is not None})
 
