@@ -21,7 +21,7 @@ JOULES = 3.6e6  # of a kilowatt-hour
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Of some runs. hours: of one lane. kwh, and gpu_kwh, its part of GPUs: None where one of them could not tell."""
+    """Of some runs. hours: of one lane. kwh, and gpu_kwh of GPUs alone: None where one of them could not tell."""
 
     runs: int
     hours: float

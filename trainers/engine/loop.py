@@ -142,6 +142,7 @@ def fit(
                 if ahead is not None:
                     ahead.settle()
                 done = replace(done, figures={**done.figures, **look()})
+                flops()  # a look is no training
                 engine.train()
             curve.append(done)
             world.report(done)

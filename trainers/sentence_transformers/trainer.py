@@ -23,22 +23,28 @@ from transformers import PrinterCallback, TrainerCallback
 
 from corpora.store.durable import flush, flush_tree
 from trainers.engine.loop import Diverged
+from trainers.engine.meter import counting
 from trainers.engine.streams import number
 from trainers.engine.world import Progress, World
 from trainers.sentence_transformers import order
 from trainers.sentence_transformers.settings import Settings
 
-CURVE, WEIGHTS = "curve.json", "model_and_loss.safetensors"  # of a checkpoint; the curve is written last
+# of a checkpoint; the curve is written last
+CURVE, COST, WEIGHTS = "curve.json", "cost.json", "model_and_loss.safetensors"
 
 
 class Steps(TrainerCallback):
-    """What goes on around a step: its own stream of dropout, its point of the curve, its checkpoint, a stop."""
+    """What goes on around a step: its own stream of dropout, its point of the curve, its checkpoint, a stop.
+
+    flops: the floating-point operations since it was last called.
+    """
 
     def __init__(self, seed: int, world: World, look: Callable[[], Mapping[str, float]]) -> None:
         self.seed, self.world, self.look = seed, world, look
         self.curve: list[Progress] = []
         self.losses: list[float] = []
         self.sentences, self.rate, self.began, self.stopped = 0, 0.0, 0.0, False
+        self.flops: Callable[[], float] = float
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         torch.manual_seed(number(self.seed, "dropout", state.global_step, self.world.rank))
@@ -61,6 +67,7 @@ class Steps(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         step, loss = state.global_step, self._of_all(sum(self.losses) / len(self.losses))
+        self.world.spent(self.flops(), time.perf_counter() - self.began)
         if not math.isfinite(loss):  # of several workers all hear it, and end together
             raise Diverged(step, {"loss": loss})
         done = Progress(
@@ -73,6 +80,7 @@ class Steps(TrainerCallback):
         )
         if step in self.world.look_at and self.world.rank == 0:
             done = replace(done, figures=self.look())
+            self.flops()  # a look is no training
         self.curve.append(done)
         self.world.report(done)
         due = self.world.checkpoint_every and step % self.world.checkpoint_every == 0
@@ -97,6 +105,7 @@ class Steps(TrainerCallback):
             self.world.save(folder, state.global_step)
 
     def _complete(self, folder: Path) -> None:
+        (folder / COST).write_text(json.dumps(dict(self.world.so_far())))
         draft = folder / f".{CURVE}"
         draft.write_text(json.dumps([asdict(point) for point in self.curve]))
         flush_tree(folder)
@@ -118,9 +127,12 @@ class RecipeTrainer(SentenceTransformerTrainer):
     def finish(self, last: Path | None) -> None:
         """Train from the beginning, or from this checkpoint, to the end."""
         curve = self.steps.curve
+        if last is not None and (kept := last / COST).exists():  # those of before kept none
+            self.steps.world.go_on(json.loads(kept.read_text()))
         if last is not None and curve[-1].step >= curve[-1].steps:
             self._load_from_checkpoint(str(last))  # the library would take one step more
-        else:
+            return
+        with counting(self.model) as self.steps.flops:
             self.train(resume_from_checkpoint=None if last is None else str(last))
 
     def add_model_card_callback(self, default_args_dict: Mapping[str, Any]) -> None:

@@ -374,8 +374,11 @@ def test_a_look_in_the_middle_changes_nothing():
             torch.rand(7)
             return {"dev/score": float(model(rows(0).x).mean())}
 
-    plain, curve = trained()
-    seen, again = trained(world=World(look_at=(3, 7), look=look))
+    spent: dict[str, list[float]] = {"plain": [], "seen": []}
+    plain, curve = trained(world=World(spent=lambda flops, _: spent["plain"].append(flops)))
+    watched = World(look_at=(3, 7), look=look, spent=lambda flops, _: spent["seen"].append(flops))
+    seen, again = trained(world=watched)
+    assert spent["seen"] == spent["plain"]
     assert same(weights(plain), weights(seen))
     assert [p.loss for p in again] == [p.loss for p in curve]
     assert [p.step for p in again if p.figures] == [3, 7]

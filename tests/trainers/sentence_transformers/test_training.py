@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from corpora.sentence_transformers.corpus import Columns, RecipeCorpus
 from semray.testing import WORDS
@@ -231,6 +233,34 @@ def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(
     assert [(one.step, one.loss) for one in resumed] == [(one.step, one.loss) for one in curve]
     assert (vectors(again) == vectors(whole)).all()
     assert not list(tmp_path.rglob("*.bin"))
+
+
+def test_what_is_spent_is_counted_and_kept(backbone: Path, tmp_path: Path) -> None:
+    """As torch's own counter hears it: 1 % is for attention, which it counts in another way, and for the loss."""
+    found, spent = corpus(backbone, rows=columns(2)), list[tuple[float, float]]()
+    world = World(
+        scratch=tmp_path,
+        checkpoint_every=1,
+        spent=lambda flops, seconds: spent.append((flops, seconds)),
+        so_far=lambda: {"flops": sum(flops for flops, _ in spent)},
+        look_at=(1,),
+        look=lambda encoder: {"dev/score": float(encoder.encode(["a cat"]).sum())},  # no training
+    )
+    with FlopCounterMode(display=False) as theirs:
+        trained(backbone, found, world=replace(world, look_at=()))
+    counted = sum(flops for flops, _ in spent)
+    assert counted == pytest.approx(theirs.get_total_flops(), rel=0.01)
+    assert all(seconds > 0 for _, seconds in spent)
+    spent.clear()
+    trained(backbone, found, world=replace(world, scratch=None, checkpoint_every=0))
+    assert sum(flops for flops, _ in spent) == counted
+    heard: list[Mapping[str, float]] = []
+    trained(backbone, found, world=World(scratch=tmp_path, go_on=heard.append))
+    assert heard == [{"flops": counted}]
+    for file in tmp_path.glob("checkpoints/*/cost.json"):
+        file.unlink()  # as of before it was kept
+    assert len(trained(backbone, found, world=World(scratch=tmp_path, go_on=heard.append))[1]) == 2
+    assert len(heard) == 1
 
 
 @pytest.mark.parametrize("length", [{"max_steps": 2}, {"max_steps": None, "num_train_epochs": 1.0}], ids=str)
