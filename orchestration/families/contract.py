@@ -264,7 +264,8 @@ class Family(Protocol):
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Train and score the runs of a job, each result as soon as it is whole; a trained model is scored
-        alone."""
+        alone. Of several runs those that fail are told of at the end, by RunsFailed, and keep no other from its
+        results."""
         ...
 
 

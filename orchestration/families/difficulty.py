@@ -17,7 +17,7 @@ from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
 from orchestration.families.encoders import of_arm
-from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, Scored, Trained, built
+from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed, Scored, Trained, built
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import Settings, defining
 
@@ -125,7 +125,7 @@ class DifficultyFamily:
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Embed and judge once, train every run of the job that has no model together, yield each result."""
-        from trainers.difficulty.fit import StackDiverged, fit_portions
+        from trainers.difficulty.fit import MemberDiverged, fit_portions
 
         started = time.perf_counter()
         first = job.runs[0]  # a job's runs share backbone, data and, but for what each has already, tasks
@@ -147,14 +147,14 @@ class DifficultyFamily:
             device=world.device,
             report=lambda done, total: world.report(_progress(step=done, steps=total)),
         )
-        broken = []
+        broken: dict[str, Exception] = {}
         for run, result in zip(job.runs, results, strict=True):
             if result.broken:
-                broken.append(f"{run.label}: {'; '.join(result.broken)}")
+                broken[run.id] = MemberDiverged("; ".join(result.broken))
                 continue
             yield from _results(run, result, job, data, pair_sets, judge, {"data": share, "train": result.seconds})
         if broken:
-            raise StackDiverged("\n".join(broken))
+            raise RunsFailed(broken) if len(job.runs) > 1 else broken[first.id]
 
 
 FAMILY: Family = DifficultyFamily()

@@ -17,7 +17,7 @@ from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Result, Trained
+from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
 from trainers.engine.meter import Meter, added, part_of
 from trainers.errors import TrainerError
 
@@ -41,11 +41,19 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why a job ended early. final: it would end the same way again. message: one line, more when final."""
+    """Why a job ended early. final: it would end the same way again. message: one line, more when final.
+
+    apart: by id, why runs of the job failed that did so for a reason of their own.
+    """
 
     message: str
     traceback: str
     final: bool
+    apart: Mapping[str, Problem] = field(default_factory=dict)
+
+    def of(self, run_id: str) -> Problem:
+        """Why this run of the job failed."""
+        return self.apart.get(run_id, self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +286,9 @@ def problem(error: Exception) -> Problem:
         message="\n".join(lines if final else lines[:1]),
         traceback="".join(traceback.format_exception(error)),
         final=final,
+        apart={run_id: problem(one) for run_id, one in error.errors.items()}
+        if isinstance(error, RunsFailed)
+        else {},
     )
 
 

@@ -42,8 +42,8 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-class StackDiverged(TrainerError):
-    """Members of a stack whose loss was not finite, each with its step and terms; all others are usable."""
+class MemberDiverged(TrainerError):
+    """The loss of one of a stack was not finite: where, with step and terms. All others are usable."""
 
 
 @dataclass(frozen=True, eq=False)

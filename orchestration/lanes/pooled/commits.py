@@ -111,18 +111,22 @@ class Commits:
     def _record(self, run: Run, attempt: int, problem: Problem) -> Failure | None:
         if self.ledger.holds(run) or self.ledger.held_elsewhere(run.id):
             return None  # this process was away, and another driver leased it meanwhile
-        return self.ledger.fail(run, attempt, problem.message, problem.traceback, final=problem.final)
+        own = problem.of(run.id)
+        return self.ledger.fail(run, attempt, own.message, own.traceback, final=own.final)
 
     def _tell_failed(self, held: Held, problem: Problem, recorded: dict[str, Failure | None]) -> None:
-        retrying = held.queued.tries > 1 and not problem.final
+        again = []
         for run in held.owed():
             failure = recorded[run.id]
             if failure is None:
                 del held.attempts[run.id]
                 self.queue.append(Queued((run,), held.queued.tries))
                 continue
-            if not retrying:
+            retrying = held.queued.tries > 1 and not problem.of(run.id).final
+            if retrying:
+                again.append(run)
+            else:
                 self._failed[run.id] = failure
             self.on_event(RunFailed(run=run, message=failure.error, retrying=retrying))
-        if retrying and held.attempts:
-            self.queue.append(Queued(held.owed(), held.queued.tries - 1))
+        if again:
+            self.queue.append(Queued(tuple(again), held.queued.tries - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,18 @@ from evaluators.metrics.scores import Score
 from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, plan, prepare
+from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, RunsFailed
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from tests.results import finish
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 from trainers.difficulty.settings import Settings
+from trainers.engine.world import World
 
 SEES_STSB = "the judge of A0 learned from labels of stsb"
 STUDY = """\
@@ -94,11 +97,11 @@ evaluate: [similarity]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backbone whose vectors have 32 numbers, and four pairs of each split."""
+    """A backbone whose vectors have 32 numbers, and forty pairs of each split."""
     folder = tmp_path_factory.mktemp("sizes")
     tiny_backbone(folder / "tiny")
     for split in ("train", "dev", "test"):
-        rows = (f"main\tMSRvid\t2012\t1\t{row}\ta cup {row}\ta dog {row}\n" for row in range(4))
+        rows = (f"main\tMSRvid\t2012\t1\t{row % 5}\ta cup {row}\ta dog {row}\n" for row in range(40))
         (folder / f"sts-{split}.csv").write_text("".join(rows))
     return folder
 
@@ -120,6 +123,24 @@ def test_a_size_that_the_backbone_does_not_allow_is_found_before_it_costs_the_ot
     with pytest.raises(StudyError, match=said):
         prepare(study_in(place, SIZES, old, new))
     prepare(study_in(place, SIZES, "pair_ungated", "pair_ungated, init: identity, d_h: full"))
+
+
+def test_of_a_stack_each_adapter_that_diverges_is_told_of_by_itself(place: Path) -> None:
+    study = study_in(place, SIZES, "batch_size: 32}", "batch_size: 32}\nseeds: 1")
+    (job,) = plan(study, gather_facts(study)).jobs
+    wild = [
+        replace(run, settings={**run.settings, "learning_rate": 1e38}) if run.arm != "frozen" else run
+        for run in job.runs
+    ]
+    finished = []
+    with pytest.raises(RunsFailed) as told:
+        finished.extend(FAMILY.execute(Job(runs=tuple(wild)), World()))
+    assert {one.run.arm for one in finished} == {"frozen"}
+    forms_of = {run.id: run.settings["form"] for run in wild if run.arm != "frozen"}
+    assert told.value.errors.keys() == forms_of.keys()
+    for run_id, error in told.value.errors.items():
+        assert forms_of[run_id] in str(error)
+        assert str(error).count("loss is not finite") == 1
 
 
 def test_no_size_is_refused_where_the_length_of_the_vectors_is_not_known(place: Path, tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from corpora.store.errors import CorpusError
+from orchestration.families import encoders
 from orchestration.families.registry import family
 from orchestration.lanes.lane import Lane, Lease, execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Result
+from orchestration.study.run import Body, Job, Result, Run, RunsFailed
 from semray.testing import outcome
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
@@ -70,7 +72,7 @@ def test_a_stack_is_stopped_goes_on_and_leaves_what_each_run_leaves_alone(tmp_pa
     with ledger.drive("study"):
         first = lane(ledger, stopped).work(lease())
         assert first.problem is not None
-        assert first.problem.message == "Stopped: after step 3"
+        assert {first.problem.of(run.id).message for run in job.runs} == {"Stopped: after step 3"}
         assert first.staged == {}
         second = lane(ledger, watched).work(lease())
         assert second.problem is None
@@ -91,20 +93,48 @@ def test_a_stack_is_stopped_goes_on_and_leaves_what_each_run_leaves_alone(tmp_pa
     assert max(done) < 0.6 * sum(done)  # the first has not the time of all
 
 
-def test_of_a_stack_the_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+def test_of_a_stack_each_run_that_fails_says_why_and_the_others_are_kept(tmp_path: Path) -> None:
+    """One steps too far and is lost at its second step; one divides by next to nothing and is lost at its first."""
     _, job = planned(tmp_path).jobs
-    wild = replace(job.runs[1], settings={**job.runs[1].settings, "learning_rate": 1e30, "clip_norm": 1e30})
+    first, second, third, fourth = job.runs
+    far = replace(second, settings={**second.settings, "learning_rate": 1e30, "clip_norm": 1e30, "warmup": 0})
+    sharp = replace(fourth, settings={**fourth.settings, "temperature": 1e-40})
     ledger = Ledger(str(tmp_path / "ledger"))
     with ledger.drive("study"):
-        three = Job(runs=(job.runs[0], wild, job.runs[2]))
+        four = Job(runs=(first, far, third, sharp))
         state = lane(ledger, execute).work(
-            Lease(job=three, attempts={run.id: ledger.lease(run.id) for run in three.runs})
+            Lease(job=four, attempts={run.id: ledger.lease(run.id) for run in four.runs})
         )
     assert state.problem is not None
-    assert state.problem.final
-    assert state.problem.message.startswith("TrainerError: B2 on ")
-    assert "loss is not finite at step" in state.problem.message
-    assert {entry.partition(".")[0] for entry, _ in state.staged} == {job.runs[0].id, job.runs[2].id}
+    assert set(state.problem.apart) == {far.id, sharp.id}
+    for run, step in ((far, 2), (sharp, 1)):
+        own = state.problem.of(run.id)
+        assert own.message.startswith(f"Diverged: loss is not finite at step {step}: ")
+        assert "\n" not in own.message
+        assert own.final
+        assert own.traceback.count("loss is not finite") == 1
+    assert {entry.partition(".")[0] for entry, _ in state.staged} == {first.id, third.id}
+
+
+def test_a_run_that_cannot_be_scored_is_no_other_run_s_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job = planned(tmp_path).jobs
+    scored = encoders.scored
+
+    def lacking(run: Run, *given: object) -> Iterator[Result]:
+        if run.id == job.runs[1].id:
+            raise CorpusError("no rows")
+        yield from scored(run, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(encoders, "scored", lacking)
+    seen = []
+    with pytest.raises(RunsFailed) as told:
+        seen.extend(execute(job, World()))
+    assert {run_id: str(error) for run_id, error in told.value.errors.items()} == {job.runs[1].id: "no rows"}
+    assert {one.entry for one in seen} >= {
+        entry for run in job.runs if run is not job.runs[1] for entry in run.entries
+    }
 
 
 def test_what_cannot_stack_is_refused(tmp_path: Path) -> None:

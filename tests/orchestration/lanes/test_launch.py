@@ -36,9 +36,10 @@ from orchestration.lanes.waits import WIND_DOWN_SECONDS
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Result, Run, Scored
+from orchestration.study.run import Body, Job, Result, Run, RunsFailed, Scored
 from tests.results import results, run_in
 from trainers.engine.world import Progress, World
+from trainers.errors import TrainerError
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("ray_of_two")]
 
@@ -323,6 +324,35 @@ def test_a_lane_that_answers_and_comes_no_further(
     assert f", last {place}; it is ended after 3 s" in warned
     if always:
         assert "in still\n" in Path(outcome.failed[run.id].log).read_text()
+
+
+def each_for_itself(job: Job, world: World) -> Iterator[Result]:
+    """Of a stack the even seeds finish; 1 fails for good, others once."""
+    failed: dict[str, Exception] = {}
+    for run in job.runs:
+        if run.seed == 1:
+            failed[run.id] = TrainerError("too far")
+        elif run.seed and run.seed % 2 and entries_at_first(run):
+            failed[run.id] = RuntimeError(f"of seed {run.seed}")
+        else:
+            yield from results(run, [Score(metric="m", value=1)])
+    if failed:
+        raise RunsFailed(failed)
+
+
+def test_of_a_stack_each_failure_is_recorded_and_tried_again_by_itself(ledger: Ledger, folder: Path) -> None:
+    runs = [run_in(folder, seed) for seed in range(6)]
+    outcome, events = go(ledger, [Job(runs=tuple(runs))], each_for_itself)
+    told = [(event.run.seed, event.message, event.retrying) for event in events if isinstance(event, RunFailed)]
+    assert sorted(told, key=str) == [
+        (1, "TrainerError: too far", False),
+        (3, "RuntimeError: of seed 3", True),
+        (5, "RuntimeError: of seed 5", True),
+    ]
+    assert {run_id: failure.error for run_id, failure in outcome.failed.items()} == {
+        runs[1].id: "TrainerError: too far"
+    }
+    assert sorted(outcome.finished) == sorted(run.id for run in runs if run.seed != 1)
 
 
 def test_a_stack_that_is_killed_repeats_what_is_lacking(ledger: Ledger, folder: Path) -> None:
