@@ -171,7 +171,8 @@ class FamilyContract:
 
     def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
         """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
-        part after the first."""
+        part after the first. A card chooses products by their sizes, and rounds those of more texts otherwise."""
+        rounding = 0.0 if world().device == "cpu" else 1e-5
         plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), world())) for arm in ("plain", "fast"))
         assert plain.curve[0].loss == fast.curve[0].loss
         assert plain.curve[-1].loss != fast.curve[-1].loss
@@ -185,7 +186,10 @@ class FamilyContract:
             shared = set.intersection(*map(set, terms))
             assert shared
             for name in shared:
-                assert len({one[name] for one in terms}) == 1, f"step {steps[0].step}: {name}"
+                first, *others = (one[name] for one in terms)
+                assert others == pytest.approx([first] * len(others), rel=rounding, abs=0), (
+                    f"step {steps[0].step}: {name}"
+                )
 
     def test_a_run_that_was_stopped_goes_on_to_the_same_result(self, small: Small, tmp_path: Path) -> None:
         run, asked = small.run("plain"), count()

@@ -327,14 +327,12 @@ class Encoder(nn.Module):
     def _padded(
         self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        for group in cut:
-            mask = moved(group.mask, self.device)
+        for group, own in zip(cut, words.split([group.tokens for group in cut]), strict=True):
+            area = packing.Rectangle.of(group, 0, self.device)
             out = self.backbone(
-                inputs_embeds=words[moved(group.places, self.device)],
-                attention_mask=mask.long(),
-                output_hidden_states=every,
+                inputs_embeds=area.padded(own), attention_mask=area.mask.long(), output_hidden_states=every
             )
-            yield mask, _layers(out, every)
+            yield area.mask, _layers(out, every)
 
     def _read(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
         if self.readout == "weighted":
