@@ -260,7 +260,9 @@ def _print_check(done: Verification, options: Namespace) -> None:
 
 def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
+    from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
+    from orchestration.plan.held import with_costs
     from orchestration.plan.other_runs import foretell
     from orchestration.plan.slips import slips_of_processor
 
@@ -269,11 +271,15 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     here = cores() // resources.workers_per_run if on_this_processor else None
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
     reaches, gone = _reaches(plan, ledger)
-    untimed = any(run.seed is not None for run in plan.left) and estimate(plan) is None
-    time = foretold_words(foretell(plan, ledger), lanes) if untimed else ""
+    expected = estimate(plan)
+    untimed = any(run.seed is not None for run in plan.left) and expected is None
+    foretold = foretell(plan, ledger) if untimed else None
+    time = foretold_words(foretold, lanes) if untimed else ""
+    left = expected or foretold
+    costs = cost_words(with_costs(plan, ledger) if price else plan, price, left.seconds if left else None)
     notes = [one.words for one in gone]
     notes += slips_of_processor(plan.left) if on_this_processor else []
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, price, rows_told(plan))
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, costs, rows_told(plan))
 
 
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:

@@ -1,4 +1,4 @@
-"""What a claim's verdict costs: the time, energy and money of the runs that it rests on.
+"""What a study and each claim's verdict cost: the time, energy and money of the runs that they rest on.
 
 Counted from what finished runs recorded of themselves. Runs that several claims rest on count for each of them.
 """
@@ -62,6 +62,31 @@ def total(recorded: Sequence[Recorded]) -> Bill:
 def _kwh(recorded: Sequence[Recorded], name: str) -> float | None:
     joules = [one[name] for one in recorded if name in one]
     return sum(joules) / JOULES if recorded and len(joules) == len(recorded) else None
+
+
+def cost_words(plan: Plan, price: float | None, left: float | None) -> list[str]:
+    """A line for each claim, from finished runs; without those, for a price, one for the study, or why
+    nothing can be said.
+
+    price: of an hour. left: seconds of a lane that the runs that are left may take, where something tells it.
+    """
+    about = "" if all(run.id in plan.facts.costs for run in plan.runs) else "about "
+    lines = [f"{claim}: {about}{bill.words(price)}" for claim, bill in of_claims(plan).items()]
+    if lines or price is None:
+        return lines
+    if plan.left:
+        if left is None:
+            return ["unknown: nothing tells yet how long the runs that are left take"]
+        hours, gpus = left / 3600, plan.study.resources.gpus_per_run
+        bill = Bill(runs=len(plan.left), hours=hours, gpu_hours=hours * gpus, kwh=None)
+        return [f"of what is left, by the time foretold: about {bill.words(price)}"]
+    recorded = [plan.facts.costs[run.id] for run in plan.done if run.id in plan.facts.costs]
+    if len(recorded) < len(plan.done):
+        missing = len(plan.done) - len(recorded)
+        return [
+            f"unknown: {missing} of {len(plan.done)} finished runs recorded no cost, as before costs were recorded"
+        ]
+    return [f"of all runs: {total(recorded).words(price)}"]
 
 
 def of_claims(plan: Plan) -> dict[str, Bill]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from orchestration.plan.bill import of_claims
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
 from orchestration.study.names import listed
@@ -50,13 +49,13 @@ def describe(
     lanes: int | None = None,
     notes: Sequence[str] = (),
     time: str = "",
-    price: float | None = None,
+    costs: Sequence[str] = (),
     rows: Sequence[str] = (),
 ) -> str:
     """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known.
 
     notes: what else a reader must know of its claims. time: how long it takes, where no run of its own tells.
-    price: of an hour, for what the claims cost. rows: what becomes of the rows of each data set.
+    costs: what its claims cost, or it. rows: what becomes of the rows of each data set.
     """
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
     counts = [f"done {len(plan.done)}"]
@@ -73,7 +72,7 @@ def describe(
     lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
     lines += [f"claims  {_claim(plan, reach)}" for reach in able]
-    lines += [f"cost    {claim}: about {bill.words(price)}" for claim, bill in of_claims(plan).items()]
+    lines += [f"cost    {line}" for line in costs]
     lines += [f"stops   {line}" for line in _stops(plan)]
     lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
     lines += [f"warn    {line}" for line in slips(plan.study)]

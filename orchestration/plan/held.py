@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from orchestration.plan.plan import Facts, Plan, extend, gather_facts
 from orchestration.plan.plan import plan as make_plan
 
 if TYPE_CHECKING:
+    from orchestration.ledger.entries.record import Record
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
     from orchestration.study.study import Study
@@ -60,9 +61,18 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
     records = ledger.records(timed)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
-    costs = {run_id: record.cost for run_id, record in records.items() if record.cost}
+    costs = _costs(records)
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
     return replace(plan, facts=replace(plan.facts, seconds=seconds, costs=costs), gone=gone)
+
+
+def with_costs(plan: Plan, ledger: Ledger) -> Plan:
+    """The plan with what each of its finished runs recorded of its cost, also where none is left."""
+    return replace(plan, facts=replace(plan.facts, costs=_costs(ledger.records(plan.done))))
+
+
+def _costs(records: Mapping[str, Record]) -> dict[str, Mapping[str, float]]:
+    return {run_id: record.cost for run_id, record in records.items() if record.cost}
 
 
 def _with_held(study: Study, readings: Sequence[Facts], ledger: Ledger) -> list[Plan]:

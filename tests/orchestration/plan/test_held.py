@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.run import former_id
 from orchestration.study.study import Study
 from tests.corpora.conftest import write_small_wordnet
-from tests.finished_study import fill
+from tests.finished_study import fill, make_results
 from tests.tiny import tiny_backbone
 
 STUDY = """\
@@ -102,3 +103,26 @@ def test_a_finished_study_is_resolved_once(study: Study, monkeypatch: pytest.Mon
     resolved.clear()
     assert as_scored(study, ledger)[0].left == ()
     assert len(resolved) == 1
+
+
+def test_with_a_price_a_plan_says_what_a_study_costs_or_why_it_cannot(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a new study without a like, of one finished before costs were recorded, of one that records 1,200 s a run."""
+
+    def costs(ledger: Ledger) -> list[str]:
+        assert main(["plan", str(study.path), "--ledger", ledger.url, "--price", "2"]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("cost")]
+
+    silent, telling = Ledger(tmp_path / "silent"), Ledger(tmp_path / "telling")
+    assert costs(silent) == ["cost    unknown: nothing tells yet how long the runs that are left take"]
+    runs = planned(study, silent).runs
+    fill(silent, runs)
+    assert costs(silent)[0].startswith("cost    unknown: 3 of 3 finished runs recorded no cost")
+    for run in runs:
+        attempt = telling.lease(run.id)
+        for result in make_results(run):
+            taken = {"seconds": 1200.0} if result.entry == run.id else {}
+            telling.stage(replace(result, cost=taken), attempt)
+            telling.commit(result.entry, attempt)
+    assert costs(telling) == ["cost    H1: 3 runs, 1 h, 2.00 at 2 an hour"]

@@ -10,7 +10,7 @@ import pytest
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.bill import Bill, of_claims, total
+from orchestration.plan.bill import Bill, cost_words, of_claims, total
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.report.bills import bill_rows
@@ -71,6 +71,31 @@ def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None
         "H1": (5, 5.0),
         "H2": (8, 8.0),
     }
+
+
+def test_a_plan_has_a_line_for_a_price_at_every_stage(tmp_path: Path) -> None:
+    """Nothing known, time foretold, one run done, all done, done before costs were recorded."""
+    (tmp_path / "s.yaml").write_text(STUDY)
+    new = plan(read_study(tmp_path / "s.yaml"), FACTS)
+    assert cost_words(new, None, 36000.0) == []
+    assert cost_words(new, 2.0, None) == ["unknown: nothing tells yet how long the runs that are left take"]
+    foretold = "of what is left, by the time foretold: about 9 runs, 10 h, 20.00 at 2 an hour"
+    assert cost_words(new, 2.0, 36000.0) == [foretold]
+    resources = replace(new.study.resources, gpus_per_run=0.5)
+    on_cards = replace(new, study=replace(new.study, resources=resources))
+    assert cost_words(on_cards, 2.0, 36000.0)[0].endswith("10 h, 5 GPU-hours, 10.00 at 2 an hour")
+    first = next(run for run in new.runs if run.arm == "B1")
+    begun = replace(new, finished=frozenset(first.entries), facts=replace(FACTS, costs={first.id: HOUR}))
+    assert cost_words(begun, 2.0, None)[0] == "H1: about 5 runs, 5 h, 2.5 GPU-hours, 2.5 kWh, 5.00 at 2 an hour"
+    done = replace(new, finished=frozenset(entry for run in new.runs for entry in run.entries))
+    known = replace(done, facts=replace(FACTS, costs={run.id: HOUR for run in new.runs}))
+    assert cost_words(known, 2.0, None)[0] == "H1: 5 runs, 5 h, 2.5 GPU-hours, 2.5 kWh, 5.00 at 2 an hour"
+    claimless = replace(known, study=replace(known.study, compare=()))
+    assert cost_words(claimless, 2.0, None) == [
+        "of all runs: 9 runs, 9 h, 4.5 GPU-hours, 4.5 kWh, 9.00 at 2 an hour"
+    ]
+    (line,) = cost_words(done, 2.0, None)
+    assert line.startswith("unknown: 9 of 9 finished runs recorded no cost")
 
 
 def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
