@@ -379,11 +379,12 @@ def _figures(
 def _check_launch(check: Checker, family: Family, resources: Any) -> None:
     if resources is WRONG:
         return
+    because = "this family trains all its runs as one stacked model"
     if resources.runs_per_stack > 1 and family.shape is None:
-        check.refuse(("resources", "runs_per_stack"), "1: runs of this family train one by one")
+        why = f"{because} already" if family.stacked else "runs of this family train one by one"
+        check.refuse(("resources", "runs_per_stack"), f"1: {why}")
     if not family.stacked:
         return
-    because = "this family trains all its runs as one stacked model"
     if resources.workers_per_run > 1:
         check.refuse(("resources", "workers_per_run"), f"1: {because}")
     if resources.launcher == "train":

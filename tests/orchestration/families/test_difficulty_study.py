@@ -143,6 +143,12 @@ def test_of_a_stack_each_adapter_that_diverges_is_told_of_by_itself(place: Path)
         assert str(error).count("loss is not finite") == 1
 
 
+def test_runs_that_are_one_stack_already_are_not_told_that_they_train_one_by_one(place: Path) -> None:
+    said = r"resources\.runs_per_stack = 4\n  accepted: 1: this family trains all its runs as one stacked model already"
+    with pytest.raises(StudyError, match=said):
+        study_in(place, SIZES + "resources: {runs_per_stack: 4}\n")
+
+
 def test_no_size_is_refused_where_the_length_of_the_vectors_is_not_known(place: Path, tmp_path: Path) -> None:
     """A module of the backbone's own may make them longer."""
     tiny_backbone(tmp_path / "tiny")
