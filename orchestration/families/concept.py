@@ -11,7 +11,14 @@ from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
+from orchestration.families.encoders import (
+    EncoderFamily,
+    check_depth,
+    check_micro_batch,
+    micro_batch_slips,
+    of_arm,
+    shape_by,
+)
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining, in_bf16
 from trainers.encoders.readout_names import MIXTURES
@@ -66,6 +73,17 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
                 views_of(arm, corpus, study.resources.workers_per_run)
 
 
+def most_at_once(settings: Settings) -> int | None:
+    """Texts that pass the encoder at once: pairs of all views with weight, or negatives, whichever are more.
+
+    None where an arm has all negatives of its definitions.
+    """
+    weights = (settings.syn_weight, settings.t2d_weight, settings.d2d_weight)
+    views = 1 if settings.rows == "ontology" else sum(weight > 0 for weight in weights)
+    each = settings.negatives_per_definition if settings.hard_negatives else 0
+    return None if each is None else settings.batch_size * max(2 * views, each)
+
+
 def rows_of(corpus: ConceptCorpus) -> list[RowsOf]:
     """Pairs of each kind that train, and terms of each split that is measured on."""
     held = {f"terms ({name})": len(part.terms) for name, part in corpus.splits.items()}
@@ -103,6 +121,7 @@ FAMILY: Family = EncoderFamily(
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),
     first_checks=(check_micro_batch,),
+    slips=micro_batch_slips(most_at_once),
     space=SPACE,
     spread=public_spread.of_simcse(),
     shape=shape_by("steps", "batch_size", "max_length"),

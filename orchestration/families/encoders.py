@@ -33,6 +33,7 @@ from orchestration.families.contract import (
 )
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
+from orchestration.study.names import listed
 from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
 from trainers.engine.limits import micro_batch_refusal
 
@@ -285,6 +286,30 @@ def check_micro_batch(study: Study) -> None:
         )
         if said:
             raise ValueError(f"arms.{name}: {said}")
+
+
+def micro_batch_slips(most_at_once: Callable[[Any], int | None]) -> Callable[[Study], list[str]]:
+    """The slips of arms whose train.micro_batch holds all texts that pass the encoder at once without it.
+
+    most_at_once: how many that are at most in a step of such an arm, over all workers; None where rows decide.
+    """
+
+    def slips(study: Study) -> list[str]:
+        workers = study.resources.workers_per_run
+        told: dict[tuple[int, int], list[str]] = {}
+        for name, arm in study.arms.items():
+            asked = arm.micro_batch
+            most = most_at_once(arm) if arm.train and isinstance(asked, int) else None
+            if most is not None and asked * workers >= most:
+                told.setdefault((asked, most // workers), []).append(name)
+        of_one = " of a worker" if workers > 1 else ""
+        return [
+            f"{listed(arms)}: micro_batch = {asked} divides no step: at most {most:,} texts{of_one} pass at once; "
+            "yet such runs have other ids than without it"
+            for (asked, most), arms in told.items()
+        ]
+
+    return slips
 
 
 def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:

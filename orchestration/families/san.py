@@ -14,7 +14,14 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, check_micro_batch, of_arm, shape_by
+from orchestration.families.encoders import (
+    EncoderFamily,
+    check_depth,
+    check_micro_batch,
+    micro_batch_slips,
+    of_arm,
+    shape_by,
+)
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
@@ -129,6 +136,14 @@ def check_search(study: Study) -> None:
         )
 
 
+def most_at_once(settings: Settings) -> int:
+    """Texts that pass the encoder at once: those at the views' dropout, or all where one pass has both rates."""
+    from trainers.san.batches import columns_of
+
+    apart = settings.san_pass == "separate" and (settings.san != "off" or settings.p2_of == "second_view")
+    return settings.batch_size * (len(columns_of(settings)) - apart)
+
+
 def rows_of(corpus: SanCorpus) -> list[RowsOf]:
     return [RowsOf("sentences", len(corpus))]
 
@@ -165,6 +180,7 @@ FAMILY: Family = EncoderFamily(
     },
     checks=(check_arms, check_backbones),
     first_checks=(check_search, check_micro_batch),
+    slips=micro_batch_slips(most_at_once),
     space=SPACE,
     shape=shape,
     spread=public_spread.of_simcse(),
