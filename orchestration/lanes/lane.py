@@ -18,6 +18,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
+from trainers.engine.memory import WORKSPACE
 from trainers.engine.meter import Meter, added, part_of
 from trainers.errors import TrainerError
 
@@ -230,10 +231,11 @@ class Lane:
 def variables_of(threads: int, gpus: float) -> dict[str, str]:
     """What the process of a lane or of a worker finds in its environment, however it was started.
 
-    OpenMP and the tokenizers keep to its threads. From a process without a GPU Ray hides none.
+    OpenMP and the tokenizers keep to its threads. From a process without a GPU Ray hides none. On a card the first
+    job may encode alone, and what cuBLAS is told later than its first product it does not hear.
     """
     variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
-    return variables if gpus else {**variables, "CUDA_VISIBLE_DEVICES": ""}
+    return variables | (dict([WORKSPACE]) if gpus else {"CUDA_VISIBLE_DEVICES": ""})
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
 from trainers.engine.halves import with_halves
-from trainers.engine.memory import REMEMBERED, kept_memory
+from trainers.engine.memory import REMEMBERED, WORKSPACE, kept_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import alike_as_one, clip, schedule
@@ -346,7 +346,7 @@ def reset_process(seed: int, world: World) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
     os.environ.setdefault(*REMEMBERED)
     if device.type == "cuda":
-        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # asked for by deterministic cuBLAS
+        os.environ.update([WORKSPACE])
         torch.cuda.set_device(device.index or 0)  # refuses a device without an index
     torch.set_num_threads(world.threads)
     torch.set_default_dtype(torch.float32)
@@ -379,7 +379,8 @@ def _join_process_group(world: World) -> None:
     os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
     try:
         device = torch.device(world.device)
-        card = device if device.type == "cuda" else None  # untold, it warns whenever it guesses the card
+        # untold, it warns whenever it guesses the card; "cuda" without a number is refused
+        card = torch.device("cuda", device.index or 0) if device.type == "cuda" else None
         backend = "gloo" if card is None else "nccl"
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, device_id=card)
     finally:

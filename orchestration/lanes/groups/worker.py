@@ -19,6 +19,8 @@ from orchestration.study.run import Body, Job, Run, Trained
 from trainers.engine.meter import Meter
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from orchestration.ledger.ledger import Ledger
     from trainers.engine.world import Progress, World
 
@@ -93,12 +95,17 @@ def _end_when_told(board: Any, run_id: str) -> None:
 
 def _agreed(number: int) -> int:
     """Rank 0's number, on every rank; all must ask."""
+    return int(_sent(number).item())
+
+
+def _sent(number: int) -> Tensor:
+    """Rank 0's number on every rank's device, (1,), once that comes to it."""
     import torch
     from ray.train.torch import get_device
 
     shared = torch.tensor([number], device=get_device())
     torch.distributed.broadcast(shared, src=0)
-    return int(shared.item())
+    return shared
 
 
 def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
@@ -137,6 +144,7 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
     from ray.train import report as meet
     from ray.train.torch import get_device
 
+    from trainers.engine.transfers import Arriving
     from trainers.engine.world import World
 
     rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
@@ -154,8 +162,13 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
     def save(folder: Path, step: int) -> None:
         meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)
 
+    earlier: Arriving | None = None
+
     def stopping() -> bool:
-        return bool(_agreed(int(rank == 0 and _rang(bell))))
+        """What rank 0 heard a step ago: to hear what it hears now would wait for all that the cards are at."""
+        nonlocal earlier
+        last, earlier = earlier, Arriving(_sent(int(rank == 0 and _rang(bell))))
+        return last is not None and bool(last.read()[0])
 
     return World(
         rank=rank,
