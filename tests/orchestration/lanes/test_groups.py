@@ -151,17 +151,19 @@ def lines(file: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a fitted run leaves behind."""
+    """What a fitted run leaves behind. flops: of all its attempts, steps that were taken again counted once."""
 
+    flops: float
     norm: float
     losses: list[float]
 
 
 def figures(ledger: Ledger, run: Run) -> Figures:
     assert ledger.record(run).notes["size"] == 2
-    assert ledger.record(run).cost["flops"] > 0
+    flops = ledger.record(run).cost["flops"]
+    assert flops > 0
     losses = [row["value"] for row in ledger.curve(run).to_pylist() if row["name"] == "loss"]
-    return Figures(ledger.record(run).metrics["m/norm"].value, losses)
+    return Figures(flops, ledger.record(run).metrics["m/norm"].value, losses)
 
 
 def stuck(job: Job, world: World) -> Iterator[Result]:
