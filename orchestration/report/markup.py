@@ -9,6 +9,7 @@ from orchestration.study.names import printable
 # What has a meaning in Markdown wherever it stands, or only before or behind what is named here.
 _MARKDOWN = re.compile(
     r"[\\`*~|$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)|^>|^[-+#](?=[-+#\s]|$)"
+    r"|(?<=\s)#(?=#*\s*$)"  # at the end of a heading they would close it
 )
 _NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 
