@@ -28,7 +28,7 @@ class CountingStore(AbstractFileSystem):
     protocol = "counting"
     cachable = False
     buckets: ClassVar[dict[str, dict[str, bytes]]] = {}
-    asked: ClassVar[list[tuple[str, str, int]]] = []  # kind, key or prefix, thread
+    asked: ClassVar[list[tuple[str, str, threading.Thread]]] = []  # kind, key or prefix, whose
     latency = 0.0  # seconds that each request takes
     _lock = threading.RLock()
     _sorted: ClassVar[dict[str, list[str]]] = {}
@@ -36,7 +36,7 @@ class CountingStore(AbstractFileSystem):
     # What S3 is asked
 
     def _ask(self, what: str, key: str) -> None:
-        self.asked.append((what, key.partition("/")[2], threading.get_ident()))
+        self.asked.append((what, key.partition("/")[2], threading.current_thread()))
         if self.latency:
             time.sleep(self.latency)
 
@@ -205,8 +205,8 @@ def counting_store(latency: float = 0.0) -> Iterator[str]:
 
 
 @contextmanager
-def requests() -> Iterator[list[tuple[str, str, int]]]:
+def requests() -> Iterator[list[tuple[str, str, threading.Thread]]]:
     """What the store is asked within the block: kind (LIST, GET, PUT, HEAD, DELETE), key or prefix, thread."""
-    before, during = len(CountingStore.asked), list[tuple[str, str, int]]()
+    before, during = len(CountingStore.asked), list[tuple[str, str, threading.Thread]]()
     yield during
     during += CountingStore.asked[before:]

@@ -39,7 +39,7 @@ class SimulatedKind:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spans: list[list[tuple[float, float]]] = []
-        self.threads: set[int] = set()
+        self.threads: set[threading.Thread] = set()  # numbers of threads are given again
 
     def start(self, url: str) -> Any:
         self.spans.append([])
@@ -57,7 +57,7 @@ class _Actor:
 
     def _work(self, answer: _Answer, lease: Lease) -> None:
         began = time.monotonic()
-        self._kind.threads.add(threading.get_ident())
+        self._kind.threads.add(threading.current_thread())
         self._state = LaneState()
         time.sleep(self._kind.seconds)
         for run in lease.job.runs:
