@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import builds
-from corpora.store.errors import CorpusError, first_line
+from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.hub import SECONDS, content_of, own_cache
 from corpora.store.places import looked_at, not_found
 
@@ -127,7 +127,7 @@ def _check_hub(task: AbsTask, remarks: list[str]) -> None:
     try:
         HfApi().dataset_info(name, revision=revision, timeout=SECONDS)
     except Exception as error:
-        remarks = [*remarks, f"cache: {cached}", f"the hub: {name}: {type(error).__name__}: {first_line(error)}"]
+        remarks = [*remarks, f"cache: {cached}", f"the hub: {name}: {kind_and_first_line(error)}"]
         raise not_found(
             f"{task.metadata.name} of mteb",
             remarks,

@@ -21,7 +21,7 @@ from corpora.cale.records import SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import concept_of
 from corpora.sources.occurrences import Occurrence
 from corpora.sources.wordnet import Synset, Wordnet
-from corpora.store.errors import CorpusError, first_line
+from corpora.store.errors import CorpusError, kind_and_first_line
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def read(source: str) -> dict[str, list[Row]]:
             splits = load_dataset(str(folder) if folder.is_dir() else source, trust_remote_code=False)
     except Exception as error:
         raise CorpusError(
-            f"corpora: data.spcd = {source!r}: {type(error).__name__}: {first_line(error)}\n"
+            f"corpora: data.spcd = {source!r}: {kind_and_first_line(error)}\n"
             "  accepted: a data set on the hub (gabrielloiseau/CALE-SPCD), or a folder in its form"
         ) from error
     rows = {}

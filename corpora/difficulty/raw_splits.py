@@ -17,7 +17,7 @@ import numpy as np
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.similarity_sets import SETS, read_set
 from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
-from corpora.store.errors import CorpusError, first_line
+from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.places import VARIABLE, roots
 
 
@@ -66,7 +66,7 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
         try:
             return _from_hub(HUB[task], test)
         except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
-            tried.append(f"  the hub: {HUB[task].name}: {type(error).__name__}: {first_line(error)}")
+            tried.append(f"  the hub: {HUB[task].name}: {kind_and_first_line(error)}")
     raise CorpusError(f"the pair task {task!r} was not found. Looked at:\n" + "\n".join(tried) + _mend(task))
 
 

@@ -12,3 +12,9 @@ class CorpusError(Exception):
 def first_line(error: BaseException) -> str:
     """What an error says first; its kind where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def kind_and_first_line(error: BaseException) -> str:
+    """For errors whose words alone may not say what they are: "ConnectionError: the hub is away"."""
+    kind, said = type(error).__name__, first_line(error)
+    return kind if said == kind else f"{kind}: {said}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.cache import cache_folder, digest_of
-from corpora.store.errors import CorpusError, first_line
+from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.places import looked_at
 
 SECONDS = 5.0  # that the hub is given to say whether it is there
@@ -56,7 +56,7 @@ def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None
     except CorpusError:
         raise
     except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
-        return None, [*remarks, f"the hub: {hub.name}: {type(error).__name__}: {first_line(error)}"]
+        return None, [*remarks, f"the hub: {hub.name}: {kind_and_first_line(error)}"]
 
 
 def _local(hub: HubSet, folder: Path) -> Mapping[str, Any]:

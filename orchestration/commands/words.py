@@ -138,7 +138,10 @@ def _add_lanes(words: WordGroup, name: str, summary: str) -> ArgumentParser:
 
 def _price(command: ArgumentParser) -> None:
     command.add_argument(
-        "--price", type=a_price, default=None, help="of a GPU's hour, or of a lane's: what each verdict costs"
+        "--price",
+        type=a_price,
+        default=None,
+        help="of a GPU's hour, or of a lane's: what study and verdicts cost",
     )
 
 

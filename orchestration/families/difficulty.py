@@ -124,7 +124,10 @@ class DifficultyFamily:
             load_task(name, study.data)
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
-        """Embed and judge once, train every run of the job that has no model together, yield each result."""
+        """Embed and judge once, train every run of the job that has no model together, yield each result.
+
+        An error of scoring, unlike one of training, is that of all runs that come later.
+        """
         from trainers.difficulty.fit import MemberDiverged, fit_portions
 
         started = time.perf_counter()
@@ -260,7 +263,7 @@ def _results(
             curve=result.curve(),
             seconds=seconds,
             notes=notes,
-            together=result.together,
+            share=1 / result.together,
             save_model=save,
         )
     for name in run.tasks:

@@ -40,7 +40,7 @@ from trainers.engine.limits import micro_batch_refusal
 if TYPE_CHECKING:
     from orchestration.study.study import Study
     from search_spaces.space import Space
-    from trainers.engine.world import Progress, World
+    from trainers.engine.world import Progress, Seat, World
 
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 FirstCheck = Callable[["Study"], None]
@@ -137,9 +137,12 @@ class EncoderFamily:
                 table[name].benchmark.load()
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
-        fitted = self._stacked([run for run in job.runs if run.stacked and run.id not in job.models], world)
-        failed = {}
-        for run in job.runs:
+        failed: dict[str, Exception] = {}
+        fitted: Mapping[str, _Fitted | Exception] = {}
+        left = [run for run in job.runs if run.id not in job.models]
+        for run in sorted(job.runs, key=left.__contains__):  # others are scored before: no part of training
+            if run.stacked and run in left and not fitted:
+                fitted = self._stacked(left, world)
             try:
                 yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
             except Exception as error:
@@ -171,14 +174,14 @@ class EncoderFamily:
                 curve=fitted.curve,
                 seconds=fitted.seconds,
                 notes=fitted.notes,
-                together=fitted.together,
+                share=fitted.share,
                 save_model=encoder.save if settings.train else None,
             )
         with reading_together(encoder, world):
             if world.rank == 0:
                 yield from scored(run, named(self.tasks(built(self.data, run.data)), run.tasks), encoder)
 
-    def _fit(self, run: Run, world: World, at_once: int = 1) -> _Fitted:
+    def _fit(self, run: Run, world: World) -> _Fitted:
         trainer = self.trainer()
         assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
@@ -187,51 +190,51 @@ class EncoderFamily:
         check_corpus(run, corpus.fingerprint)
         prepared = time.perf_counter()
         dev = [task for name, task in self.tasks(data).items() if name in run.tasks and is_dev(name)]
-        clock = _Clock(at_once)
+        clock = _Clock(world.seat)
         watched = replace(clock.beside(world), look_at=run.look_at, look=partial(_look, dev))
         encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
         seconds = {"data": prepared - began, TRAINING: clock.seconds()}
         notes = {**self.told(encoder), **self.told_of_corpus(settings, corpus)}
-        return _Fitted(encoder, curve, seconds, notes, at_once)
+        return _Fitted(encoder, curve, seconds, notes, world.seat)
 
     def _stacked(self, runs: Sequence[Run], world: World) -> Mapping[str, _Fitted | Exception]:
-        """Runs trained as one stack of encoders: by id what came of each.
-
-        Each has an equal share of the time, those that fail among them.
-        """
-        if not runs:
-            return {}
+        """Runs trained as one stack of encoders: by id what came of each."""
         from trainers.encoders.stack import fit_together
 
-        fits = [partial(self._fit, run, at_once=len(runs)) for run in runs]
+        fits = [partial(self._fit, run) for run in runs]
         outcomes = fit_together(fits, [world.for_run(run.id) for run in runs])
-        return {run.id: one for run, one in zip(runs, outcomes, strict=True)}
+        return dict(zip((run.id for run in runs), outcomes, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What a run's training gave. seconds: of loading its data and of training. together: how many were trained at
-    once.
-    """
+    """What a run's training gave. seconds: of loading its data and of training. seat: of one that was trained with
+    others."""
 
     encoder: FamilyEncoder
     curve: Sequence[Progress]
     seconds: Mapping[str, float]
     notes: Mapping[str, Any]
-    together: int = 1
+    seat: Seat | None
+
+    @property
+    def share(self) -> float:
+        """Of what all of them cost."""
+        return 1.0 if self.seat is None else self.seat.share
 
 
 class _Clock:
-    """A run's share of the seconds that a training of so many takes, from now on, with those of earlier attempts.
+    """The seconds of a training from now on, or its share of those of several, with those of earlier attempts.
 
     They are kept in a checkpoint beside the rest of the run's cost, up to there.
     """
 
-    def __init__(self, at_once: int) -> None:
-        self._began, self._at_once, self._earlier = time.perf_counter(), at_once, 0.0
+    def __init__(self, seat: Seat | None) -> None:
+        self._began, self._seat, self._earlier = time.perf_counter(), seat, 0.0
 
     def seconds(self) -> float:
-        return self._earlier + (time.perf_counter() - self._began) / self._at_once
+        share = 1.0 if self._seat is None else self._seat.share
+        return self._earlier + share * (time.perf_counter() - self._began)
 
     def beside(self, world: World) -> World:
         """The world with this clock's time in what it says the run has cost."""

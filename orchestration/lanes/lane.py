@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Staged = tuple[str, int]  # entry, attempt
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
+NOTHING = 1e-9  # of a share, but for rounding
 CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
 
 
@@ -125,6 +126,7 @@ class Lane:
         self._body, self._ledger = resolved(body), Ledger(url)
         self._state, self._stopping, self._unwanted = LaneState(), False, ""
         self._worker = 0  # the thread that executes
+        self._meter: Meter | None = None  # of the last job
 
     def pid(self) -> int:
         """The lane's process, once it is ready."""
@@ -132,6 +134,8 @@ class Lane:
 
     def state(self) -> LaneState:
         """How far the present job is. An answer renews the lane's lease."""
+        if self._meter is not None:
+            self._meter.watch()
         return self._state
 
     def stack(self) -> str:
@@ -173,7 +177,7 @@ class Lane:
             looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
             self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
-        meter = Meter(self._device, job.runs[0].precision, self._gpus)
+        meter = self._meter = Meter(self._device, job.runs[0].precision, self._gpus)
         with self._rooms(lease) as rooms:
             world = with_meter(self._world(lease, report, rooms), meter)
             self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
@@ -239,27 +243,23 @@ def variables_of(threads: int, gpus: float) -> dict[str, str]:
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
-    """Each result with what it cost since the one before; what was trained at once shares that out evenly."""
-    share: Mapping[str, float] = {}
-    owed = 0  # to how many more of those the share is due
+    """Each result with what it cost since the one before; what was trained at once shares that out."""
+    of_all: Mapping[str, float] = {}
+    left = 0.0  # of it, that is due to others
     for result in results:
         cost = meter.take()
-        if isinstance(result, Trained) and result.together > 1:
-            if not owed:
-                share, owed, cost = part_of(cost, result.together), result.together, {}
-            owed -= 1
-            cost = added(share, cost)
+        if isinstance(result, Trained) and result.share < 1:
+            if left < NOTHING:
+                of_all, left, cost = cost, 1.0, {}
+            left -= result.share
+            cost = added(part_of(of_all, result.share), cost)
         yield replace(result, cost=cost)
 
 
 def with_meter(world: World, meter: Meter) -> World:
     """The world with what is spent in it counted."""
 
-    def report(progress: Progress) -> None:
-        meter.watch()
-        world.report(progress)
-
-    return replace(world, report=report, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
+    return replace(world, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
 
 
 def resolved(body: Body | str) -> Body:

@@ -83,9 +83,7 @@ def cost_words(plan: Plan, price: float | None, left: float | None) -> list[str]
     recorded = [plan.facts.costs[run.id] for run in plan.done if run.id in plan.facts.costs]
     if len(recorded) < len(plan.done):
         missing = len(plan.done) - len(recorded)
-        return [
-            f"unknown: {missing} of {len(plan.done)} finished runs recorded no cost, as before costs were recorded"
-        ]
+        return [f"unknown: {missing} of {len(plan.done)} finished runs are from before costs were recorded"]
     return [f"of all runs: {total(recorded).words(price)}"]
 
 

@@ -201,16 +201,19 @@ class RunsFailed(Exception):
     """Raised at the end of a job by whose end some of its runs had failed: the error of each, by the run's id."""
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
+        super().__init__(errors)
         self.errors = dict(errors)
-        super().__init__("\n".join(f"{run_id}: {error}" for run_id, error in self.errors.items()))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{run_id}: {error}" for run_id, error in self.errors.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
     """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none.
 
-    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. together: how many runs of
-    the job were trained at once, this one among them; of the cost up to the first of them each has an equal share.
+    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. share: of the cost up
+    to the first of those that were trained at once, this one's.
     """
 
     run: Run
@@ -219,7 +222,7 @@ class Trained:
     notes: Mapping[str, Any] = field(default_factory=dict)
     cost: Mapping[str, float] = field(default_factory=dict)
     save_model: Callable[[Path], None] | None = None
-    together: int = 1
+    share: float = 1.0
 
     @property
     def entry(self) -> str:

@@ -42,21 +42,34 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
     Each trains one encoder that runs packed; one that ends, or fails, leaves the others to go on. ValueError for
     an encoder that cannot take part.
     """
-    size = len(fits)
-    lighter = f"resources.runs_per_stack = {max(1, size // 2)}"
+    size, steps, lighter = len(fits), [0] * len(fits), _lighter(len(fits))
+    at_work = set(range(size))
 
-    def seated(ask: Ask, fit: Callable[[World], T], world: World) -> T:
+    def seated(ask: Ask, place: int, fit: Callable[[World], T], world: World) -> T:
         def spent(flops: float, seconds: float) -> None:
-            world.spent(flops, seconds / size)  # each sees the time of all
+            steps[place] += 1
+            world.spent(flops, seconds / len(at_work))  # each sees the time of all
 
         def so_far() -> Mapping[str, float]:
-            return part_of(world.so_far(), size)
+            return part_of(world.so_far(), seat.share)
 
-        return fit(replace(world, seat=Member(ask, lighter), spent=spent, so_far=so_far))
+        seat = Member(ask, lighter, lambda: steps[place] / sum(steps) if any(steps) else 1 / size)
+        try:
+            return fit(replace(world, seat=seat, spent=spent, so_far=so_far))
+        finally:
+            at_work.discard(place)
 
     torch.set_num_threads(worlds[0].threads)
-    works = [partial(seated, fit=fit, world=world) for fit, world in zip(fits, worlds, strict=True)]
+    works = [
+        partial(seated, place=place, fit=fit, world=world)
+        for place, (fit, world) in enumerate(zip(fits, worlds, strict=True))
+    ]
     return in_lockstep(works, _Stack(worlds[0], lighter).serve)
+
+
+def _lighter(size: int) -> str:
+    """The setting by which less than a stack of so many is in memory at a time."""
+    return f"resources.runs_per_stack = {max(1, size // 2)}" + " with train.micro_batch: auto" * (size == 1)
 
 
 # One encoder of a stack
@@ -83,9 +96,14 @@ class _Backward:
 class Member:
     """An encoder's place in a stack (`trainers.engine.world.Seat`)."""
 
-    def __init__(self, ask: Ask, lighter: str) -> None:
-        self.lighter, self._ask, self._flops = lighter, ask, 0.0
+    def __init__(self, ask: Ask, lighter: str, share: Callable[[], float]) -> None:
+        self.lighter, self._ask, self._share, self._flops = lighter, ask, share, 0.0
         self._embedded: list[tuple[Tensor, Tensor]] = []  # what embeddings gave, and the leaf that took its place
+
+    @property
+    def share(self) -> float:
+        """By the steps that each of the stack has taken until now."""
+        return self._share()
 
     @contextmanager
     def joined(self, model: nn.Module) -> Iterator[None]:

@@ -112,9 +112,9 @@ def added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, flo
     return {name: value for name, value in ({**other, **one} | sums).items() if name not in untold}
 
 
-def part_of(cost: Mapping[str, float], runs: int) -> dict[str, float]:
-    """What each of several runs has of a cost that they share evenly; the rates are those of all."""
-    return {name: value / runs if name in ADDED_UP else value for name, value in cost.items()}
+def part_of(cost: Mapping[str, float], share: float) -> dict[str, float]:
+    """What a run has of a cost that several share; the rates are those of all."""
+    return {name: share * value if name in ADDED_UP else value for name, value in cost.items()}
 
 
 @contextmanager

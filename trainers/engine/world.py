@@ -42,6 +42,11 @@ class Seat(Protocol):
     """A training's place among several that run a part of each step together (`trainers.encoders.stack`)."""
 
     @property
+    def share(self) -> float:
+        """Of what all of them have spent until now, this one's."""
+        ...
+
+    @property
     def lighter(self) -> str:
         """The setting with which fewer do so, for where all take more memory than there is."""
         ...

@@ -67,6 +67,7 @@ def train(config: dict[str, Any]) -> None:
         if _agreed(int(rank == 0 and ledger.trained(run))):  # the driver may commit it between two ranks' looks
             job = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
+        threading.Thread(target=_watch, args=(meter,), daemon=True).start()
         for result in metered(resolved(kind.body)(job, with_meter(world, meter)), meter):
             if rank == 0 and not ledger.has(result.entry):
                 ledger.stage(result, attempt)
@@ -93,6 +94,13 @@ def _end_when_told(board: Any, run_id: str) -> None:
                 os._exit(1)
 
 
+def _watch(meter: Meter) -> None:
+    """Look at its counters also where no step does, while a long task is scored."""
+    while True:
+        time.sleep(POLL_SECONDS)
+        meter.watch()
+
+
 def _agreed(number: int) -> int:
     """Rank 0's number, on every rank; all must ask."""
     return int(_sent(number).item())
@@ -103,7 +111,7 @@ def _sent(number: int) -> Tensor:
     import torch
     from ray.train.torch import get_device
 
-    shared = torch.tensor([number], device=get_device())
+    shared = torch.full((1,), number, device=get_device())  # made there: a copy would wait for it
     torch.distributed.broadcast(shared, src=0)
     return shared
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from corpora.store.errors import first_line
+from corpora.store.errors import first_line, kind_and_first_line
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,8 @@ from corpora.store.errors import first_line
 )
 def test_first_line_is_never_empty(error: Exception, said: str) -> None:
     assert first_line(error) == said
+
+
+def test_a_kind_is_said_once() -> None:
+    assert kind_and_first_line(OSError("no room\nat all")) == "OSError: no room"
+    assert kind_and_first_line(TimeoutError()) == "TimeoutError"

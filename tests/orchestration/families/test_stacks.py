@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Result, Run, RunsFailed
+from orchestration.study.run import Body, Job, Result, Run, RunsFailed, Trained
 from semray.testing import outcome
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
@@ -116,6 +117,46 @@ def test_of_a_stack_each_run_that_fails_says_why_and_the_others_are_kept(tmp_pat
     assert {entry.partition(".")[0] for entry, _ in state.staged} == {first.id, third.id}
 
 
+def test_each_run_of_a_stack_pays_for_the_steps_that_it_took(tmp_path: Path) -> None:
+    """Whoever is lost early leaves no half of its neighbour's bill unpaid."""
+    _, job = planned(tmp_path).jobs
+    first, _, third, fourth = job.runs
+    sharp = replace(fourth, settings={**fourth.settings, "temperature": 1e-40})  # lost at its first step
+    costs = [
+        billed(Ledger(str(tmp_path / name)), *runs)
+        for name, runs in (("2", [first, third]), ("3", [first, third, sharp]))
+    ]
+    for run in (first, third):
+        whole, disturbed = (of[run.id] for of in costs)
+        assert disturbed["flops"] == pytest.approx(whole["flops"], rel=1e-6)
+        assert disturbed["flops_per_second"] == pytest.approx(
+            disturbed["flops"] / disturbed["step_seconds"], rel=1e-6
+        )
+
+
+def test_what_others_scores_cost_is_no_training(tmp_path: Path) -> None:
+    """A run that has its model is scored first, before those that lack theirs train as a stack."""
+    _, job = planned(tmp_path).jobs
+    held, ledger = job.runs[-1], Ledger(str(tmp_path / "ledger"))
+    billed(ledger, held)
+    model = ledger.model(held)
+    assert model is not None
+    results = list(execute(replace(job, models={held.id: model}), World()))
+    before = [isinstance(one, Trained) for one in results].index(True)
+    assert before == len(held.tasks)
+    assert all(one.run is held for one in results[:before])
+
+
+def billed(ledger: Ledger, *runs: Run) -> dict[str, Mapping[str, float]]:
+    """What each run's training cost, by its id, those left out that failed."""
+    with ledger.drive("study"):
+        job = Job(runs=runs)
+        state = lane(ledger, execute).work(Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in runs}))
+        for entry, attempt in state.staged:
+            assert ledger.commit(entry, attempt)
+    return {run.id: ledger.training(run.id).cost for run in runs if (run.id, 1) in state.staged}
+
+
 def test_a_run_that_cannot_be_scored_is_no_other_run_s_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +172,7 @@ def test_a_run_that_cannot_be_scored_is_no_other_run_s_failure(
     seen = []
     with pytest.raises(RunsFailed) as told:
         seen.extend(execute(job, World()))
+    assert pickle.loads(pickle.dumps(told.value)).errors.keys() == told.value.errors.keys()
     assert {run_id: str(error) for run_id, error in told.value.errors.items()} == {job.runs[1].id: "no rows"}
     assert {one.entry for one in seen} >= {
         entry for run in job.runs if run is not job.runs[1] for entry in run.entries

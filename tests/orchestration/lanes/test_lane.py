@@ -90,7 +90,7 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
         def take(self) -> dict[str, float]:
             return next(spent)
 
-    together, alone, score = Trained(run=run, together=2), Trained(run=run), Scored(run=run, task="t2d", scores=[])
+    together, alone, score = Trained(run=run, share=0.5), Trained(run=run), Scored(run=run, task="t2d", scores=[])
     found = metered(iter([together, score, together, score, alone, score]), Counter("cpu", "fp32"))
     assert [one.cost for one in found] == [
         {"seconds": 3.0, "flops": 4.0, "flops_per_second": 2.0},

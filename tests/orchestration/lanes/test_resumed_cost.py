@@ -31,21 +31,24 @@ arms: {{B1: {{hard_negatives: true}}}}
 evaluate: [t2d]
 resources: {{runs_per_stack: {stack}, precision: fp32}}
 """
-STEPS, PAUSE = 6, 0.05  # PAUSE: seconds that each step of each run takes at least
-
-
-def slowly(job: Job, world: World) -> Iterator[Result]:
-    def report(progress: Progress) -> None:
-        time.sleep(PAUSE * (progress.step > 0))
-        world.report(progress)
-
-    yield from execute(job, replace(world, report=report))
+STEPS, STOPPED = 6, 3
+AWAY = 100.0  # seconds that go by, as clocks have it, after each step of a run that will be stopped
 
 
 def stopped(job: Job, world: World) -> Iterator[Result]:
-    """Every run is asked to stop after its third step."""
-    asked = count()
-    yield from slowly(job, replace(world, stopping=lambda: next(asked) >= 2 * len(job.runs)))
+    """Every run is asked to stop after its third step, and takes long until then."""
+    asked, clock, away = count(), time.perf_counter, count(1)
+    gone = 0.0
+
+    def report(progress: Progress) -> None:
+        nonlocal gone
+        gone = AWAY * next(away)
+        world.report(progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "perf_counter", lambda: clock() + gone)
+        stopping = lambda: next(asked) >= (STOPPED - 1) * len(job.runs)  # noqa: E731
+        yield from execute(job, replace(world, report=report, stopping=stopping))
 
 
 def trained(ledger: Ledger, job: Job, *bodies: Body) -> list[Record]:
@@ -73,13 +76,12 @@ def test_what_an_earlier_attempt_spent_counts_too(tmp_path: Path, stack: int) ->
     job = plan(study, gather_facts(study)).jobs[0]
     prepare(study)
     assert len(job.runs) == stack
-    whole = trained(Ledger(str(tmp_path / "whole")), job, slowly)
-    again = trained(Ledger(str(tmp_path / "again")), job, stopped, slowly)
+    whole = trained(Ledger(str(tmp_path / "whole")), job, execute)
+    again = trained(Ledger(str(tmp_path / "again")), job, stopped, execute)
     for one, other in zip(whole, again, strict=True):
         assert other.cost["flops"] == pytest.approx(one.cost["flops"], rel=(stack - 1) / STEPS)
-        for record in (one, other):
-            assert record.seconds[TRAINING] > STEPS * PAUSE
-            assert record.cost["seconds"] > STEPS * PAUSE
-        # two runs of one stack sleep one after the other, and each has half of it
-        assert other.seconds[TRAINING] < 2 * one.seconds[TRAINING] + 1
-        assert other.cost["step_seconds"] < 3 * one.cost["step_seconds"] + 1
+        for seconds in (
+            other.seconds[TRAINING] - one.seconds[TRAINING],
+            other.cost["seconds"] - one.cost["seconds"],
+        ):
+            assert seconds == pytest.approx(STOPPED * AWAY, rel=0.2)

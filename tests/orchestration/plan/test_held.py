@@ -118,7 +118,7 @@ def test_with_a_price_a_plan_says_what_a_study_costs_or_why_it_cannot(
     assert costs(silent) == ["cost    unknown: nothing tells yet how long the runs that are left take"]
     runs = planned(study, silent).runs
     fill(silent, runs)
-    assert costs(silent)[0].startswith("cost    unknown: 3 of 3 finished runs recorded no cost")
+    assert costs(silent)[0].startswith("cost    unknown: 3 of 3 finished runs are from before")
     for run in runs:
         attempt = telling.lease(run.id)
         for result in make_results(run):

@@ -95,7 +95,7 @@ def test_a_plan_has_a_line_for_a_price_at_every_stage(tmp_path: Path) -> None:
         "of all runs: 9 runs, 9 h, 4.5 GPU-hours, 4.5 kWh, 9.00 at 2 an hour"
     ]
     (line,) = cost_words(done, 2.0, None)
-    assert line.startswith("unknown: 9 of 9 finished runs recorded no cost")
+    assert line.startswith("unknown: 9 of 9 finished runs are from before")
 
 
 def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
