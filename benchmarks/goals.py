@@ -170,12 +170,16 @@ GOALS = (
     ),
     _step("fp32", 2.3, "training_throughput"),
     _step("bf16", 1.8, "training_throughput"),
+    _step("fp32", 2.3, "training_throughput_avx512_bf16", " on an EPYC with AVX512"),
+    _step("bf16", 1.8, "training_throughput_avx512_bf16", " on an EPYC with AVX512"),
     _step("fp32", 2.3, "training_throughput_avx2", " without AVX512"),
     _evaluation_share("evaluation_share_fp32", " in fp32"),
     _evaluation_share("evaluation_share", " in bf16"),
     _evaluation_share("evaluation_share_avx2", " without AVX512"),
     _quickstart("study_quickstart_fp32", " in fp32"),
     _quickstart("study_quickstart", " in bf16"),
+    _quickstart("study_quickstart_fp32_avx512_bf16", " in fp32 on an EPYC with AVX512"),
+    _quickstart("study_quickstart_avx512_bf16", " in bf16 on an EPYC with AVX512"),
     _quickstart("study_quickstart_avx2", " without AVX512"),
 )
 
