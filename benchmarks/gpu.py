@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from card import attention, generation, right, together, training
 from card.bench import CARD, TINY, Bench, Figure
 
+from corpora.store.errors import kind_and_first_line
 from orchestration.study.names import slug
 from trainers.engine.memory import WORKSPACE
 
@@ -73,7 +74,7 @@ def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambd
                 print(f"{time.monotonic() - began:6.1f} s  {name:10} {told}", flush=True)
         except Exception as error:  # noqa: BLE001  it is told here and in the notes
             traceback.print_exc()
-            failed.append(f"{name} ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})")
+            failed.append(f"{name} ({kind_and_first_line(error)})")
         keep((rows, left, failed))
     return rows, left, failed
 

@@ -11,6 +11,7 @@ from made_up import corpus
 from ragged_attention import ragged, ragged_attention
 
 from card.bench import Bench, Figure, apart
+from corpora.store.errors import first_line
 from trainers.encoders import encoder as encoders_module
 from trainers.encoders.encoder import Encoder, slack_of
 from trainers.encoders.packing import Rectangle, packed_attention
@@ -144,6 +145,6 @@ def _enforced(bench: Bench, act: Callable[[], float]) -> float | str:
     try:
         return act()
     except RuntimeError as refusal:
-        return str(refusal).splitlines()[0]
+        return first_line(refusal)
     finally:
         reset_process(0, World(device=bench.device))

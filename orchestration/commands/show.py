@@ -276,7 +276,8 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     foretold = foretell(plan, ledger) if untimed else None
     time = foretold_words(foretold, lanes) if untimed else ""
     left = expected or foretold
-    costs = cost_words(with_costs(plan, ledger) if price else plan, price, left.seconds if left else None)
+    told = with_costs(plan, ledger) if price and not plan.left else plan
+    costs = cost_words(told, price, left.seconds if left else None)
     notes = [one.words for one in gone]
     notes += slips_of_processor(plan.left) if on_this_processor else []
     return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, costs, rows_told(plan))

@@ -12,14 +12,7 @@ from evaluators.metrics.concept_differentiation import distance_metrics
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import (
-    EncoderFamily,
-    check_depth,
-    check_micro_batch,
-    micro_batch_slips,
-    of_arm,
-    shape_by,
-)
+from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
@@ -105,7 +98,6 @@ FAMILY: Family = EncoderFamily(
     reads=reads,
     sizes=(*SIZES, "held_sentences"),
     checks=(check_claims, check_target_layers, check_pairs),
-    first_checks=(check_micro_batch,),
     slips=micro_batch_slips(lambda settings: 2 * settings.batch_size),
     space=SPACE,
     shape=shape_by("steps", "batch_size", "max_length"),

@@ -11,14 +11,7 @@ from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
-from orchestration.families.encoders import (
-    EncoderFamily,
-    check_depth,
-    check_micro_batch,
-    micro_batch_slips,
-    of_arm,
-    shape_by,
-)
+from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining, in_bf16
 from trainers.encoders.readout_names import MIXTURES
@@ -120,7 +113,6 @@ FAMILY: Family = EncoderFamily(
     ),
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_batches),
-    first_checks=(check_micro_batch,),
     slips=micro_batch_slips(most_at_once),
     space=SPACE,
     spread=public_spread.of_simcse(),

@@ -118,6 +118,7 @@ class EncoderFamily:
     def check(self, study: Study) -> None:
         for check in self.first_checks:
             check(study)
+        check_micro_batch(study)
         if self.shape is not None and study.resources.runs_per_stack > 1:
             for name, arm in study.arms.items():
                 with of_arm(name):
@@ -139,13 +140,14 @@ class EncoderFamily:
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         failed: dict[str, Exception] = {}
         fitted: Mapping[str, _Fitted | Exception] = {}
+        held = [run for run in job.runs if run.id in job.models]
         left = [run for run in job.runs if run.id not in job.models]
-        for run in sorted(job.runs, key=left.__contains__):  # others are scored before: no part of training
-            if run.stacked and run in left and not fitted:
+        for run in (*held, *left):  # what the scores of those cost is no part of the others' training
+            if run.stacked and run.id not in job.models and not fitted:
                 fitted = self._stacked(left, world)
             try:
                 yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
-            except Exception as error:
+            except Exception as error:  # whatever it is, it is this run's own, and told of at the end
                 if len(job.runs) == 1:
                     raise
                 failed[run.id] = error
@@ -285,7 +287,9 @@ def check_micro_batch(study: Study) -> None:
     resources = study.resources
     for name, arm in study.arms.items():
         said = micro_batch_refusal(
-            arm.micro_batch, workers=resources.workers_per_run, zero_stage=resources.deepspeed.zero_stage
+            getattr(arm, "micro_batch", None),
+            workers=resources.workers_per_run,
+            zero_stage=resources.deepspeed.zero_stage,
         )
         if said:
             raise ValueError(f"arms.{name}: {said}")

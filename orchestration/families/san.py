@@ -14,14 +14,7 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import (
-    EncoderFamily,
-    check_depth,
-    check_micro_batch,
-    micro_batch_slips,
-    of_arm,
-    shape_by,
-)
+from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
@@ -179,7 +172,7 @@ FAMILY: Family = EncoderFamily(
         for task in ("suppression", *(f"suppression/{name}" for name in SETS))
     },
     checks=(check_arms, check_backbones),
-    first_checks=(check_search, check_micro_batch),
+    first_checks=(check_search,),
     slips=micro_batch_slips(most_at_once),
     space=SPACE,
     shape=shape,

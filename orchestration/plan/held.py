@@ -67,7 +67,7 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
 
 
 def with_costs(plan: Plan, ledger: Ledger) -> Plan:
-    """The plan with what each of its finished runs recorded of its cost, also where none is left."""
+    """A plan of which nothing is left, with what each of its runs recorded of its cost; others have it already."""
     return replace(plan, facts=replace(plan.facts, costs=_costs(ledger.records(plan.done))))
 
 

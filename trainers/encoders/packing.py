@@ -150,7 +150,8 @@ class _Moves:
         """(1, H, M, d) -> (n · H, T, d) for each rectangle, of each; what stands in padding is arbitrary."""
         rows = [one.squeeze(0).transpose(0, 1).reshape(-1, one.shape[-1]) for one in several]
         sizes = [blocks * length for blocks, length in self.shapes]
-        every = [cells.split(sizes) if len(sizes) > 1 else (cells,) for cells in _Gather.apply(self, *rows)]
+        taken = [regathered(one, self.there, self.back) for one in rows]
+        every = [cells.split(sizes) if len(sizes) > 1 else (cells,) for cells in taken]
         return [[part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)] for parts in every]
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
@@ -217,24 +218,6 @@ class _Scores(torch.autograd.Function):
             torch.bmm(gradient, key) if asks else None,
             torch.bmm(gradient.transpose(1, 2), query) if answers else None,
         )
-
-
-class _Gather(torch.autograd.Function):
-    """The cells of rows. The gradient of a cell in padding does not count."""
-
-    @staticmethod
-    def forward(ctx: Any, moves: _Moves, *several: Tensor) -> tuple[Tensor, ...]:
-        ctx.moves = moves
-        cells = [rows.index_select(0, moves.there) for rows in several]
-        frozen = (one for one, learns in zip(cells, ctx.needs_input_grad[1:], strict=True) if not learns)
-        ctx.mark_non_differentiable(*frozen)
-        ctx.set_materialize_grads(False)
-        return tuple(cells)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        back = ctx.moves.back
-        return None, *(None if gradient is None else gradient.index_select(0, back) for gradient in gradients)
 
 
 class _Return(torch.autograd.Function):

@@ -35,11 +35,11 @@ class _Apart:
 
     def dropped(self, values: Tensor, rate: float) -> Tensor:
         """From this stream."""
-        return dropout(values, rate if self.rate is None else self.rate, self.stream)
+        return dropout(values, self._own(rate), self.stream)
 
     def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
         """values (1, M, D): the first from torch's own stream, then the others from this one."""
-        own = rate if self.rate is None else self.rate
+        own = self._own(rate)
         if values.device.type == "cpu":
             noise = torch.empty_like(values)
             draw(noise[:, : self.first], rate)
@@ -47,6 +47,9 @@ class _Apart:
             return values * noise
         first, others = values.split([self.first, values.shape[1] - self.first], dim=1)
         return torch.cat([dropout(first, rate), dropout(others, own, self.stream)], dim=1)
+
+    def _own(self, rate: float) -> float:
+        return rate if self.rate is None else self.rate
 
 
 @dataclass
