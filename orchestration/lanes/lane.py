@@ -258,7 +258,6 @@ def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
 
 def with_meter(world: World, meter: Meter) -> World:
     """The world with what is spent in it counted."""
-
     return replace(world, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
 
 

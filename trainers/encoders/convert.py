@@ -1,8 +1,8 @@
 """A backbone with pickled weights as a folder of safetensors, made once, by hand: `semray convert`.
 
 A pickle can run any code when it is opened. torch's reader of weights alone opens it here, which refuses all but
-tensors and the containers that hold them. Beside it only checkpoints of a
-run in progress are opened, which the run wrote itself.
+tensors and the containers that hold them. Beside it only checkpoints of a run in progress are opened, which it
+wrote itself.
 """
 
 from __future__ import annotations

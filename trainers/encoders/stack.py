@@ -69,7 +69,9 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
 
 def _lighter(size: int) -> str:
     """The setting by which less than a stack of so many is in memory at a time."""
-    return f"resources.runs_per_stack = {max(1, size // 2)}" + " with train.micro_batch: auto" * (size == 1)
+    if size == 1:
+        return "resources.runs_per_stack = 1 with train.micro_batch: auto"
+    return f"resources.runs_per_stack = {size // 2}"
 
 
 # One encoder of a stack

@@ -24,9 +24,9 @@ class Counter(NamedTuple):
 class Energy:
     """What processors and card take, from its making on.
 
-    RAPL's counters begin at 0 again, often at 262 kJ: 44 minutes at 100 W. So whoever works calls `watch` at every
-    step, and what is between two looks is added up. Of the processors' energy counts the share that this process,
-    with children that it has waited for, has of all processors' work.
+    RAPL's counters begin at 0 again, often at 262 kJ: 44 minutes at 100 W. So `watch` is called at every step, and
+    while a lane is asked how far it is; what is between two looks is added up. Of the processors' energy counts
+    the share that this process, with children that it has waited for, has of all processors' work.
     """
 
     def __init__(self, device: str) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import World
 
 T = TypeVar("T")
+NOT_EVEN_ONE = "a smaller train.max_length, a smaller backbone, or more memory"
 
 
 class Divisible(Protocol):
@@ -130,9 +131,6 @@ def within_memory(
             return done
         raise _short(passed, said, f"train.micro_batch = {size}, which would have fitted, or auto")
     raise _short(passed, said, NOT_EVEN_ONE)
-
-
-NOT_EVEN_ONE = "a smaller train.max_length, a smaller backbone, or more memory"
 
 
 def _short(passed: int, said: str, accepted: str) -> OutOfMemory:
