@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ def shortage_told() -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error):
+            traceback.clear_frames(error.__traceback__)  # whoever keeps the error keeps no tensor of what failed
             raise Shortage(first_line(error)) from None
         raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -195,6 +196,22 @@ def test_auto_finds_what_fits_and_the_step_is_as_if_it_had_known(backbone: Path)
     assert [one.loss for one in curve] == [one.loss for one in other]
     for one, same in zip(card.parameters(), told.parameters(), strict=True):
         assert torch.equal(one, same)
+
+
+def test_an_error_that_somebody_keeps_keeps_nothing_of_what_failed() -> None:
+    """Where the next size is tried, the memory of the last is free."""
+    kept = torch.OutOfMemoryError("CUDA out of memory.")
+    made: list[weakref.ref[Tensor]] = []
+    micro = MicroBatch(None, auto=True)
+
+    def work() -> bool:
+        activations = torch.ones(3)
+        if micro.size is None:
+            made.append(weakref.ref(activations))
+            raise kept
+        return made[0]() is None
+
+    assert within_memory(work, lambda: None, micro, 2, World())
 
 
 @pytest.mark.parametrize("zero_stage", [1, 2])
