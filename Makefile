@@ -48,7 +48,9 @@ torch:
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; \
 	else \
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt 'torch==$(VERSION)+cpu' 2>/dev/null || \
-	    $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend=cpu 'torch==$(VERSION)'; \
+	    $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend=cpu 'torch==$(VERSION)' 2>/dev/null || \
+	    { echo "no CPU build of torch is in reach: installing the one with CUDA, which is larger"; \
+	      $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; }; \
 	fi
 
 # WordNet 3.0: SEMRAY_WORDNET or an installed copy; else Debian's package; else NLTK's downloader.
