@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.ledger.storage import away
+from orchestration.ledger.away import away, words_of
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def scratch_of(
                 ledger.keep_checkpoint(run_id, attempt, folder)
                 copied = state
             except away() as error:
-                log.warning("a checkpoint of run %s is on this machine alone: %s", run_id, error)
+                log.warning("a checkpoint of run %s is on this machine alone: %s", run_id, words_of(error))
 
     try:
         yield folder, keep

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
+from orchestration.ledger.away import StoreAway
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
 from trainers.engine.memory import WORKSPACE
@@ -155,7 +156,8 @@ class Lane:
         """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
         self._state, self._worker = LaneState(), threading.get_ident()
         try:
-            self._execute(lease)
+            with self._ledger.downloads_end():  # of models: a lane lives through many jobs
+                self._execute(lease)
         except Dropped:
             self._state = replace(self._state, dropped=True)
         except Exception as error:  # noqa: BLE001  any error of a run is recorded, none ends the study
@@ -281,7 +283,8 @@ def problem(error: Exception) -> Problem:
     Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
     Of those the whole message is kept, since its second line says what is accepted.
     """
-    final = isinstance(error, CERTAIN) or (type(error) is ValueError and _raised_by(error) in OURS)
+    certain = isinstance(error, CERTAIN) and not isinstance(error, StoreAway)
+    final = certain or (type(error) is ValueError and _raised_by(error) in OURS)
     lines = f"{type(error).__name__}: {error}".strip().splitlines()
     return Problem(
         message="\n".join(lines if final else lines[:1]),

@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import unquote
 
 from orchestration.ledger import budgets, claims, drivers, failures, points
+from orchestration.ledger.away import StoreAway
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
@@ -21,6 +22,8 @@ def damaged_notes(storage: Storage) -> dict[str, str]:
     for place, read in _reads(storage):
         try:
             read()
+        except StoreAway:
+            raise
         except StudyError as error:
             found[place] = str(error)
         except OSError as error:
@@ -59,5 +62,7 @@ def _own(storage: Storage, folder: str) -> list[str]:
     """What lies in a folder, but for what systems leave there; "" for what is no folder, which then fails."""
     try:
         return [name for name in storage.children(folder) if not is_foreign(name)]
+    except StoreAway:
+        raise
     except StudyError:
         return [""]

@@ -18,8 +18,9 @@ from urllib.parse import quote
 
 import psutil
 
-from orchestration.ledger.notes import NUMBER, read_note, whole
-from orchestration.ledger.storage import Storage, away, reached
+from orchestration.ledger.away import away, words_of
+from orchestration.ledger.notes import NUMBER, damaged, read_note, whole
+from orchestration.ledger.storage import Storage, reached
 from orchestration.study.errors import StudyError
 
 BEAT_SECONDS = 5.0  # how often a driver says that it lives
@@ -27,6 +28,10 @@ STALE_SECONDS = 60.0  # a driver out of our sight that said nothing for so long 
 LOOKED_AT_BEATS = 2.5  # how long a lock is watched that seems stale, or is of a clock that cannot be right
 RELEASED = 0.0  # the beat of a driver that has let go
 REMEDY = "a driver's lock; delete the file once nobody runs the study"
+
+# Of drivers that were watched, by ledger: the seconds by which their clock is behind, or the last beat there was.
+_clocks: dict[tuple[str, Driver], float] = {}
+_last_beats: dict[tuple[str, Driver], float] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +95,7 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
 def is_driving(storage: Storage, driver: Driver) -> bool:
     """Whether this very process still holds its study and lives, as far as its clock can be believed."""
     held = holder(storage, driver.study)
-    return held is not None and held[1] == driver and _lives(*held[1:]) is True
+    return held is not None and held[1] == driver and _alive(storage, *held)
 
 
 def require_hold(storage: Storage, driver: Driver) -> None:
@@ -118,22 +123,31 @@ def _claim(storage: Storage, driver: Driver) -> str:
     folder = _folder(driver.study)
     while True:
         held = holder(storage, driver.study)
-        if held is not None:
-            lives = _lives(*held[1:])
-            if lives is None:
-                lives = _beats(storage, *held)
-            if lives:
-                raise StudyError(_refusal(storage, *held[1:]))
-        number = held[0] + 1 if held else 1
+        if held is not None and _alive(storage, *held):
+            raise StudyError(_refusal(storage, *held[1:]))
+        number, now = held[0] + 1 if held else 1, time.time()
         try:
-            storage.create(f"{folder}/{number}", _lock(driver, time.time()))
+            storage.create(f"{folder}/{number}", _lock(driver, now))
         except FileExistsError:
-            continue
+            if holder(storage, driver.study) != (number, driver, now):  # else the answer to it was lost
+                continue
         numbers = _numbers(storage, driver.study)
         for older in (other for other in numbers if other < max(numbers)):
             storage.unlink(f"{folder}/{older}")
         if max(numbers) == number:
+            _require_refusal(storage, f"{folder}/{number}", _lock(driver, now))
             return f"{folder}/{number}"
+
+
+def _require_refusal(storage: Storage, place: str, lock: bytes) -> None:
+    """StudyError for a store that puts a file in place of another, when it is told that there may be none."""
+    with suppress(FileExistsError):
+        storage.create(place, lock, durable=False)
+        raise StudyError(
+            f"ledger {storage.url}: the store does not refuse a second upload of one name: two drivers would undo "
+            f"each other's work\n  accepted: a store of conditional writes (`If-None-Match: *`), such as S3, or a "
+            f"folder"
+        )
 
 
 def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
@@ -141,14 +155,18 @@ def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
 
     LedgerError for one that is damaged.
     """
-    while numbers := _numbers(storage, study):
-        place = f"{_folder(study)}/{max(numbers)}"
+    missing = 0
+    while (newest := max(_numbers(storage, study), default=0)) != missing:
+        place = f"{_folder(study)}/{newest}"
         try:
             lock = read_note(storage, place, REMEDY)
         except FileNotFoundError:  # a newer one has taken its place since
+            missing = newest
             continue
         with whole(storage, place, REMEDY):
-            return max(numbers), Driver.from_dict(lock), float(lock["beat"])
+            return newest, Driver.from_dict(lock), float(lock["beat"])
+    if missing:
+        raise damaged(storage, f"{_folder(study)}/{missing}", "it is no file", REMEDY)
     return None
 
 
@@ -156,12 +174,23 @@ def _numbers(storage: Storage, study: str) -> list[int]:
     return [int(name) for name in storage.children(_folder(study)) if NUMBER.fullmatch(name)]
 
 
-def _lives(driver: Driver, beat: float) -> bool | None:
-    """Whether a driver lives; None where its last beat does not tell: long ago, or ahead of this clock."""
+def _alive(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
+    """Whether the driver that holds a lock lives. It is watched where its last beat does not tell."""
+    if _last_beats.get((storage.url, driver)) == beat:
+        return False
+    lives = _lives(driver, beat, _clocks.get((storage.url, driver), 0.0))
+    return _beats(storage, number, driver, beat) if lives is None else lives
+
+
+def _lives(driver: Driver, beat: float, behind: float) -> bool | None:
+    """Whether a driver lives whose clock is so many seconds behind this one.
+
+    None where its last beat does not tell: long ago, or ahead of this clock.
+    """
     if beat == RELEASED:
         return False
     if (driver.host, driver.space) != (socket.gethostname(), _space()):
-        return True if abs(time.time() - beat) < STALE_SECONDS else None
+        return True if abs(time.time() - beat - behind) < STALE_SECONDS else None
     try:
         return abs(psutil.Process(driver.pid).create_time() - driver.started) < 1.0
     except psutil.NoSuchProcess:
@@ -186,7 +215,9 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
         if held is None or held[:2] != (number, driver) or held[2] == RELEASED:
             return False  # somebody else's by now: the caller looks again
         if held[2] != beat:
+            _clocks[storage.url, driver] = time.time() - held[2]
             return True
+    _last_beats[storage.url, driver] = beat
     return False
 
 
@@ -211,7 +242,7 @@ def _beat(storage: Storage, place: str, driver: Driver, done: threading.Event) -
             storage.write(place, _lock(driver, time.time()))
         except away() as error:
             if not said:
-                print(f"ledger {storage.url} is away, trying on: {error}", file=sys.stderr, flush=True)
+                print(f"ledger {storage.url} is away, trying on: {words_of(error)}", file=sys.stderr, flush=True)
             said = True
 
 

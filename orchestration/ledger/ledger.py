@@ -84,7 +84,7 @@ class Ledger:
         self._storage = open_storage(url)
         self.url, self.driver = self._storage.url, driver
         self._columns = DecodedColumns()
-        self._models: tempfile.TemporaryDirectory[str] | None = None
+        self._downloads: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def remote(self) -> bool:
@@ -225,13 +225,11 @@ class Ledger:
                 read_curve(files)
             if files.seal is None:
                 return UNSEALED
-            folder = self._storage.local(entry, self._downloads())
             dropped = () if _with_model(files.seal) else (MODEL,)  # whatever is left of it
-            if (
-                folder is not None
-                and (broken := broken_in(folder, files.seal, apart=(SEAL, *dropped))) is not None
-            ):
-                raise files.damaged(*broken)
+            with self.downloads_end():
+                folder = self._storage.local(entry, self._room())
+                if folder and (broken := broken_in(folder, files.seal, apart=(SEAL, *dropped))):
+                    raise files.damaged(*broken)
         except LaterFormat:
             return LATER
         except LedgerError as error:
@@ -245,14 +243,15 @@ class Ledger:
     def model(self, run: Run) -> Path | None:
         """The folder here of the model that a run trained, None without one. KeyError for a run not trained.
 
-        A download lasts as long as this ledger object. LedgerError when it is not as the run wrote it.
+        A download lasts as long as this ledger object, or the block of `downloads_end`. LedgerError when it is not
+        as the run wrote it.
         """
         return self.model_of(self._trained(run))
 
     def model_of(self, entry: str) -> Path | None:
         """As `model`, by the name of the training's entry."""
         files = self._files(entry)
-        folder = self._storage.local(f"{entry}/model", self._downloads())
+        folder = self._storage.local(f"{entry}/model", self._room())
         if files.seal is None:
             return folder
         if not _with_model(files.seal):
@@ -262,6 +261,17 @@ class Ledger:
         if (broken := broken_in(folder, files.seal, MODEL)) is not None:
             raise files.damaged(*broken)
         return folder
+
+    @contextmanager
+    def downloads_end(self) -> Iterator[None]:
+        """What is downloaded within the block goes with its end: by one thread at a time."""
+        outer, self._downloads = self._downloads, None
+        try:
+            yield
+        finally:
+            if self._downloads is not None:
+                self._downloads.cleanup()
+            self._downloads = outer
 
     def set_aside(self, entry: str) -> str:
         """Move a damaged entry away, so that its run is done again. Returns where it went."""
@@ -362,7 +372,7 @@ class Ledger:
             place = f".staging/{name}"
             whole = not name.endswith(PART) and self._storage.is_whole(place)
             if whole and not self.has(entry) and self._storage.publish(place, entry):
-                self.forget(run_of(entry))
+                self.forget_unless_held(run_of(entry))
                 adopted.append(entry)
         for name in orphans:
             self._storage.discard(f".staging/{name}", _parts(name)[0])
@@ -375,6 +385,11 @@ class Ledger:
         failures.remove(self._storage, run_id)
         self._storage.remove(f".train/{run_id}")
         attempts.clear(self._storage, run_id, newest)
+
+    def forget_unless_held(self, run_id: str) -> None:
+        """As `forget`; but of a run that another living driver is at everything stays, for that one to end."""
+        if self.held_elsewhere(run_id) is None:
+            self.forget(run_id)
 
     def size(self) -> int:
         """Bytes of all that lies in the ledger."""
@@ -528,10 +543,11 @@ class Ledger:
         """The entry with a run's training: its own, or the one of before."""
         return run.former if run.former and not self.has(run.id) and self.has(run.former) else run.id
 
-    def _downloads(self) -> Path:
-        if self._models is None:
-            self._models = tempfile.TemporaryDirectory(prefix="semray-models-")
-        return Path(self._models.name)
+    def _room(self) -> Path:
+        """Where downloads go."""
+        if self._downloads is None:
+            self._downloads = tempfile.TemporaryDirectory(prefix="semray-models-")
+        return Path(self._downloads.name)
 
     def _in_use(self, name: str) -> bool:
         entry, attempt = _parts(name)

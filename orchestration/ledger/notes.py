@@ -18,7 +18,7 @@ from orchestration.study.names import printable
 
 SEAL = "sha256"
 CHANGED = "it is not as it was written: its digest is not the sealed one"
-NUMBER = re.compile(r"[0-9]{1,9}")  # what is named so is ours; systems leave other files
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")  # what is named so is ours; systems leave other files
 
 
 class LedgerError(StudyError):

@@ -14,13 +14,16 @@ from __future__ import annotations
 import json
 import secrets
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from glob import has_magic
 from pathlib import Path
 from typing import Any, TypeVar
 
+from orchestration.ledger.away import Answering
 from orchestration.study.errors import StudyError
 
 MARKER = "result.json"  # a folder without a pointer is whole when it holds this
@@ -30,7 +33,10 @@ RESULTS = ".results"
 AT_ONCE = 32  # requests of one call
 ONE_BY_ONE = 50  # runs that are asked for one by one; of more it is listed which there are, 1,000 to a request
 TAKEN = 412  # what HTTP says of an exclusive upload when there is such a name
-CONFLICT = 409  # what some stores say then, or while another is uploading it
+CONFLICT = 409  # what some stores say then, and others while another is uploading it, which may fail
+CONFLICT_SECONDS = (0.1, 0.5, 2.0)  # after which that is tried again
+NO_NAMES = {"", ".", ".."}  # of a file: marks of folders, and keys that would lead out of one
+GONE = ".gone"  # in a folder of results whose files are being deleted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,8 +59,8 @@ class ObjectStorage:
     at_once = AT_ONCE
 
     def __init__(self, filesystem: Any, root: str) -> None:
-        self.filesystem, self.root = filesystem, root
-        self.url = filesystem.unstrip_protocol(root)
+        self.url, self.root = filesystem.unstrip_protocol(root), root
+        self.filesystem: Any = Answering(filesystem, self.url)
         self._places: dict[str, str] = {}  # entry -> where its files lie, as last looked up
 
     # Files
@@ -67,19 +73,22 @@ class ObjectStorage:
         self.filesystem.pipe_file(f"{self.root}/{self._located(name)}", content)
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        try:
-            self.filesystem.pipe_file(f"{self.root}/{name}", content, mode="create")
-        except FileExistsError:
-            raise
-        except Exception as error:
-            status = _status(error)
-            if status == TAKEN or (status == CONFLICT and self.filesystem.exists(f"{self.root}/{name}")):
-                raise FileExistsError(f"{self.url}/{name}") from error
-            raise
+        for wait in (*CONFLICT_SECONDS, None):
+            try:
+                self.filesystem.pipe_file(f"{self.root}/{name}", content, mode="create")
+                return
+            except FileExistsError:
+                raise
+            except Exception as error:
+                status = _status(error)
+                if status == TAKEN or (status == CONFLICT and self.filesystem.exists(f"{self.root}/{name}")):
+                    raise FileExistsError(f"{self.url}/{name}") from error
+                if status != CONFLICT or wait is None:
+                    raise
+            time.sleep(wait)
 
     def unlink(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            self.filesystem.rm_file(f"{self.root}/{name}")
+        self._delete_one(f"{self.root}/{name}")
 
     def children(self, name: str) -> list[str]:
         return sorted({path.partition("/")[0] for path in self._below(name)})
@@ -143,7 +152,7 @@ class ObjectStorage:
             if self.is_whole(final):  # another driver, that took this one for dead, was here meanwhile
                 return False
             raise FileNotFoundError(f"{self.url}/{staged}")
-        if len(self._below(pointer.place)) != pointer.files:
+        if not self._holds_all(pointer):
             return False  # its lane was taken for dead, and what it had uploaded by then deleted
         while True:
             try:
@@ -153,15 +162,28 @@ class ObjectStorage:
                 winner = self._pointer(final)
             if winner is None:  # a person has just moved it away
                 continue
-            if winner == pointer:
-                self.unlink(staged)
-            return winner == pointer
+            if winner != pointer:
+                return False
+            if not self._holds_all(pointer):  # another driver began to discard it meanwhile
+                self.unlink(_key(final))
+                return False
+            self.unlink(staged)
+            return True
 
     def discard(self, staged: str, final: str) -> None:
-        """A driver that died may have published it, and not come to say so: then its files are the entry's."""
-        pointer, known = self._pointer(staged), self._pointer(final)
-        if pointer is not None and (known is None or known.place != pointer.place):
-            self._delete(pointer.place)
+        """A driver that died may have published it, and not come to say so: then its files are the entry's.
+
+        Another may publish it just now. Each writes first and looks then, so that one of them sees the other: here
+        a file too many, there the pointer.
+        """
+        pointer = self._pointer(staged)
+        if pointer is not None:
+            self.write(f"{pointer.place}/{GONE}", b"")
+            known = self._pointer(final)
+            if known is not None and known.place == pointer.place:
+                self.unlink(f"{pointer.place}/{GONE}")
+            else:
+                self._delete(pointer.place)
         self.unlink(staged)
         self._delete(staged)  # what a ledger of before held there
 
@@ -186,7 +208,7 @@ class ObjectStorage:
 
     def local(self, name: str, cache: Path) -> Path | None:
         place = self._located(name if "/" in name else f"{name}/").rstrip("/")
-        files = self._below(place)
+        files = [file for file in self._below(place) if NO_NAMES.isdisjoint(file.split("/"))]
 
         def get(file: str) -> None:
             (cache / name / file).parent.mkdir(parents=True, exist_ok=True)
@@ -209,6 +231,9 @@ class ObjectStorage:
                 f"  accepted: the file as semray wrote it; put it back from a copy, or delete it: what it pointed "
                 f"to is computed again"
             ) from None
+
+    def _holds_all(self, pointer: _Pointer) -> bool:
+        return len(self._below(pointer.place)) == pointer.files
 
     def _located(self, name: str) -> str:
         """Where a file or folder within an entry lies; other names mean themselves."""
@@ -291,10 +316,16 @@ class ObjectStorage:
         return len(files)
 
     def _delete(self, name: str) -> None:
-        """All files of a folder; where there are some, in one request for a thousand."""
-        if files := self._below(name):
+        """All files of a folder, in one request for a thousand, but for those that fsspec takes for patterns."""
+        paths = [f"{self.root}/{name}/{file}" for file in self._below(name)]
+        if plain := [path for path in paths if not has_magic(path)]:
             with suppress(FileNotFoundError):
-                self.filesystem.rm([f"{self.root}/{name}/{file}" for file in files])
+                self.filesystem.rm(plain)
+        in_parallel(self._delete_one, [path for path in paths if has_magic(path)])
+
+    def _delete_one(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self.filesystem.rm_file(path)
 
 
 def in_parallel(act: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> list[R]:

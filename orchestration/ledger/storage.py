@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from corpora.store.durable import flush, flush_tree
-from corpora.store.errors import first_line
+from orchestration.ledger.away import StoreAway, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import give_up_on_silence, patience
 from orchestration.study.errors import StudyError
@@ -28,12 +28,6 @@ TEMPORARY = ".tmp"  # suffix of a file that is still being written
 FEW = 100  # entries that are asked for one by one; to list a folder of 100,000 takes some 0.1 s
 SILENT_SECONDS = 10.0  # that a store is waited for without a word
 CONNECTIONS = 64  # to S3, of one process; its library has 10
-AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
-    "botocore.exceptions": ("BotoCoreError", "ClientError"),
-    "aiohttp": ("ClientError",),
-    "azure.core.exceptions": ("AzureError",),
-    "gcsfs.retry": ("HttpError",),
-}
 
 
 class Storage(Protocol):
@@ -125,18 +119,12 @@ def open_storage(url: str | Path) -> Storage:
         if hasattr(filesystem, "set_session"):
             give_up_on_silence(filesystem.connect())  # S3: its settings are read, nothing is asked yet
     except (ValueError, ImportError) as error:
-        raise StudyError(_unreachable(url, error)) from error
+        raise StudyError(unreachable(url, error)) from error
     except away() as error:
-        raise StudyError(_unreachable(url, error)) from error
+        raise StoreAway(unreachable(url, error)) from error
     if "file" in _protocols(filesystem):
         return LocalStorage(Path(root))
     return ObjectStorage(filesystem, root.rstrip("/"))
-
-
-def away() -> tuple[type[Exception], ...]:
-    """What a store raises that cannot be reached; of libraries that are not loaded, nothing."""
-    loaded = ((sys.modules.get(module), names) for module, names in AWAY.items())
-    return (OSError, *(getattr(module, name) for module, names in loaded if module for name in names))
 
 
 @contextmanager
@@ -145,8 +133,10 @@ def reached(url: str | Path) -> Iterator[None]:
     try:
         with _told_when_silent(url) if "://" in str(url) else nullcontext():
             yield
+    except StoreAway:
+        raise
     except away() as error:
-        raise StudyError(_unreachable(url, error)) from error
+        raise StoreAway(unreachable(url, error)) from error
 
 
 @contextmanager
@@ -170,18 +160,10 @@ def kept(url: str | Path) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, FileExistsError):
+    except (FileNotFoundError, FileExistsError, StoreAway):
         raise
     except away() as error:
-        raise StudyError(_unreachable(url, error)) from error
-
-
-def _unreachable(url: str | Path, error: Exception) -> str:
-    return (
-        f"ledger {url}: {first_line(error)}\n"
-        f"  accepted: a folder that may be written and has room, or a URL such as s3://bucket/ledger, with the "
-        f"package for it installed and its credentials set"
-    )
+        raise StoreAway(unreachable(url, error)) from error
 
 
 class LocalStorage:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestration.ledger.away import away, words_of
 from orchestration.ledger.environment import LIBRARIES
 from orchestration.ledger.object_storage import MARKER
-from orchestration.ledger.storage import away, open_storage
+from orchestration.ledger.storage import open_storage
 from orchestration.machines.doctor import tracking
 from orchestration.machines.node_checks import Check, node_checks
 
@@ -96,7 +97,7 @@ def _leave(ledger: str, mark: str) -> str:
         with storage.writing(mark) as folder:
             (folder / MARKER).write_text("{}")
     except away() as error:
-        return str(error)
+        return words_of(error)
     return ""
 
 

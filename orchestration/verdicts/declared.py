@@ -58,8 +58,7 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
         | {"seen": _seen(evidence, claim) and not _before(inherited, evidence, claim)}
         for claim in study.compare
     ]
-    at_once = inherited is not None and any(_seen(evidence, claim) for claim in study.compare)
-    beside = [claim for claim in inherited.claims if "of" in claim] if inherited and at_once else []
+    beside = [claim for claim in inherited.claims if "of" in claim] if inherited else []
     return ledger.declare(study.name, [*own, *beside])
 
 
@@ -128,8 +127,11 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     """The claims of other studies that say what this one's say, on the same rows, in the order of this study.
 
     And behind them those that they were declared with, to be corrected together, and that this study does not
-    make: `of` names the study.
+    make: `of` names the study. None while nothing of this study's claims can be seen: they are its own then, and
+    no other study is read.
     """
+    if not any(_seen(evidence, claim) for claim in evidence.study.compare):
+        return None
     others: dict[bytes, list[tuple[Declaration, Mapping[str, Any]]]] = {}
     for one in evidence.ledger.declarations():
         for claim in one.claims:

@@ -74,11 +74,7 @@ class Commits:
     def let_go(self, held: Held) -> None:
         """Nothing stays of runs that were given up."""
         for run in held.owed():
-            self.desk.do(run.id, partial(self._forget, run.id), lambda _: None)
-
-    def _forget(self, run_id: str) -> None:
-        if not self.ledger.held_elsewhere(run_id):  # what another driver has by now is not this one's to end
-            self.ledger.forget(run_id)
+            self.desk.do(run.id, partial(self.ledger.forget_unless_held, run.id), lambda _: None)
 
     def _commit(self, held: Held, run: Run, entry: str, seconds: float, *, is_staged: bool) -> None:
         """One entry of a run into the ledger; with its last, the run is finished. is_staged: that is known."""

@@ -214,7 +214,7 @@ def test_no_lane_waits_for_the_ledger(url: str) -> None:
     # The rest: looked up and leased, committed twice, forgotten.
     lanes = [one for one in asked if one[2] in kind.threads or (one[0] == "PUT" and "/.results/" in one[1])]
     driver = [one for one in asked if one not in lanes and "/.drivers/" not in one[1]]
-    assert len(driver) <= 24 * (5 + 2 * 8 + 6)
+    assert len(driver) <= 24 * (5 + 2 * 9 + 6)
 
 
 @pytest.mark.timeout(120)

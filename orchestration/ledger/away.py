@@ -1,0 +1,70 @@
+"""A store that does not answer, or lets nobody in, is told apart from what lies in it: here, and nowhere else.
+
+Else an outage would be taken for a damaged file, which a person is told to move away, or for a file that is not
+there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+from corpora.store.errors import first_line
+from orchestration.study.errors import StudyError
+
+AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
+    "botocore.exceptions": ("BotoCoreError", "ClientError"),
+    "aiohttp": ("ClientError",),
+    "azure.core.exceptions": ("AzureError",),
+    "gcsfs.retry": ("HttpError",),
+}
+
+
+class StoreAway(StudyError):
+    """A ledger's store failed at what it was asked: it says nothing of any file. It may work another time."""
+
+
+def unreachable(url: str | Path, error: Exception) -> str:
+    """The message for a person, with the store's own words."""
+    return (
+        f"ledger {url}: {first_line(error)}\n"
+        f"  accepted: a folder that may be written and has room, or a URL such as s3://bucket/ledger, with the "
+        f"package for it installed and its credentials set"
+    )
+
+
+def away() -> tuple[type[Exception], ...]:
+    """What a store raises that cannot be reached; of libraries that are not loaded, nothing."""
+    loaded = ((sys.modules.get(module), names) for module, names in AWAY.items())
+    return (OSError, StoreAway, *(getattr(module, name) for module, names in loaded if module for name in names))
+
+
+def words_of(error: Exception) -> str:
+    """What the store itself said."""
+    return first_line(error.__cause__ if isinstance(error, StoreAway) and error.__cause__ else error)
+
+
+class Answering:
+    """A filesystem of fsspec whose methods raise StoreAway where the store fails.
+
+    That a name is there, is not, or is a folder's is an answer.
+    """
+
+    def __init__(self, filesystem: Any, url: str) -> None:
+        self._filesystem, self._url = filesystem, url
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._filesystem, name)
+
+        @functools.wraps(method)
+        def answered(*given: Any, **named: Any) -> Any:
+            try:
+                return method(*given, **named)
+            except (FileNotFoundError, FileExistsError, IsADirectoryError):
+                raise
+            except away() as error:
+                raise StoreAway(unreachable(self._url, error)) from error
+
+        return answered
