@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import has_magic
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -134,8 +135,8 @@ class CountingStore(AbstractFileSystem):
             paths = found or [path]
             if not self.exists(path):
                 raise FileNotFoundError(path)
-        else:
-            paths = path
+        else:  # fsspec takes what looks like a pattern for one
+            paths = [found for one in path for found in (self.glob(one) if has_magic(one) else [one])]
         for begin in range(0, len(paths), PAGE):
             self._ask("DELETE", self._strip_protocol(paths[begin]))
             for one in paths[begin : begin + PAGE]:

@@ -8,14 +8,14 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.ledger import drivers
+from orchestration.ledger import drivers, object_storage
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.object_storage import ObjectStorage
 from orchestration.ledger.storage import open_storage
@@ -293,6 +293,88 @@ def test_a_store_refuses_in_its_own_words(
     with ledger.drive("study"):
         assert [ledger.lease(run.id), ledger.lease(run.id)] == [1, 2]
         assert ledger.declare("study", [{"claim": "H1"}]) == ledger.declare("study", [{"claim": "H2"}])
+
+
+def test_a_conflict_with_an_upload_that_is_under_way_is_tried_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 says 409 then, and shows nothing of that name: the other upload may yet fail."""
+    errors = pytest.importorskip("s3fs.errors")
+    from botocore.exceptions import ClientError
+
+    monkeypatch.setattr(object_storage, "CONFLICT_SECONDS", (0.01, 0.01))
+    pipe, busy = CountingStore.pipe_file, 2
+
+    def conflicting(self: Any, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+        nonlocal busy
+        if mode == "create" and busy:
+            busy -= 1
+            said = {"Error": {"Code": "ConditionalRequestConflict"}, "ResponseMetadata": {"HTTPStatusCode": 409}}
+            raise errors.translate_boto_error(ClientError(said, "PutObject"))
+        pipe(self, path, value, mode)
+
+    monkeypatch.setattr(CountingStore, "pipe_file", conflicting)
+    assert (Ledger(url).lease(make_run().id), busy) == (1, 0)
+    busy = 3
+    with pytest.raises(StudyError, match="ConditionalRequestConflict"):
+        Ledger(url).lease(make_run().id)
+
+
+def save_odd_names(folder: Path) -> None:
+    for name in ("weights[0].bin", "what?", "plain"):
+        (folder / name).write_bytes(b"0")
+
+
+@pytest.mark.parametrize("server", ["in memory", "S3"])
+def test_names_are_no_patterns(url: str, tmp_path: Path, server: str) -> None:
+    """Of files, and of the ledger itself: nothing stays of what is deleted, and what lies beside it stays."""
+    with s3_bucket() if server == "S3" else nullcontext(url) as root:
+        place = f"{root}/{uuid.uuid4().hex}"
+        beside, ledger, run = Ledger(f"{place}/exp1"), Ledger(f"{place}/exp[1]"), make_run()
+        save_odd_names(tmp_path)
+        for one in (beside, ledger):
+            finish(one, run, SCORES, save_model=save_odd_names)
+            for _ in range(2):
+                one.keep_checkpoint(run.id, 1, tmp_path)
+        ledger.drop_model(run)
+        assert (ledger.model_size(run), ledger.audit(run.id)) == (0, None)
+        assert open_storage(ledger.url).children(f".scratch/{run.id}") == ["1-2"]
+        ledger.forget(run.id)
+        assert open_storage(ledger.url).children(f".scratch/{run.id}") == []
+        ledger.set_aside(run.id)
+        assert open_storage(beside.url).children(f".scratch/{run.id}") == ["1-2"]
+        assert beside.audit(run.id) is None
+        assert beside.model_size(run) == 3
+
+
+def test_a_key_that_would_lead_out_of_its_folder_is_no_file(url: str) -> None:
+    """And the mark of a folder, as other programs leave them, is none."""
+    ledger, run, storage = Ledger(url), make_run(), open_storage(url)
+    finish(ledger, run, SCORES, save_model=save_model)
+    assert isinstance(storage, ObjectStorage)
+    (place,) = (f".results/{name}" for name in storage.children(".results") if name.count(".") == 2)
+    for key in ("../../../out", "", "sub//x", "./y"):
+        storage.filesystem.pipe_file(f"{storage.root}/{place}/model/{key}", b"1")
+    folder = ledger.model(run)
+    assert folder is not None
+    assert sorted(path.name for path in folder.rglob("*")) == sorted(f"part{number}" for number in range(12))
+    assert not list(folder.parents[3].glob("out"))
+
+
+def test_downloads_end_with_their_block(url: str) -> None:
+    """A lane lives through many jobs, and an audit looks at every model there is."""
+    ledger, runs = Ledger(url), [make_run(seed) for seed in range(3)]
+    for run in runs:
+        finish(ledger, run, SCORES, save_model=save_model)
+    kept = ledger.model(runs[0])
+    assert kept is not None
+    with ledger.downloads_end():
+        within = ledger.model(runs[1])
+        assert within is not None
+        assert (within / "part3").exists()
+    assert not within.exists()
+    assert ledger.audit(runs[2].id) is None
+    assert [path.name for path in kept.parents[1].iterdir()] == [runs[0].id]
 
 
 def test_another_failure_of_a_store_is_no_refusal(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
