@@ -31,7 +31,7 @@ from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
 from orchestration.study.names import slug
-from trainers.engine.memory import WORKSPACE
+from trainers.engine.memory import tell_workspace
 
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "limits": training.limits,
@@ -84,9 +84,10 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=8.0, help="no section begins later")
     options.add_argument("--tiny", action="store_true", help="on a card too, sizes of seconds")
     given = options.parse_args(arguments)
-    os.environ.setdefault(*WORKSPACE)  # before the first product, or no later one hears of it
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # of several cards one: the peer's trainer would take all
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    if device != "cpu":
+        tell_workspace(torch.device(device))  # before the first product, or no later one hears of it
     tiny = given.tiny or device == "cpu"
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
 from trainers.engine.halves import with_halves
-from trainers.engine.memory import REMEMBERED, WORKSPACE, kept_memory
+from trainers.engine.memory import REMEMBERED, kept_memory, tell_workspace
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import alike_as_one, clip, schedule
@@ -274,6 +274,10 @@ def _deepspeed_engine(
         )
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
+    if not world.zero_stage:
+        engine.zero_grad = (
+            optimizer.zero_grad
+        )  # of all that is trained; its own looks through all modules for them
     try:
         with kept_memory():
             yield engine
@@ -346,8 +350,8 @@ def reset_process(seed: int, world: World) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
     os.environ.setdefault(*REMEMBERED)
     if device.type == "cuda":
-        os.environ.update([WORKSPACE])
         torch.cuda.set_device(device.index or 0)  # refuses a device without an index
+        tell_workspace(device)
     torch.set_num_threads(world.threads)
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")

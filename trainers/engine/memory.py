@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 # Of glibc's malloc.h: what `mallopt` sets.
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
@@ -16,8 +21,21 @@ MAPPINGS = 65536  # glibc's own bound on MMAP_MAX
 # (`benchmarks/training_throughput.py`).
 REMEMBERED = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 # Of cuBLAS, without which its products need not be the same twice. It is looked at once, at the process's first
-# product on a card.
+# product on a card; see `tell_workspace`.
 WORKSPACE = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def tell_workspace(device: torch.device) -> None:
+    """Let cuBLAS hear of its workspace, by a product that nobody needs.
+
+    Some releases of torch (2.11) read it again at every product, by a regular expression, while it is set.
+    """
+    import torch
+
+    os.environ.update([WORKSPACE])
+    one = torch.ones(1, 1, device=device)
+    torch.mm(one, one)
+    del os.environ[WORKSPACE[0]]
 
 
 @contextmanager
