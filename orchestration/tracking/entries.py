@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from evaluators.significance.decision import Word
 from orchestration.report import drawing, plots
 from orchestration.report.forms import markdown, report_json
 from orchestration.report.html import html
@@ -26,13 +28,17 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger, Record
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 
-LAYOUT = 2  # raised when an entry of the same content would be written otherwise
+LAYOUT = 3  # raised when an entry of the same content would be written otherwise
 LONGEST = 500  # characters of a parameter; longer settings are read in spec.json
 LONGEST_NOTE = 7400  # MLflow cuts a tag at 8000; a picture stands above it
 CURVE_POINTS = 100  # of each curve; all of them are in the ledger
+TOLD = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
+        "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
+MEASURED = ("delta_mean", "delta_sd", "ci_low", "ci_high", "p", "tost_p", "effect_dz", "hedges_g", "n_seeds")
 
 T = TypeVar("T")
 STUDY_KEY = "study"  # before: with a / and the revision, a parent for each
+COMPARISONS = "comparison/"  # how their keys begin
 
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # head and rows
 
@@ -42,7 +48,8 @@ class Entry:
     """One MLflow run, whole.
 
     points are (metric, value, step) that hold for ever; latest are metrics that may change as seeds are added,
-    logged at latest_step. evidence is what the entry rests on: MLflow's points cannot be taken back, so an entry
+    logged at latest_step. What is left out stays in MLflow as it was: tags and latest hold every name, "" or NaN
+    where it is unknown. evidence is what the entry rests on: MLflow's points cannot be taken back, so an entry
     whose evidence no longer contains what was logged earlier starts a new run instead of continuing the old one.
     files maps a name to its bytes; tables are shown by MLflow as such. model is the ledger and run of an encoder
     that can be loaded back. began, ended: in Unix time, now where they are None. note: the description;
@@ -84,7 +91,7 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         Planned(
             key=_run_key(row.arm, row.id),
             kind="run",
-            digest=digest_of(row.id, row.status, row.attempt),
+            digest=_run_digest(row),
             build=partial(_run_entry, findings, row, f"2 {number:05d}", ledger),
         )
         for number, row in enumerate(findings.runs)
@@ -96,12 +103,7 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         Planned(
             key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in twice else ""),
             kind="comparison",
-            digest=digest_of(
-                verdict.to_dict(),
-                finding.treatment_runs,
-                finding.control_runs,
-                *([] if finding.moves is None else [finding.moves.counted]),  # before: each item's own move
-            ),
+            digest=_comparison_digest(findings, finding),
             build=partial(_comparison_entry, findings, finding, f"1 {number:04d}"),
         )
         for number, finding in enumerate(findings.findings)
@@ -115,25 +117,48 @@ def _run_key(arm: str, run: str) -> str:
 
 
 def _comparison_key(verdict: Verdict) -> str:
-    return f"comparison/{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}"
+    return f"{COMPARISONS}{verdict.id}/{verdict.treatment}-{verdict.control}/{verdict.expect}/{verdict.margin}"
 
 
 def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
     """The parent of all the others. links: run id -> its page in MLflow."""
-    rows = [(row.id, row.arm, row.seed, row.status, row.attempt) for row in findings.runs]
-    verdicts = [finding.verdict.to_dict() for finding in findings.findings]
     return Planned(
         key=STUDY_KEY,
         kind="study",
         digest=digest_of(
             findings.revision,
-            rows,
-            verdicts,
+            *map(_run_digest, findings.runs),
+            *(_comparison_digest(findings, finding) for finding in findings.findings),
             findings.all_notes,
             {name: str(value) for name, value in findings.arms.items()},
         ),
         build=partial(_study_entry, findings, links),
     )
+
+
+def _run_digest(row: RunRow) -> str:
+    return digest_of(row.id, row.arm, row.status, _run_evidence(row))
+
+
+def _run_evidence(row: RunRow) -> dict[str, str]:
+    """A task more adds an entry; of a task that has another version now, the former one is there no more."""
+    return {"attempt": str(row.attempt), **dict.fromkeys(row.entries, "entry")}
+
+
+def _comparison_digest(findings: Findings, finding: Finding) -> str:
+    runs = (finding.treatment_runs, finding.control_runs)  # those of half a pair, too
+    return digest_of(
+        finding.verdict.to_dict(), *runs, _comparison_evidence(findings, finding), finding.told.counted
+    )
+
+
+def _comparison_evidence(findings: Findings, finding: Finding) -> dict[str, str]:
+    """The runs of every pair, and its step: its rank, which moves when earlier seeds are declared later."""
+    rank, found = {seed: index for index, seed in enumerate(findings.seeds)}, {}
+    for seed in (int(pair["seed"]) for pair in finding.verdict.per_seed):
+        found[str(seed)] = f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
+        found[f"step of {seed}"] = str(rank[seed])
+    return found
 
 
 def metric_name(name: str) -> str:
@@ -174,6 +199,7 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
     curves: dict[str, list[tuple[str, float, int]]] = {}
     for of, value, step in zip(curve["name"], curve["value"], curve["step"], strict=True):
         curves.setdefault(of, []).append((f"train/{metric_name(of)}", value, step))
+    files = {"spec": record.run.to_dict(), "env": record.env, "notes": record.notes}
     return Entry(
         name=name,
         began=record.began,
@@ -181,17 +207,10 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
         tags={**tags, "problem": "", "ledger": row.location},
         note=f"In the ledger: `{row.location}`",
         params=_params({**who, **record.run.settings, "precision": record.run.precision}),
-        points=[
-            *((n, v, 0) for n, v in figures.items()),
-            *(point for of in curves.values() for point in thin(of)),
-        ],
-        evidence={"attempt": str(row.attempt)},
+        points=[*((n, v, 0) for n, v in figures.items()), *(one for of in curves.values() for one in thin(of))],
+        evidence=_run_evidence(row),
         dataset=_dataset(record),
-        files={
-            "spec.json": _json(record.run.to_dict()),
-            "env.json": _json(record.env),
-            "notes.json": _json(record.notes),
-        },
+        files={f"{name}.json": _json(told) for name, told in files.items()},
         model={"ledger": ledger.url, "run": row.entries[0]},
     )
 
@@ -212,37 +231,26 @@ def _params(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry:
-    verdict = finding.verdict
-    rank = {seed: index for index, seed in enumerate(findings.seeds)}
-    adjusted = "p_bh" if verdict.exploratory else "p_holm"
-    summary = {
-        "delta_mean": verdict.delta_mean,
-        "delta_sd": verdict.delta_sd,
-        "ci_low": verdict.ci_low,
-        "ci_high": verdict.ci_high,
-        "p": verdict.p,
-        adjusted: verdict.p_adjusted,
-        "tost_p": verdict.tost_p,
+    verdict, evidence = finding.verdict, _comparison_evidence(findings, finding)
+    summary = {name: getattr(verdict, name) for name in MEASURED} | {
+        "p_holm": None if verdict.exploratory else verdict.p_adjusted,
+        "p_bh": verdict.p_adjusted if verdict.exploratory else None,
         "sign_agreement": None if verdict.seedless else verdict.sign_agreement,
-        "effect_dz": verdict.effect_dz,
-        "hedges_g": verdict.hedges_g,
         "e_value": verdict.e_values[-1] if verdict.e_values else None,
-        "n_seeds": verdict.n_seeds,
     }
-    told = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
-            "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
-    own = f"{verdict.id}/"  # and, of a joint claim, its parts
-    shown = [one for one in findings.findings if f"{one.verdict.id}/".startswith(own)]
-    pictures = {"forest.png": drawing.png(plots.forest(replace(findings, findings=tuple(shown))))}
+    own = f"{verdict.id}/"  # so begin the ids of its parts, and those of claims that say the same and more
+    parts = [one for one in findings.findings if one.verdict.part_of == verdict.claim]
+    shown = (finding, *(part for part in parts if part.verdict.id.startswith(own)))
+    pictures = {"forest.png": drawing.png(plots.forest(replace(findings, findings=shown)))}
     if verdict.per_seed:
         pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
-    seeds = [(pair["seed"], pair["control"], pair["treatment"], pair["delta"]) for pair in verdict.per_seed]
+    seeds = [tuple(pair[name] for name in ("seed", "control", "treatment", "delta")) for pair in verdict.per_seed]
     items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.told.items]
     arms = (verdict.control, verdict.treatment)
     return Entry(
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
         tags={
-            **{name: str(value) for name in told if (value := getattr(verdict, name)) is not None},
+            **{name: "" if (value := getattr(verdict, name)) is None else str(value) for name in TOLD},
             PLACE: place,
             "difference": difference(verdict),
             "study": findings.study,
@@ -251,14 +259,10 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
         note=f"**{verdict.words}**\n\n{verdict.sentence}",
         pictures=("forest.png",),
         compares=(metric_name(verdict.metric), _compared(findings, finding)) if verdict.per_seed else None,
-        points=[("delta", pair["delta"], rank[int(pair["seed"])]) for pair in verdict.per_seed],
-        latest={name: float(value) for name, value in summary.items() if known(value)},
+        points=[("delta", delta, int(evidence[f"step of {int(seed)}"])) for seed, *_, delta in seeds],
+        latest={name: float(value) if known(value) else math.nan for name, value in summary.items()},
         latest_step=verdict.n_seeds,
-        evidence={
-            str(int(pair["seed"])): f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
-            for pair in verdict.per_seed
-            for seed in [int(pair["seed"])]
-        },
+        evidence=evidence,
         files={"comparison.json": _json(verdict.to_dict()), **pictures},
         tables={
             "seeds.json": (("seed", *arms, "difference"), seeds),
@@ -309,14 +313,10 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
         pictures=("forest.png",) if "forest.png" in overview else (),
         latest={
             **{f"runs/{status}": float(count) for status, count in states.items()},
-            **{f"verdicts/{word}": float(words.count(word)) for word in dict.fromkeys(words)},
+            **{f"verdicts/{word}": float(words.count(word)) for word in get_args(Word)},
         },
         latest_step=states["finished"],
-        files={
-            "report.html": page.encode(),
-            "report.json": report_json(findings).encode(),
-            **overview,
-        },
+        files={"report.html": page.encode(), "report.json": report_json(findings).encode(), **overview},
         tables={
             "arms.json": (head, rows),
             **({"claims.json": (claim_head([findings]), claim_cells(findings))} if words else {}),

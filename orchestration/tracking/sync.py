@@ -24,7 +24,15 @@ from corpora.store.cache import cache_folder
 from orchestration.ledger.beside import beside
 from orchestration.study.names import cut
 from orchestration.tracking import pages
-from orchestration.tracking.entries import STUDY_KEY, Entry, Planned, claimed_metrics, planned, planned_study
+from orchestration.tracking.entries import (
+    COMPARISONS,
+    STUDY_KEY,
+    Entry,
+    Planned,
+    claimed_metrics,
+    planned,
+    planned_study,
+)
 from orchestration.tracking.write import DIGEST, LONGEST_NAME, as_tags, evidence_in, write_entry
 
 if TYPE_CHECKING:
@@ -81,7 +89,8 @@ class Tree:
     """What is to stand in an experiment: a parent, which may name the pages of its children, and the children.
 
     began: when the first of them did, in Unix time. view: how MLflow's table is to show them. before: how the keys
-    of parents begin that an earlier semray wrote.
+    of parents begin that an earlier semray wrote. withdrawn: how the keys of those children begin that are put
+    aside once they are planned no more; "" for none.
     """
 
     experiment: str
@@ -89,6 +98,7 @@ class Tree:
     began: float | None = None
     view: str = ""
     before: str = ""
+    withdrawn: str = ""
     parent: Callable[[Mapping[str, str]], Planned]
     children: Callable[[], Sequence[Planned]]
 
@@ -101,6 +111,7 @@ def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncRepo
         began=min((row.began for row in findings.runs if row.began is not None), default=None),
         view=pages.view(claimed_metrics(findings)),
         before=f"{STUDY_KEY}/",
+        withdrawn=COMPARISONS,
         parent=partial(planned_study, findings),
         children=partial(planned, findings, ledger),
     )
@@ -157,6 +168,9 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     for plan in tree.children():
         run = existing.get(plan.key)
         children[plan.key] = _put(client, experiment, plan, run, parent.info.run_id, counts, children)
+    for key, run in existing.items():
+        if tree.withdrawn and key.startswith(tree.withdrawn) and key not in children:
+            _retire(client, run)
     links = _links(uri, experiment, children)
     if not whole:
         if tree.view:

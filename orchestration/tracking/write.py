@@ -40,7 +40,8 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     if entry.model is not None:
         _log_model(client, run, entry.name, entry.model)
     points = [Metric(name, value, born, step) for name, value, step in entry.points]
-    latest = {name: value for name, value in entry.latest.items() if run.data.metrics.get(name) != value}
+    shown = {name: str(value) for name, value in run.data.metrics.items()}  # as text: a NaN equals itself
+    latest = {name: value for name, value in entry.latest.items() if shown.get(name) != str(value)}
     points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
     params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
     told = as_tags({**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)})

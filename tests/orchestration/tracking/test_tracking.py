@@ -23,11 +23,11 @@ import pytest
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
-from orchestration.tracking import write
-from orchestration.tracking.entries import metric_name
-from orchestration.tracking.sync import SyncReport, default_uri, sync
+from orchestration.tracking import entries, write
+from orchestration.tracking.entries import Entry, Planned, metric_name, planned
+from orchestration.tracking.sync import SyncReport, Tree, default_uri, mirror, sync
 from orchestration.verdicts.findings import Findings
-from tests.finished_study import ARMS, CLAIMS, fill, findings_of, make_run
+from tests.finished_study import ARMS, CLAIMS, METRICS, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -341,6 +341,123 @@ def test_other_evidence_starts_a_new_comparison(small: tuple[Ledger, Findings], 
     sync(changed, ledger, uri)
     verdicts = [run.data.tags["verdict"] for run in of_kind(uri, "comparison")]
     assert sorted(verdicts) == ["better", "superseded"]
+
+
+def test_a_task_that_is_evaluated_later_reaches_every_run(small: tuple[Ledger, Findings], uri: str) -> None:
+    """Its entries beside those of before: the same MLflow runs get figures more, and no point of before twice."""
+    ledger, findings = small
+    whole = replace(findings, findings=())
+    few = replace(whole, runs=tuple(replace(row, entries=row.entries[:2]) for row in whole.runs))
+    sync(few, ledger, uri)
+    before = {run.info.run_id: len(run.data.metrics) for run in of_kind(uri, "run")}
+    done = sync(whole, ledger, uri)
+    assert (done.new, done.updated) == (0, 1 + 10)
+    for run in of_kind(uri, "run"):
+        assert len(run.data.metrics) > before[run.info.run_id]
+        assert {metric_name(name) for name in METRICS} <= run.data.metrics.keys()
+    assert len(points(uri)) == len({point[:3] for point in points(uri)})
+
+
+def test_scores_of_another_version_of_a_task_start_a_new_run(uri: str, tmp_path: Path) -> None:
+    """MLflow would show the former score and the new one at one step."""
+    ledger, run = Ledger(tmp_path / "ledger"), make_run("B1", 0)
+    findings = findings_of(ledger, 1, ())
+    sync(findings, ledger, uri)
+    other = replace(run, tasks={**run.tasks, "t2d": "r9"})
+    (score,) = (result for result in make_results(other) if result.entry not in run.entries)
+    attempt = ledger.lease(run.id)
+    ledger.stage(score, attempt)
+    ledger.commit(score.entry, attempt)
+    rows = [replace(r, entries=ledger.entries_of(other)) if r.id == run.id else r for r in findings.runs]
+    done = sync(replace(findings, runs=tuple(rows)), ledger, uri)
+    assert (done.new, done.updated) == (1, 1)
+    keys = [one.data.tags["semray.run_key"] for one in search(uri, "tags.arm = 'B1'")]
+    assert sorted(key.split("/")[0] for key in keys) == ["run", "superseded"]
+
+
+def test_what_a_comparison_no_longer_knows_is_no_longer_shown(small: tuple[Ledger, Findings], uri: str) -> None:
+    """Runs that are missing make a claim undecided: no p, test or interval of before stands beside that."""
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    (first,) = findings.findings
+    gone = {"p": None, "p_adjusted": None, "ci_low": None, "ci_high": None, "test": None, "as_expected": None}
+    for words in ("undecided: runs missing", "undecided: runs missing still"):
+        verdict = replace(first.verdict, verdict="undecided", words=words, **gone)
+        assert sync(replace(findings, findings=(replace(first, verdict=verdict),)), ledger, uri).updated == 2
+    (comparison,), (parent,) = of_kind(uri, "comparison"), of_kind(uri, "study")
+    assert (comparison.data.tags["test"], comparison.data.tags["as_expected"]) == ("", "")
+    for name in ("p", "p_holm", "p_bh", "ci_low", "ci_high"):
+        assert np.isnan(comparison.data.metrics[name])
+        assert not search(uri, f"metrics.{name} < 1")
+    assert len(client(uri).get_metric_history(comparison.info.run_id, "p")) == 2  # unknown twice is told once
+    counts = {name: count for name, count in parent.data.metrics.items() if name.startswith("verdicts/")}
+    assert len(counts) == 7
+    assert {name: count for name, count in counts.items() if count} == {"verdicts/undecided": 1.0}
+
+
+def test_a_claim_that_is_edited_or_removed_is_put_aside(uri: str, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    sync(findings_of(ledger, 3, CLAIMS[:3]), ledger, uri)
+    edited = findings_of(ledger, 3, (CLAIMS[0], replace(CLAIMS[2], margin=0.001)))
+    assert sync(edited, ledger, uri).problem == ""
+    found = of_kind(uri, "comparison")
+    live = {
+        (run.data.tags["claim"], run.data.tags["margin"])
+        for run in found
+        if run.data.tags["verdict"] != "superseded"
+    }
+    assert live == {("H1", ""), ("H3b", "0.001")}
+    assert len(found) == 4
+    assert sync(edited, ledger, uri).updated == 0
+
+
+def test_a_search_of_a_study_leaves_its_comparisons_alone(small: tuple[Ledger, Findings], uri: str) -> None:
+    """Both write into one experiment."""
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    searched = Planned(key="search/B1", kind="search", digest="x", build=lambda: Entry(name="search B1"))
+    tree = Tree(experiment=STUDY, note="", parent=lambda links: searched, children=list)
+    assert mirror(tree, uri).new == 1
+    assert [run.data.tags["verdict"] for run in of_kind(uri, "comparison")] == ["better"]
+
+
+def test_seeds_that_are_declared_before_others_start_a_new_comparison(
+    small: tuple[Ledger, Findings], uri: str
+) -> None:
+    """They move the step of every other seed, where its difference stands already."""
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    sync(replace(findings, seeds=(7, *findings.seeds)), ledger, uri)
+    steps = {
+        run.data.tags["verdict"]: [p.step for p in client(uri).get_metric_history(run.info.run_id, "delta")]
+        for run in of_kind(uri, "comparison")
+    }
+    assert steps == {"superseded": [0, 1, 2], "better": [1, 2, 3]}
+
+
+def test_a_forest_is_of_a_claim_and_its_own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of a claim that says the same and more, nor of parts of a claim of that name on another backbone."""
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger, 3, (CLAIMS[0], replace(CLAIMS[0], claim="H9", min_effect=0.5)))
+    first, more = findings.findings
+    joint = [
+        replace(first, verdict=replace(first.verdict, claim=claim, id=id, part_of=part_of))
+        for claim, id, part_of in (("J", "all/a", None), ("J.1", "all/a/x", "J"), ("J", "all/b", None), ("J.1", "all/b/x", "J"))
+    ]  # fmt: skip
+    drawn: list[list[str]] = []
+    forest = entries.plots.forest
+    monkeypatch.setattr(entries.plots, "forest", lambda told: [drawn.append(_ids(told)), forest(told)][1])
+    whole = replace(findings, findings=(first, more, *joint))
+    for plan in planned(whole, ledger):
+        if plan.kind == "comparison":
+            plan.build()
+    alone = [ids for ids in drawn if len(ids) < len(whole.findings)]
+    one, other = first.verdict.id, more.verdict.id
+    assert alone == [[one], [other], ["all/a", "all/a/x"], ["all/a/x"], ["all/b", "all/b/x"], ["all/b/x"]]
+
+
+def _ids(findings: Findings) -> list[str]:
+    return [finding.verdict.id for finding in findings.findings]
 
 
 @pytest.mark.parametrize("seeds", [0, 1, 300, 1000])
