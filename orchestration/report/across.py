@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from orchestration.report.tables import places_for
+from orchestration.report.tables import figure, places_for
 
 if TYPE_CHECKING:
     from evaluators.significance.across_tasks import Described, Summary
@@ -95,4 +95,4 @@ def _caption(found: Collection[Summary]) -> str:
 
 def _interval(found: Described) -> str:
     places = places_for((found.high - found.low) / 2)
-    return f"{found.value:.{places}f} [{found.low:.{places}f}, {found.high:.{places}f}]"
+    return f"{figure(found.value, places)} [{figure(found.low, places)}, {figure(found.high, places)}]"

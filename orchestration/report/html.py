@@ -16,6 +16,8 @@ from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
 from orchestration.report.glossary import GLOSSARY, Hover
 from orchestration.report.tables import (
+    MOST_PLACES,
+    NONE,
     ClaimRow,
     agreement_told,
     anchor,
@@ -27,6 +29,7 @@ from orchestration.report.tables import (
     cost_rows,
     decimals,
     each_run,
+    figure,
     known,
     p_text,
 )
@@ -73,7 +76,7 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(script=script, script_digest=digest)
     environment.globals.update(glossary=GLOSSARY)
-    environment.filters.update(p=p_text, known=known, figure=_figure, hover=Hover())
+    environment.filters.update(p=p_text, known=known, figure=_figure, score=_score, hover=Hover())
     return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
 
 
@@ -282,6 +285,10 @@ def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str,
 
 
 def _figure(value: float | None, places: int, signed: bool = False) -> str:
-    if not known(value):
-        return "–"
-    return f"{value:+z.{places}f}" if signed else f"{value:.{places}f}"
+    return figure(value, places, "+" if signed else "") if known(value) else NONE
+
+
+def _score(value: float | None) -> str:
+    """Of a single run: four decimals, and more where those would show nothing."""
+    tiny = known(value) and 0 < abs(value) < 1e-4
+    return _figure(value, MOST_PLACES if tiny else 4)

@@ -21,6 +21,9 @@ WIDTH, HEIGHT, TOP, BOTTOM = 317.0, 194.0, 22.0, 172.0  # points; panels lie bet
 LEFT, RIGHT = (44.0, 174.0), (222.0, 304.0)  # from and to of each panel
 NAME = 18.0  # points that the name of a place takes
 TICKS = 5  # at most so many, about
+STEPS = ((1, 0), (2, 0), (2.5, 1), (5, 0), (10, -1))  # from tick to tick, and how many decimals each has
+PLACES = 6  # of a tick, at most: smaller ones are written as 2e-08
+FINEST = 1e-12  # of a value: what lies closer together is drawn at one height
 MARKS = {
     "better": "m-3 2.6h6l-3-5.2z",
     "worse": "m-3-2.6h6l-3 5.2z",
@@ -42,20 +45,25 @@ class Scale(NamedTuple):
 
     @staticmethod
     def around(values: Sequence[float]) -> Scale:
-        """With a margin of a twentieth on both sides; equal values get room of their own."""
+        """With a margin of a twentieth on both sides; values that are equal, or nearly, get room of their own."""
         low, high = min(values), max(values)
-        margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
+        size = max(abs(low), abs(high))
+        apart = high - low if high - low > FINEST * size else 0.0
+        margin = 0.05 * apart or 0.05 * size or 0.05
         return Scale(low - margin, high + margin)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Round values within, and how they are written."""
         rough = (self.high - self.low) / TICKS
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
-        places = next(places for places in range(20) if abs(round(step, places) - step) < 1e-9 * step)
-        numbers = range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
-        return [(number * step, f"{number * step:z.{places}f}") for number in numbers]
+        exponent = math.floor(math.log10(rough))
+        size, more = next(one for one in STEPS if one[0] * 10.0**exponent >= rough)
+        step, places = size * 10.0**exponent, max(0, more - exponent)
+        values = [number * step for number in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        if places <= PLACES:
+            return [(value, f"{value:z.{places}f}") for value in values]
+        digits = 1 + places + math.floor(math.log10(max(map(abs, values))))
+        return [(value, f"{value:z.{digits}g}") for value in values]
 
 
 def seeds_svg(finding: Finding) -> str:

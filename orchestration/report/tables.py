@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Finding, Findings
 
 NONE = "–"
+MOST_PLACES = 6  # decimals of a figure
 PUBLISHED = "published"  # a column where a paper's figure is known of any claim
 FLAGS = {"check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike"}
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
@@ -117,9 +118,10 @@ def difference(verdict: Verdict) -> str:
     if not known(verdict.delta_mean):
         return NONE
     places = decimals(verdict)
+    mean = figure(verdict.delta_mean, places, "+")
     if not (known(verdict.ci_low) and known(verdict.ci_high)):
-        return f"{verdict.delta_mean:+z.{places}f}"
-    return f"{verdict.delta_mean:+z.{places}f} [{verdict.ci_low:+z.{places}f}, {verdict.ci_high:+z.{places}f}]"
+        return mean
+    return f"{mean} [{figure(verdict.ci_low, places, '+')}, {figure(verdict.ci_high, places, '+')}]"
 
 
 def decimals(verdict: Verdict) -> int:
@@ -134,7 +136,14 @@ def places_for(width: float) -> int:
     if not known(width) or width <= 0:
         return 3
     magnitude = math.floor(math.log10(width))
-    return max(0, 2 - magnitude) if magnitude >= 1 else min(6, max(3, -magnitude))
+    return max(0, 2 - magnitude) if magnitude >= 1 else min(MOST_PLACES, max(3, -magnitude))
+
+
+def figure(value: float, places: int, sign: str = "") -> str:
+    """With so many decimals; with three digits, as 1.54e-08, what the most of them would show as nothing."""
+    if places >= MOST_PLACES and 0 < abs(value) < 10.0**-MOST_PLACES:
+        return f"{value:{sign}#.3g}"
+    return f"{value:{sign}z.{places}f}"
 
 
 def p_text(p: float | None) -> str:
@@ -184,10 +193,10 @@ def arm_cell(values: Iterable[float]) -> ArmCell:
         return ArmCell(text=NONE, n=0)
     mean = statistics.fmean(finite)
     if len(finite) == 1:
-        return ArmCell(text=f"{mean:.{places_for(abs(mean) / 100)}f}", n=1)
+        return ArmCell(text=figure(mean, places_for(abs(mean) / 100)), n=1)
     spread = statistics.stdev(finite)
     places = places_for(spread)
-    return ArmCell(text=f"{mean:.{places}f} ± {spread:.{places}f}", n=len(finite))
+    return ArmCell(text=f"{figure(mean, places)} ± {figure(spread, places)}", n=len(finite))
 
 
 def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str, list[ArmCell]]]:

@@ -21,7 +21,7 @@ from orchestration.report import drawing, forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.glossary import Hover
 from orchestration.report.html import html
-from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, p_text, places_for
+from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, figure, p_text, places_for
 from orchestration.verdicts.costs import with_costs
 from orchestration.verdicts.findings import Finding, Findings
 from orchestration.verdicts.why import chain
@@ -131,6 +131,32 @@ def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
 )
 def test_decimals_show_one_digit_of_the_width(width: float, places: int) -> None:
     assert places_for(width) == places
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (1.5812e-8, 6, "+1.58e-08"),
+        (-1e-21, 6, "-1.00e-21"),
+        (0.0, 6, "+0.000000"),
+        (0.0000025, 6, "+0.000003"),
+        (5.6e-17, 3, "+0.000"),
+        (-0.0001, 3, "+0.000"),
+    ],
+)
+def test_a_figure_too_small_for_decimals_is_written_with_a_power(value: float, places: int, text: str) -> None:
+    """Where as many decimals are asked for as there ever are: a difference that is none beside its interval is 0."""
+    assert figure(value, places, "+") == text
+
+
+def test_small_scores_are_no_zeros(findings: Findings) -> None:
+    cell = arm_cell([0.98e-8, 1.02e-8])
+    assert cell.text == "1.00e-08 ± 2.83e-10"
+    assert arm_cell([0.98e-8]).text == "9.80e-09"
+    verdict = replace(findings.findings[0].verdict, delta_mean=5.3e-9, ci_low=4.9e-9, ci_high=5.7e-9)
+    row = replace(findings.runs[1], metrics={RECALL: 1.53e-8})
+    assert "1.53e-08" in html(replace(findings, runs=(findings.runs[0], row, *findings.runs[2:])), {})
+    assert difference(verdict) == "+5.30e-09 [+4.90e-09, +5.70e-09]"
 
 
 @pytest.mark.parametrize(

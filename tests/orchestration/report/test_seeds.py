@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from orchestration.ledger.ledger import Ledger
@@ -48,7 +49,20 @@ def test_any_name_is_text(finding: Finding, name: str) -> None:
     assert {cut(printable(name), 18), printable(name)} <= set(said)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3e-7, 2e-7), (0.49, 0.71), (-120.0, 4500.0)])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (0.0, 1.0),
+        (-3e-7, 2e-7),
+        (0.49, 0.71),
+        (-120.0, 4500.0),
+        (1e-21, 1.5e-21),
+        (-2e-300, 7e-300),
+        (1e-8, 1.6e-8),
+        (0.001, 0.001000001),
+        (-1e300, 1e300),
+    ],
+)
 def test_ticks_are_few_round_and_within(low: float, high: float) -> None:
     ticks = Scale.around([low, high]).ticks
     assert 2 <= len(ticks) <= 7
@@ -64,3 +78,27 @@ def test_equal_scores_have_a_place(finding: Finding) -> None:
         verdict=replace(finding.verdict, per_seed=tuple(flat), delta_mean=0.0, ci_low=None, ci_high=None),
     )
     assert "nan" not in seeds_svg(told)
+
+
+def test_scores_of_any_size_have_ticks_that_can_be_told_apart() -> None:
+    """Down to the least that a float holds; what differs by rounding alone stands at one height."""
+    for power in range(-323, 300):
+        low, high = 10.0**power, 1.7 * 10.0**power
+        written = [text for _, text in Scale.around([low, high]).ticks]
+        assert len(written) == len(set(written)) >= 2
+        assert max(map(len, written)) <= max(9, power + 2)
+    beside = Scale.around([0.001, np.nextafter(0.001, 1)])
+    assert beside(0.001) == beside(float(np.nextafter(0.001, 1)))
+    assert len({float(text) for _, text in beside.ticks}) == len(beside.ticks) >= 2
+
+
+def test_tiny_scores_are_drawn(finding: Finding) -> None:
+    tiny = [
+        {**pair, **{arm: pair[arm] * 1e-21 for arm in ("treatment", "control", "delta")}}
+        for pair in finding.verdict.per_seed
+    ]
+    told = replace(
+        finding,
+        verdict=replace(finding.verdict, per_seed=tuple(tiny), delta_mean=1e-22, ci_low=None, ci_high=None),
+    )
+    assert "e-22" in seeds_svg(told)
