@@ -6,29 +6,33 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.bill import total
 from orchestration.report.tables import NONE
+from orchestration.study.run import on
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 BILL_HEAD = ("claim", "runs", "hours", "GPU-hours", "kWh", "money")
 BILL_CAPTION = (
-    "what the runs behind each claim took: hours of a lane, kWh where machine and card tell them, money where a "
-    "price was given; a run of several claims counts for each"
+    "what the runs behind each claim took (2 of 4: as many recorded it): hours of a lane, kWh where machine and "
+    "card tell them, money where a price was given; a run of several claims counts for each"
 )
 
 
 def bill_rows(findings: Findings) -> list[tuple[str, ...]]:
     """A row for each claim, of those of its runs that recorded what they took; none where no run did."""
     rows: list[tuple[str, ...]] = []
+    several = len(findings.backbones) > 1
     for finding in findings.findings:
-        behind = [run for place in finding.places for run in findings.of(*place) if run.cost and not run.selection]
-        if not behind:
+        runs = [run for place in finding.places for run in findings.of(*place)]
+        behind = [run for run in runs if run.status == "finished" and not run.selection]
+        recorded = [run.cost for run in behind if run.cost]
+        if not recorded:
             continue
-        bill = total([run.cost for run in behind])
+        bill, verdict = total(recorded), finding.verdict
         rows.append(
             (
-                finding.verdict.claim,
-                str(bill.runs),
+                verdict.claim + (on(verdict.backbone) if several else ""),
+                f"{bill.runs} of {len(behind)}" if bill.runs < len(behind) else str(bill.runs),
                 f"{bill.hours:.3g}",
                 f"{bill.gpu_hours:.3g}" if bill.gpu_hours else NONE,
                 bill.energy(3).replace(" kWh", "") or NONE,

@@ -17,7 +17,7 @@ from orchestration.report.bills import bill_rows
 from orchestration.report.forms import as_json, markdown, table
 from orchestration.report.html import html
 from orchestration.report.plots import every
-from tests.finished_study import findings_of, make_run
+from tests.finished_study import CLAIMS, findings_of, make_run
 from tests.results import finish, results
 
 HOUR = {"seconds": 3600.0, "gpu_hours": 0.5, "joules": 1.8e6}
@@ -110,6 +110,20 @@ def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
         assert "GPU-hours" in text
         assert row[5] in text
     assert as_json(costly) == as_json(plain)
+
+
+def test_a_bill_says_of_which_backbone_it_is_and_how_many_runs_told(tmp_path: Path) -> None:
+    """H1 on two backbones, of which the large one took ten times as long; one of four runs there recorded nothing."""
+    findings = findings_of(Ledger(tmp_path), 3, CLAIMS[:1])
+    (first,) = findings.findings
+    small = tuple(replace(run, cost=HOUR) for run in findings.runs)
+    large = tuple(
+        replace(run, backbone="large", cost={} if run.seed == 2 else {"seconds": 36000.0}) for run in findings.runs
+    )
+    there = tuple((arm, "large") for arm, _ in first.places)
+    second = replace(first, verdict=replace(first.verdict, backbone="large"), places=there)
+    rows = bill_rows(replace(findings, runs=small + large, findings=(first, second)))
+    assert [row[:3] for row in rows] == [("H1 on tiny", "4", "4"), ("H1 on large", "3 of 4", "30")]
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "nan", "much"])
