@@ -86,9 +86,9 @@ class Finding:
     """One comparison: the verdict, the runs behind every delta, and the items that moved most.
 
     items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
-    where the metric keeps none. moves: what to tell in their place, where single items would mislead; in no
-    passport. caveats: what the family says of the claim beside its verdict. published: what a paper prints of it,
-    "" until `with_published`.
+    where the metric keeps none. They go by the sign of each item's own difference, as passports hold them; moves,
+    in no passport, is what to tell in their place. caveats: what the family says of the claim beside its verdict.
+    published: what a paper prints of it, "" until `with_published`.
     """
 
     verdict: Verdict

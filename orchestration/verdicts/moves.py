@@ -1,6 +1,7 @@
 """What moved of a claim's items, as a report shows it: how far each came, and how many concepts or words gained.
 
-No verdict rests on this and no passport holds it, so passports of before are verified as they were printed.
+No verdict rests on this and no passport holds it, so passports of before are verified as they were printed. What
+rounding alone moved counts as not moved.
 """
 
 from __future__ import annotations
@@ -46,26 +47,30 @@ def placed_gains(items: ItemScores, sign: int) -> np.ndarray:
     return sign * (placed[0] - placed[1])
 
 
-def moves(items: ItemScores, sign: int, counted: str) -> Moves | None:
-    """What to tell in place of the items themselves; None where they say it best.
+def moves(items: ItemScores, sign: int, counted: str) -> Moves:
+    """What to tell of the items.
 
-    counted: what a group of items is, in the plural ("concepts"); "" where its items are counted one by one.
+    counted: what a group of items is, in the plural ("concepts"); "" where its items are counted one by one, as
+    those of a mean or a share are in any case.
     """
-    if items.aggregate == "auc":
-        gains = placed_gains(items, sign)
-    elif items.aggregate in ("spearman", "pearson") and counted:
-        gains = item_gains(items, sign)
-    else:
-        return None
-    each = np.bincount(items.group_index, gains) / np.bincount(items.group_index) if counted else gains
-    better, worse = int((each > ROUNDING).sum()), int((each < -ROUNDING).sum())
+    ranked = items.aggregate in ("auc", "spearman", "pearson")
+    size = 1.0 if ranked else max(np.abs(items.treatment).max(), np.abs(items.control).max())
+    gains = _settled(placed_gains(items, sign) if items.aggregate == "auc" else item_gains(items, sign), size)
+    each, groups = gains, counted if ranked else ""
+    if groups:
+        each = _settled(np.bincount(items.group_index, gains) / np.bincount(items.group_index), size)
     return Moves(
-        counted=counted or "items",
-        better=better,
-        worse=worse,
-        equal=len(each) - better - worse,
+        counted=groups or "items",
+        better=int((each > 0).sum()),
+        worse=int((each < 0).sum()),
+        equal=int((each == 0).sum()),
         items=moved_most(items, gains),
     )
+
+
+def _settled(gains: np.ndarray, size: float) -> np.ndarray:
+    """The same, and 0 where a gain is rounding beside scores of this size."""
+    return np.where(np.abs(gains) > ROUNDING * size, gains, 0.0)
 
 
 def moved_most(items: ItemScores, gains: np.ndarray) -> tuple[ItemDelta, ...]:

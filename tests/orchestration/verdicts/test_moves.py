@@ -52,7 +52,6 @@ def test_a_shift_of_all_scores_moves_nothing() -> None:
     items = items_of(APART, APART - 0.3, LABELS)
     assert (item_gains(items, 1)[2:] > 0).all()
     told = moves(items, 1, "concepts")
-    assert told is not None
     assert (told.better, told.worse, told.equal, told.total) == (0, 0, 2, 2)
 
 
@@ -61,21 +60,32 @@ def test_concepts_are_counted_not_their_items() -> None:
     items = items_of(APART, np.array([0.9, 0.6, 0.5, 0.1]), LABELS)
     assert placed_gains(items, 1).tolist() == [0.0, 0.5, 0.5, 0.0]
     told = moves(items, 1, "concepts")
-    assert told is not None
     assert (told.counted, told.better, told.worse) == ("concepts", 2, 0)
     assert [(item.item_id, item.delta) for item in told.items[:2]] == [("b+", 0.5), ("a-", 0.5)]
     alone = moves(items, -1, "")
-    assert alone is not None
     assert (alone.counted, alone.worse, alone.equal) == ("items", 2, 2)
 
 
 def test_what_is_counted_one_by_one() -> None:
     items = items_of(APART, APART[::-1].copy(), np.arange(4.0), "spearman")
-    assert moves(items, 1, "") is None
-    assert moves(replace(items, aggregate="mean", gold=None), 1, "concepts") is None
+    for alone in (moves(items, 1, ""), moves(replace(items, aggregate="mean", gold=None), 1, "concepts")):
+        assert (alone.counted, alone.total) == ("items", 4)
     told = moves(items, 1, "pairs of words")
-    assert told is not None
-    assert told.total == 2
+    assert (told.counted, told.total) == ("pairs of words", 2)
+
+
+@pytest.mark.parametrize("size", [2.0**-40, 1.0, 2.0**40])
+def test_what_rounding_moved_has_not_moved(size: float) -> None:
+    """.1 + .2 + .3 is not .3 + .2 + .1 in floats: seeds that bring the same scores in another order."""
+    seeds = size * np.repeat([[0.1], [0.2], [0.3]], 4, axis=1)
+    items = replace(items_of(APART, APART, LABELS, "mean"), control=seeds, treatment=seeds[::-1].copy(), gold=None)
+    assert item_gains(items, 1).all()
+    told = moves(items, 1, "")
+    assert (told.better, told.worse, told.equal) == (0, 0, 4)
+    assert {item.delta for item in told.items} == {0.0}
+    gained = seeds[::-1] + size * np.array([1e-6, 0, 0, -1e-6])
+    told = moves(replace(items, treatment=gained), 1, "")
+    assert (told.better, told.worse, told.equal) == (1, 1, 2)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +121,34 @@ def test_a_report_counts_concepts_and_a_passport_stays_as_it_is(place: Path) -> 
     path = place.with_name("hard.passport")
     write_passport(path, asked, ledger, findings)
     assert verify(path).differences == ()
+
+
+def test_a_report_tells_nothing_of_rounding_and_passports_count_as_before(tmp_path: Path) -> None:
+    """B1 and B2 have the same scores at other seeds: by their signs alone all twelve items moved."""
+    path = write_study(tmp_path / "same.yaml", "Same?", ["B1", "B2", "B0"], ["H1", "H2", "H3"])
+    path.write_text(path.read_text().replace("seeds: 2", "seeds: 3"))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    tasks = dict.fromkeys(study.evaluate, "7" * 16)
+    asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
+    for run in asked.runs:
+        attempt, values = ledger.lease(run.id), [0.1, 0.2, 0.3][:: -1 if run.arm == "B2" else 1]
+        names, scores = [f"item {number}" for number in range(12)], np.full(12, values[run.seed or 0])
+        recall = Score(metric=RECALL, value=float(scores.mean()), aggregate="mean", item_ids=names, values=scores)
+        for result in (
+            Trained(run=run),
+            Scored(run=run, task="t2d", scores=[recall]),
+            Scored(run=run, task="stress", scores=[Score(metric=STRESS, value=0.5)]),
+        ):
+            ledger.stage(result, attempt)
+            ledger.commit(result.entry, attempt)
+    findings = find(study, asked.runs, ledger)
+    last = findings.findings[-1]
+    assert (last.told.better, last.told.worse, last.told.equal) == (0, 0, 12)
+    assert as_json(findings)[-1]["items_equal"] == 12
+    assert last.items_better + last.items_worse == 12
+    passport = tmp_path / "same.passport"
+    write_passport(passport, asked, ledger, findings)
+    assert verify(passport).differences == ()
 
 
 def _results(run: Run) -> list[Trained | Scored]:
