@@ -154,17 +154,26 @@ def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
 def declared(name: str, wanted: Any) -> Dimension:
     """A dimension that the study itself declares: {low, high}, with log: true where every octave is equally
     likely, or a list of values. ValueError says what would be accepted."""
-    told = "{low: …, high: …}, with log: true from above 0, or a list of different texts, numbers, true or false"
+    told = (
+        "{low: …, high: …}, with log: true from above 0, or a list of different texts, numbers, true or false; "
+        "numbers are finite, and 1 and true, 0 and false count as one value"
+    )
     if isinstance(wanted, Mapping) and {"low", "high"} <= wanted.keys() <= {"low", "high", "log"}:
         low, high, log = wanted["low"], wanted["high"], wanted.get("log", False)
-        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
-        if numbers and isinstance(log, bool) and low < high and (low > 0 or not log):
+        numbers = all(_plain(end) and not isinstance(end, bool | str) for end in (low, high))
+        if numbers and isinstance(log, bool) and 0 < high - low < math.inf and (low > 0 or not log):
             return Dimension(name=name, low=low, high=high, log=log, source=OF_THE_STUDY)
-    if isinstance(wanted, list) and wanted and all(isinstance(value, str | int | float) for value in wanted):
-        different = {(isinstance(value, bool), value) for value in wanted}
-        if len(different) == len(wanted):
-            return Dimension(name=name, choices=tuple(wanted), source=OF_THE_STUDY)
+    if isinstance(wanted, list) and wanted and all(map(_plain, wanted)) and len(set(wanted)) == len(wanted):
+        return Dimension(name=name, choices=tuple(wanted), source=OF_THE_STUDY)
     raise ValueError(told)
+
+
+def _plain(value: Any) -> bool:
+    """Whether it is a text, or a number that a computer counts with."""
+    try:
+        return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def narrowed(dimension: Dimension, wanted: Any) -> Dimension:

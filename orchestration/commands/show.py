@@ -40,6 +40,14 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
     from orchestration.verdicts.passport import Verification
 
+TABLE = "table"  # the form on stdout, unless another is asked for
+FILES = ("out", "png", "passport", "sign")
+UNDONE = {  # what is asked for, by its option, and the options that nothing comes of beside it
+    "several studies": ("others", (*FILES, "methods", "format", "across", "price")),
+    "--methods": ("methods", (*FILES, "json", "format", "across", "price")),
+    "--json": ("json", ("format", "across")),
+}
+
 
 def plan(options: Namespace) -> int:
     """Show what a run would do and what its seeds can show."""
@@ -128,6 +136,7 @@ def report(options: Namespace) -> int:
 
 def check_outputs(options: Namespace) -> None:
     """StudyError for what cannot be written, or signs nothing, before anything takes its time."""
+    _check_together(options)
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
     if options.out:
@@ -138,6 +147,15 @@ def check_outputs(options: Namespace) -> None:
         if not Path(options.sign).is_file():
             raise StudyError(f"--sign {options.sign}: no such file\n  accepted: an SSH key that you may use")
         file_fits(signature_of(Path(options.passport)))
+
+
+def _check_together(options: Namespace) -> None:
+    """StudyError for options that others would leave without effect."""
+    for said, (name, without) in UNDONE.items():
+        undone = [other for other in without if getattr(options, other, None) not in (None, False, TABLE)]
+        if getattr(options, name, None) and undone:
+            flags = ", ".join(f"--{other}" for other in undone)
+            raise StudyError(f"{flags}: nothing comes of it with {said}\n  accepted: one without the other")
 
 
 def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findings, folder: Path) -> None:
@@ -173,10 +191,6 @@ def _beside(options: Namespace) -> int:
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
-    if options.passport or options.methods or options.format != "table":
-        raise StudyError(
-            "--passport, --methods, --format: are of one study\n  accepted: several studies without these"
-        )
     ledger, several = ledger_of(options), []
     for name in (options.study, *options.others):
         study = read_study(study_file(name))
@@ -312,8 +326,8 @@ def show(options: Namespace, findings: Findings) -> None:
         print(json.dumps(forms.as_json(findings), indent=1))
         say(*findings.beside)
     else:
-        form = getattr(options, "format", "table")
-        if form == "table":
+        form = getattr(options, "format", TABLE)
+        if form == TABLE:
             width = width_of(sys.stdout)
             text = forms.table(findings, width=width, with_across=getattr(options, "across", False))
             print(fitted("\n\n".join(part for part in (text, in_short(findings)) if part), width))

@@ -94,7 +94,7 @@ def _of_pairs(claim: Claim, pairs: PairedSeeds, trained: bool, items: bool) -> S
     noise = noise_of(claim, pairs, with_items=items)
     constant = len(set(pairs.treatment)) == 1 or len(set(pairs.control)) == 1
     source = f"{len(pairs.seeds)} finished pairs" if trained else "the items of both arms, which are not trained"
-    if not noise.sd and not noise.groups:
+    if not max(noise.sd, noise.item):
         return Spread(noise=None, whence=(f"{source} are all equal" if trained else "neither arm is trained",))
     return Spread(
         noise=noise,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import search_spaces
 from corpora.store.fields import field_types
-from search_spaces.space import Dimension, Space, default_point, drawn, moves, settings_at
+from search_spaces.space import Dimension, Space, declared, default_point, drawn, moves, settings_at
 
 FAMILIES = [module.name for module in pkgutil.iter_modules(search_spaces.__path__) if module.name != "space"]
 DRAWS = 200
@@ -89,3 +90,33 @@ def test_a_dimension_that_cannot_be_drawn_from_is_refused(wrong: dict[str, Any])
         ValueError, match=r"margin: .*; accepted: choices, or low below high, with log from above 0"
     ):
         Dimension(name="margin", source="ours", **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"low": 0.0, "high": math.inf},
+        {"low": math.nan, "high": 1.0},
+        {"low": -1.7e308, "high": 1.7e308},
+        {"low": 0, "high": 10**400},
+        {"low": False, "high": 2},
+        {"low": "a", "high": "b"},
+        [0.2, math.nan],
+        [0.2, math.inf],
+        [10**400],
+        [True, 1],
+        [0, False, 2],
+        [1, 1.0],
+        [],
+        [[1]],
+    ],
+)
+def test_values_that_cannot_be_searched_are_refused(wrong: Any) -> None:
+    """Also those that are one and the same wherever points are told apart."""
+    with pytest.raises(ValueError, match="numbers are finite"):
+        declared("lr", wrong)
+
+
+def test_values_of_several_kinds_are_searched() -> None:
+    assert declared("lr", [True, "1", 2, 0.5]).choices == (True, "1", 2, 0.5)
+    assert declared("lr", {"low": 1e-6, "high": 1, "log": True}).log

@@ -275,6 +275,26 @@ def test_two_studies_side_by_side(ask: Ask) -> None:
     assert ask("report", "first", "second", "--methods")[0] == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "second --png",
+        "second --price 3",
+        "second --out elsewhere",
+        "--methods --passport p.zip",
+        "--methods --out elsewhere",
+        "--methods --json",
+        "--json --format latex",
+        "--json --across",
+    ],
+)
+def test_an_option_that_nothing_would_come_of_is_refused(ask: Ask, place: Path, words: str) -> None:
+    code, out, said = ask("report", "first", *words.split())
+    assert (code, out) == (2, "")
+    assert re.search(r"^.*--\w+: nothing comes of it with .*\n  accepted: one without the other", said, re.M)
+    assert not (place / "elsewhere").exists()
+
+
 def test_the_methods_paragraph(ask: Ask) -> None:
     code, out, _ = ask("report", "first", "--methods")
     assert code == 0

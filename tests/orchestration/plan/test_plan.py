@@ -290,6 +290,9 @@ def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
     assert "public" in reachability(planned, seen(treatment[:2], control[:2]))[0].whence[0]
     (equal,) = reachability(planned, seen([0.5, 0.5, 0.5], [0.25, 0.25, 0.25]))
     assert (equal.sd, equal.whence) == (None, ("3 finished pairs are all equal",))
+    saturated = np.ones((2, 3, 30))
+    (equal,) = reachability(planned, seen([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], saturated))
+    assert (equal.sd, equal.whence) == (None, ("3 finished pairs are all equal",))
 
 
 def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
