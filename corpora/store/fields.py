@@ -57,8 +57,8 @@ class Others:
 
 
 Count = Annotated[int, Ge(1)]
-LENGTH_AT_MOST = 1_000_000  # tokens: no model reads longer texts at once
-Length = Annotated[int, Ge(1), Le(LENGTH_AT_MOST), f"a whole number from 1 to {LENGTH_AT_MOST:,}"]
+LENGTH_AT_MOST = 1_000_000  # tokens: no model reads longer texts at once. Two are special, as a rule
+Length = Annotated[int, Ge(3), Le(LENGTH_AT_MOST), f"a whole number from 3 to {LENGTH_AT_MOST:,}"]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
 

@@ -60,7 +60,7 @@ def fit(
 
     loop.reset_process(seed, world)
     encoder = read(settings, backbone, world)
-    if encoder.layer_gate is not None:
+    if encoder.layer_gate is not None and not encoder.layer_gate.trained:
         encoder.layer_gate.initialise(torch_stream(seed, "init", "layer_gate"))
     model: nn.Module = encoder
     if supervises(settings):

@@ -1,7 +1,8 @@
 """Many tiny models trained as one: the arithmetic of a whole stack, each model as if it were alone.
 
 Every tensor of a stack has the models first, `(M, ...)`. A model's numbers do not depend, to the last bit, on who
-else is in the stack (float32, one CPU thread). Four rules keep that true:
+else is in the stack (float32, one CPU thread, heads of a multiple of 8; of other widths below 8 products may round
+otherwise). Four rules keep that true:
 
 1. A head with one output is a product and a sum. As a matrix product it becomes another kernel for one model than
    for many, and rounds differently.

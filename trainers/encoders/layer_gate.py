@@ -24,6 +24,11 @@ class LayerGate(nn.Module):
         for parameter in self.parameters():
             nn.init.zeros_(parameter)
 
+    @property
+    def trained(self) -> bool:
+        """Whether it came with an encoder that is trained on."""
+        return any(bool(parameter.any()) for parameter in self.parameters())
+
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the first layer as torch draws a linear one; the second stays zero, so the mixture uniform."""
         bound = 1 / math.sqrt(self.inner.in_features)

@@ -14,7 +14,7 @@ much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -89,6 +89,12 @@ class _Pass:
     layout: Sequence[Rectangle]
     noise: Sequence[LayerNoise]
     every: bool
+
+    @property
+    def kind(self) -> Hashable:
+        """What passes have in common that run as one: how many layers there are, and where those drop anything."""
+        first = self.noise[0]
+        return len(self.layers), first.mixed is None, first.output is None, first.attention[0] is None
 
 
 class _Backward:
@@ -196,8 +202,14 @@ class _Stack:
         if not asked:
             self._backward()
             return dict.fromkeys(waiting)
+        alike: dict[Hashable, dict[int, _Pass]] = {}
+        for place, one in asked.items():
+            alike.setdefault(one.kind, {})[place] = one
+        given: dict[int, list[Tensor]] = {}
         with torch.autocast(self._device, torch.bfloat16, enabled=self._half):
-            return dict(zip(asked, self._forward(tuple(asked), list(asked.values())), strict=True))
+            for some in alike.values():
+                given |= zip(some, self._forward(tuple(some), list(some.values())), strict=True)
+        return given
 
     def _forward(self, who: tuple[int, ...], asked: Sequence[_Pass]) -> list[list[Tensor]]:
         """Leaves with what each layer gave each encoder, or the last alone, (1, M_k, D)."""

@@ -97,8 +97,8 @@ def fit(
     steps counted from 0, beside a GPU in a thread of its own. With world.scratch and world.checkpoint_every the
     run leaves checkpoints there and continues from the newest one. look() gives figures of the model after each of
     the steps world.look_at; rank 0 alone calls it. micro: how many texts the model reads at a time, if it can be
-    told; with "auto" a step that finds too little memory makes it smaller, and the curve has the figure
-    "micro_batch". halved: layers that run under autocast alone, whose weights are then copied at once.
+    told; with "auto" a step that finds too little memory makes it smaller, and from then on the curve has the
+    figure "micro_batch". halved: layers that run under autocast alone, whose weights are then copied at once.
     Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
     so.
     """
@@ -108,7 +108,8 @@ def fit(
     seat = nullcontext() if world.seat is None else world.seat.joined(model)
     if halved and world.precision == "bf16" and not world.zero_stage and world.seat is None:
         loss = _with_halves(loss, halved)
-    clipped = list(model.parameters()) if recipe.clip_norm and not world.zero_stage else []
+    learns = [one for one in model.parameters() if one.requires_grad]  # policies learn by themselves, in between
+    clipped = learns if recipe.clip_norm and not world.zero_stage else []
     on_cpu = torch.device(world.device).type == "cpu"
     tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
 
@@ -122,6 +123,8 @@ def fit(
     rows = tables.in_use()
     with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
         curve = [] if world.scratch is None else checkpoints.resume(engine, world, _checkpointed())
+        if micro is not None and curve and (smaller := curve[-1].figures.get("micro_batch")):
+            micro.size = int(smaller)  # parts draw their own dropout: the run goes on as it went
         engine.train()
         steps = _Steps(
             engine=engine,
@@ -186,7 +189,7 @@ class _Steps(Generic[B]):
         terms = {name: values[name] for name in figures.learnt}
         if not math.isfinite(values["loss"]):
             raise Diverged(step + 1, terms)
-        size = {"micro_batch": float(micro.size or len(batch))} if micro and micro.auto else {}
+        size = {"micro_batch": float(micro.size)} if micro and micro.auto and micro.size else {}
         return Progress(
             step=step + 1,
             steps=self.recipe.steps,

@@ -147,9 +147,9 @@ def reinforce(policy: Policy, states: State, bids: Tensor, surplus: Tensor) -> N
 
 
 def _step(optimizer: torch.optim.Adam, loss: Tensor) -> None:
-    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()  # what is left would be the student's to clip
 
 
 def _uniform(rows: int, columns: int, generator: torch.Generator) -> nn.Parameter:

@@ -167,6 +167,7 @@ OF_RANKCSE = frozenset({"rank_mix", "rank_weight", "consistency", "consistency_w
 OF_RLRD = frozenset({"rl_weight", "rl_update", "rl_every", "rl_epochs"})
 OF_POLICIES = frozenset({"rl_every", "rl_epochs"})
 AS_CODED = {"transitions": 2}  # raised whenever conform `authors` would teach the policies of RLRD otherwise
+BESIDE_POLICIES = {"student": 2}  # raised whenever one would be trained otherwise beside policies that learn
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
@@ -208,6 +209,8 @@ def defining(settings: Settings) -> dict[str, Any]:
         unread |= OF_POLICIES
     if settings.host not in TAUGHT:
         unread.add("conform")  # all that it decides elsewhere is written out above
+    if settings.host == "rlrd" and settings.rl_update != "fixed":
+        kept |= BESIDE_POLICIES
     if settings.host == "rlrd" and settings.conform == "authors" and settings.rl_update == "ppo":
         kept |= AS_CODED
     usual = asdict(Settings(train=False))

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tiny import tiny_corpus
+from trainers.concept.settings import Settings
+from trainers.concept.training import fit
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.gated_pooling import sentence_transformer
 from trainers.encoders.layer_gate import LayerGate
+from trainers.engine.world import World
 
 TEXTS = [
     "a cup",
@@ -45,6 +49,18 @@ def test_it_begins_as_the_uniform_mixture_whatever_was_drawn(backbone: Path):
     encoder.layer_gate.initialise(torch.Generator().manual_seed(3))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert np.allclose(encoder.encode(TEXTS), uniform, atol=1e-6)
+
+
+def test_one_that_was_trained_is_trained_on(opened: Encoder, tmp_path: Path):
+    """Only a gate without any weights is given some: the seed of a second training has no say in the mixture."""
+    opened.save(tmp_path / "saved")
+    settings = Settings(readout="gated", layers=2, steps=1, batch_size=4, learning_rate=1e-12, max_length=12)
+    for seed in (0, 1):
+        again, _ = fit(settings, tmp_path / "saved", tiny_corpus(20), seed, World())
+        assert again.layer_gate is not None
+        assert opened.layer_gate is not None
+        for one, same in zip(again.layer_gate.parameters(), opened.layer_gate.parameters(), strict=True):
+            assert torch.allclose(one, same, atol=1e-6)
 
 
 def test_each_text_has_weights_of_its_own_and_its_vector_is_their_mixture(opened: Encoder):

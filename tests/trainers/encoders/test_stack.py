@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from tests.tiny import tiny_corpus
+from tests.trainers.san.corpus import san_corpus
 from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.encoder import Encoder
@@ -21,6 +23,8 @@ from trainers.engine.loop import Diverged
 from trainers.engine.shortage import OutOfMemory
 from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
+from trainers.san import settings as san_settings
+from trainers.san.training import fit as san_fit
 
 CORPUS = tiny_corpus(40)
 SETTINGS = Settings(steps=12, batch_size=10, warmup=2, learning_rate=5e-4, max_length=32)
@@ -61,6 +65,30 @@ def test_each_is_trained_as_it_is_alone(backbone: Path, changed: dict[str, objec
         assert curve[0].terms == pytest.approx(expected[0].terms, rel=1e-6)
         assert [p.loss for p in curve] == pytest.approx([p.loss for p in expected], rel=1e-5)
         assert np.allclose(encoder.encode(TEXTS), alone.encode(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"p2": 0.2}, {"p2": 0.0}), ({"p1": 0.1}, {"p1": 0.0}), ({"layers": 2}, {"layers": 1})],
+    ids=["negatives drop nothing", "nothing is dropped", "fewer layers"],
+)
+def test_arms_that_run_otherwise_stack_too(
+    backbone: Path, one: dict[str, object], other: dict[str, object]
+) -> None:
+    """Those alike as one batch: here two of each, side by side."""
+    usual = san_settings.Settings(
+        readout="mean", steps=4, batch_size=6, max_length=32, learning_rate=1e-4, san="hince", negatives="san"
+    )
+    arms = [(replace(usual, **changed), seed) for seed in (0, 1) for changed in (one, other)]  # type: ignore[arg-type]
+
+    def of(settings: san_settings.Settings, seed: int) -> Callable[[World], Any]:
+        return lambda world: san_fit(settings, backbone, san_corpus(), seed, world)
+
+    for (own, seed), outcome in zip(arms, fit_together([of(*arm) for arm in arms], [World()] * 4), strict=True):
+        assert not isinstance(outcome, Exception)
+        (reader, curve), (alone, expected) = outcome, of(own, seed)(World())
+        assert [p.loss for p in curve] == pytest.approx([p.loss for p in expected], rel=1e-5)
+        assert np.allclose(reader.encode(TEXTS), alone.encode(TEXTS), atol=1e-5)
 
 
 def test_in_bf16_it_is_no_further_off_than_bf16_is(backbone: Path) -> None:

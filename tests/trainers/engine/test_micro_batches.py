@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from trainers.engine.micro_batches import InParts, MicroBatch, within_memory
 from trainers.engine.optimisation import parameter_groups
 from trainers.engine.shortage import OutOfMemory
 from trainers.engine.streams import torch_stream
-from trainers.engine.world import Progress, World
+from trainers.engine.world import Progress, Stopped, World
 from trainers.san import settings as san_settings
 from trainers.san.batches import batches as san_batches
 from trainers.san.readers import encoder_of
@@ -195,6 +196,35 @@ def test_auto_finds_what_fits_and_the_step_is_as_if_it_had_known(backbone: Path)
     assert [one.figures.get("micro_batch") for one in curve] == [6.0] * 3
     assert [one.loss for one in curve] == [one.loss for one in other]
     for one, same in zip(card.parameters(), told.parameters(), strict=True):
+        assert torch.equal(one, same)
+
+
+@pytest.mark.parametrize("stop", [3, 4, 5, 6])
+def test_auto_goes_on_from_a_checkpoint_with_what_had_fitted(
+    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    """A card that holds so many tokens: the long texts of a step show how little fits, and later ones are short."""
+    pooled = Encoder.pooled
+
+    def on_a_card(encoder: Encoder, *several: Tokens) -> Tensor:
+        if torch.is_grad_enabled() and sum(len(one.ids) for one in several) > 123:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return pooled(encoder, *several)
+
+    monkeypatch.setattr(Encoder, "pooled", on_a_card)
+    settings = concept_settings.Settings(
+        steps=8, batch_size=6, warmup=0, learning_rate=1e-3, max_length=32, micro_batch="auto"
+    )
+    run = partial(concept.fit, settings, backbone, tiny_corpus(40), 0)
+    whole, curve = run(World())
+    sizes = [one.figures.get("micro_batch") for one in curve]
+    assert set(sizes) == {None, 12.0}
+    steps = count(1)
+    with pytest.raises(Stopped):
+        run(World(scratch=tmp_path, stopping=lambda: next(steps) == stop))
+    resumed, again = run(World(scratch=tmp_path))
+    assert [one.figures.get("micro_batch") for one in again] == sizes
+    for one, same in zip(resumed.parameters(), whole.parameters(), strict=True):
         assert torch.equal(one, same)
 
 

@@ -158,9 +158,14 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("host", ["simcse", "rlrd"])
-def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(backbone: Path, tmp_path: Path, host: str):
-    settings = arm(host, "hince", backbone, steps=8, p1=0.1, p2=0.3)
+@pytest.mark.parametrize(
+    ("host", "changed"),
+    [("simcse", {}), ("rlrd", {}), ("rlrd", {"rl_every": 2}), ("rlrd", {"rl_every": 2, "rl_update": "reinforce"})],
+)
+def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(
+    backbone: Path, tmp_path: Path, host: str, changed: dict[str, object]
+):
+    settings = arm(host, "hince", backbone, steps=8, p1=0.1, p2=0.3, **changed)
     whole, curve = fit(settings, backbone, corpus(backbone), 0, World())
 
     def die(progress: Progress) -> None:
