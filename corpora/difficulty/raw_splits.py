@@ -17,7 +17,9 @@ import numpy as np
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.similarity_sets import SETS, read_set
 from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
+from corpora.sources.texts import is_text
 from corpora.store.errors import CorpusError, kind_and_first_line
+from corpora.store.hub import local_splits
 from corpora.store.places import VARIABLE, roots
 
 
@@ -52,13 +54,13 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
     Raises CorpusError naming every place that was looked at and what mends it.
     """
     if task in SETS:
-        return read_set(task, test=test, path=path)
+        return _filled(*read_set(task, test=test, path=path))
     tried: list[str] = []
     for why, root in roots(path):
         for reader in (_from_text, _from_folder):
             found = reader(task, root, test)
             if found is not None:
-                return found
+                return _filled(*found)
         tried.append(f"  {why} {root}: no {MISSING_FORMS[task]}, no data set folder {task}/")
     if task == "paws_offline":
         tried.append("  the hub: has no paws_offline, which is made of the published text files alone")
@@ -68,6 +70,14 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
         except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
             tried.append(f"  the hub: {HUB[task].name}: {kind_and_first_line(error)}")
     raise CorpusError(f"the pair task {task!r} was not found. Looked at:\n" + "\n".join(tried) + _mend(task))
+
+
+def _filled(train: Pairs, evaluation: Pairs, source: str) -> tuple[Pairs, Pairs, str]:
+    """The same. CorpusError where a split is empty."""
+    for told, pairs in (("to train on", train), ("to evaluate", evaluation)):
+        if not len(pairs):
+            raise CorpusError(f"{source}: no row {told}\n  accepted: at least one in each split")
+    return train, evaluation, source
 
 
 def _mend(task: str) -> str:
@@ -93,9 +103,7 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
     if task not in HUB or not folder.is_dir():
         return None
     if (folder / "dataset_dict.json").exists():
-        from datasets import load_from_disk
-
-        return _of_hub_splits(HUB[task], load_from_disk(str(folder)), test, str(folder))
+        return _of_hub_splits(HUB[task], local_splits(folder), test, str(folder))
     files = {
         split: [str(file) for file in sorted(folder.rglob(f"{split}*")) if file.suffix in BUILDERS]
         for split in HUB[task].splits
@@ -103,12 +111,8 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
     files = {split: found for split, found in files.items() if found}
     if "train" not in files:
         return None
-    from datasets import load_dataset
-
     kind = BUILDERS[Path(files["train"][0]).suffix]
-    return _of_hub_splits(
-        HUB[task], load_dataset(kind, data_files=files, trust_remote_code=False), test, str(folder)
-    )
+    return _of_hub_splits(HUB[task], local_splits(folder, kind, data_files=files), test, str(folder))
 
 
 def _from_hub(hub: HubTask, test: bool) -> tuple[Pairs, Pairs, str]:
@@ -119,17 +123,40 @@ def _from_hub(hub: HubTask, test: bool) -> tuple[Pairs, Pairs, str]:
 
 
 def _of_hub_splits(hub: HubTask, splits: Mapping[str, Any], test: bool, source: str) -> tuple[Pairs, Pairs, str]:
-    evaluated = hub.splits["test" if test else "validation"]
-    for split in (hub.splits["train"], evaluated):
+    used = (hub.splits["train"], hub.splits["test" if test else "validation"])
+    for split in used:
         if split not in splits:
             raise CorpusError(f"{source} has no split {split!r}; it has {', '.join(sorted(splits))}")
-    return _of_hub(hub, splits[hub.splits["train"]]), _of_hub(hub, splits[evaluated]), source
+    train, evaluation = (_of_hub(hub, splits[split], f"{source}, {split}") for split in used)
+    return train, evaluation, source
 
 
-def _of_hub(hub: HubTask, rows: Any) -> Pairs:
-    """Columns of a hub split as Pairs; unlabelled rows (gold below 0) cannot be used."""
-    gold = np.asarray(rows[hub.gold], np.float64) / hub.largest
-    if len(gold) and (gold.min() < 0 or gold.max() > 1):
-        raise CorpusError(f"{hub.name}: {hub.gold} runs from {gold.min():g} to {gold.max():g}; accepted: 0 to 1")
+def _of_hub(hub: HubTask, rows: Any, where: str) -> Pairs:
+    """Columns of a hub split as Pairs. CorpusError for what is no text, and for rows without a gold value."""
+    columns = (hub.a, hub.b, hub.gold)
+    if lacking := [column for column in columns if column not in rows.column_names]:
+        raise CorpusError(
+            f"{where} lacks the column {lacking[0]!r}; it has {', '.join(rows.column_names)}\n"
+            f"  accepted: {', '.join(columns)}"
+        )
+    a, b, given = (rows[column] for column in columns)
+    for column, texts in ((hub.a, a), (hub.b, b)):
+        for number, text in enumerate(texts, 1):
+            if not is_text(text):
+                raise CorpusError(f"{where}, row {number}: {column} = {text!r}\n  accepted: a text")
+    gold = np.array([
+        _gold(value, hub, f"{where}, row {number}") for number, value in enumerate(given, 1)
+    ])  # fmt: skip
     ids = rows["idx"] if "idx" in rows.column_names else range(len(gold))
-    return Pairs(tuple(str(i) for i in ids), tuple(rows[hub.a]), tuple(rows[hub.b]), gold)
+    return Pairs(tuple(str(i) for i in ids), tuple(a), tuple(b), gold)
+
+
+def _gold(value: Any, hub: HubTask, where: str) -> float:
+    """A similarity or label between 0 and 1; rows without a label are published with -1."""
+    try:
+        gold = float(value) / hub.largest
+    except (TypeError, ValueError):
+        gold = -1.0
+    if not 0 <= gold <= 1:
+        raise CorpusError(f"{where}: {hub.gold} = {value!r}; accepted: 0 to {hub.largest:g}")
+    return gold

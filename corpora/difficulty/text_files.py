@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from corpora.benchmarks.pairs import Pairs
 from corpora.benchmarks.paws import paws_pairs
 from corpora.benchmarks.sts import LARGEST, stsb_pairs
@@ -28,11 +26,19 @@ def read_stsb(root: Path, test: bool) -> Splits | None:
 
 
 def read_mrpc(root: Path, test: bool) -> Splits | None:
-    """MRPC as in SentEval. Validation is the last 500 training rows (GLUE's own validation has 408 others)."""
+    """MRPC as in SentEval. Validation is the last 500 training rows (GLUE's own validation has 408 others).
+
+    CorpusError where no other row is left to train on.
+    """
     folder = _folder(root, ("senteval/MRPC", "MRPC", "mrpc", "."), "msr_paraphrase_train.txt")
     if folder is None:
         return None
     rows = _mrpc_rows(folder / "msr_paraphrase_train.txt")
+    if len(rows) <= MRPC_HELD_OUT:
+        raise CorpusError(
+            f"{folder / 'msr_paraphrase_train.txt'}: {len(rows)} rows\n"
+            f"  accepted: more than {MRPC_HELD_OUT}, of which the last {MRPC_HELD_OUT} are validation"
+        )
     train = rows.take(range(len(rows) - MRPC_HELD_OUT))
     if test:
         return train, _mrpc_rows(folder / "msr_paraphrase_test.txt"), f"{folder}: train less 500 rows, test"
@@ -88,11 +94,13 @@ def _folder(root: Path, names: tuple[str, ...], file: str, beside: str | None = 
 
 
 def _lines(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line. CorpusError for a missing file or a line with too few fields."""
+    """Line number and fields of every line. CorpusError for a file that cannot be read, or too few fields."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise CorpusError(f"{path} is missing") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} cannot be read: {error}\n  accepted: text in UTF-8") from error
     for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
         if len(fields) < columns:
@@ -110,23 +118,18 @@ def _number(path: Path, line: int, text: str, largest: float) -> float:
     return value
 
 
-def _pairs(rows: list[tuple[str, str, str, float]]) -> Pairs:
-    ids, a, b, gold = zip(*rows, strict=True)
-    return Pairs(ids, a, b, np.array(gold))
-
-
 def _sts_rows(path: Path) -> Pairs:
     pairs = stsb_pairs(path)
     return Pairs(pairs.ids, pairs.a, pairs.b, pairs.gold / LARGEST)
 
 
 def _mrpc_rows(path: Path) -> Pairs:
-    return _pairs([
+    return Pairs.of(
         (f"{f[1]}-{f[2]}", f[3], f[4], _number(path, line, f[0], 1.0)) for line, f in _lines(path, 5) if line > 1
-    ])  # fmt: skip
+    )
 
 
 def _qqp_rows(path: Path) -> Pairs:
     """GLUE's own files have a handful of rows without a second question or label; they are dropped there too."""
     rows = [(line, f) for line, f in _lines(path, 1) if line > 1 and len(f) == 6]
-    return _pairs([(f[0], f[3], f[4], _number(path, line, f[5], 1.0)) for line, f in rows])
+    return Pairs.of((f[0], f[3], f[4], _number(path, line, f[5], 1.0)) for line, f in rows)

@@ -28,6 +28,17 @@ def word_count(text: str) -> int:
     return len(WORD.findall(text))
 
 
+def is_text(value: object) -> bool:
+    """Whether what a file holds is a text that can be stored: half of a surrogate pair, as in JSON, is none."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def words(block: str) -> tuple[str, ...]:
     """The words of a block of text, in order: how lists of words are written in this package."""
     return tuple(block.split())

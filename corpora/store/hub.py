@@ -49,7 +49,7 @@ def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None
     remarks: list[str] = []
     for origin, folder in looked_at((hub.name, hub.name.rpartition("/")[2]), path):
         if folder.is_dir():
-            return _rows(hub, _local(hub, folder), str(folder)), remarks
+            return _rows(hub, local_splits(folder, str(folder), hub.config), str(folder)), remarks
         remarks.append(f"{origin}: {folder}")
     try:
         return _rows(hub, _fetched(hub), f"the hub's {hub.name}"), remarks
@@ -59,18 +59,24 @@ def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None
         return None, [*remarks, f"the hub: {hub.name}: {kind_and_first_line(error)}"]
 
 
-def _local(hub: HubSet, folder: Path) -> Mapping[str, Any]:
+def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
+    """The splits of a local folder: as it was saved, else as `load_dataset` makes them of what it is asked.
+
+    CorpusError where `datasets` cannot read them.
+    """
     from datasets import load_dataset, load_from_disk
 
     try:
         if (folder / "dataset_dict.json").exists():
             return load_from_disk(str(folder))
         with own_cache(folder):
-            return load_dataset(str(folder), hub.config, trust_remote_code=False)
+            return load_dataset(*asked, **files, trust_remote_code=False)
     except Exception as error:
+        why = kind_and_first_line(error.__cause__ or error)  # of broken rows, the cause alone says what they have
         raise CorpusError(
-            f"corpora: {folder} cannot be read as a data set: {type(error).__name__}: {error}\n"
-            "  accepted: what `save_to_disk` wrote, or parquet, JSON-lines or CSV files named after their split"
+            f"corpora: {folder} cannot be read as a data set: {why}\n"
+            "  accepted: what `save_to_disk` wrote, or parquet, JSON-lines or CSV files, named after their split,"
+            " all of one kind, with the same columns, none empty"
         ) from error
 
 

@@ -1,5 +1,7 @@
 """Pair tasks: every form they are published in, caps, hashes, and what is said when they are missing."""
 
+import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,8 @@ needs_data = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No folder from the environment, no hub, and nothing left in the cache of `datasets`."""
+    """No folder from the environment, no hub, and nothing left in the cache of `datasets`, whoever names it."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path_factory.mktemp("datasets"))
     monkeypatch.delenv("SEMRAY_DATA", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -101,6 +104,100 @@ def test_a_folder_in_the_hubs_form(tmp_path: Path, form: str) -> None:
     task = load_task("mrpc", PairData(path=str(tmp_path)))
     assert task.train.ids == ("5", "6")
     assert task.evaluation.gold.tolist() == [1.0, 0.0]
+
+
+def json_lines(tag: str, count: int = 3, **other: object) -> str:
+    """Rows of MRPC as JSON lines; other: what stands in the last one in place of what would."""
+    rows: list[dict[str, object]] = [
+        {"sentence1": f"{tag} a {row}", "sentence2": f"{tag} b {row}", "label": row % 2} for row in range(count)
+    ]
+    rows[-1] |= other
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def write_mrpc(place: Path, train: str, validation: str, at: int | None = None) -> PairData:
+    """at: when both files say that they were written."""
+    (place / "mrpc").mkdir(exist_ok=True)
+    for name, text in (("train", train), ("validation", validation)):
+        file = place / "mrpc" / f"{name}.jsonl"
+        file.write_text(text)
+        if at is not None:
+            os.utime(file, (at, at))
+    return PairData(tasks=("mrpc",), path=str(place))
+
+
+def test_files_of_another_content_are_read_again(tmp_path: Path) -> None:
+    """Archives and copies keep times: the place and the time are the same, the rows are not."""
+    once = write_mrpc(tmp_path, json_lines("once"), json_lines("once"), at=1_600_000_000)
+    before = fingerprint(once)
+    then = write_mrpc(tmp_path, json_lines("then", 5), json_lines("then"), at=1_600_000_000)
+    assert load_task("mrpc", then).train.a == tuple(f"then a {row}" for row in range(5))
+    assert load_task("mrpc", then).evaluation.a[0] == "then a 0"
+    assert fingerprint(then) != before
+
+
+@pytest.mark.parametrize(
+    ("train", "said"),
+    [
+        (json_lines("x", sentence1=None), r"mrpc, train, row 3: sentence1 = None\n  accepted: a text"),
+        (json_lines("x", sentence2=None), r"mrpc, train, row 3: sentence2 = None\n  accepted: a text"),
+        (json_lines("x", label=None), r"mrpc, train, row 3: label = (None|nan); accepted: 0 to 1"),
+        ('{"x": "a", "y": "b"}\n', r"mrpc cannot be read as a data set: CastError.*\n  .* with the same columns"),
+        ('{"sentence1": "a", \n', r"mrpc cannot be read as a data set: .*JSON"),
+        ("", r"mrpc cannot be read as a data set: .*\n  accepted: .* none empty"),
+    ],
+)
+def test_a_broken_folder_in_the_hubs_form_is_said(tmp_path: Path, train: str, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        load_task("mrpc", write_mrpc(tmp_path, train, json_lines("x")))
+
+
+def test_a_folder_with_other_columns_is_said(tmp_path: Path) -> None:
+    row = '{"x": "a", "y": "b"}\n'
+    with pytest.raises(
+        CorpusError, match=r"mrpc, train lacks the column 'sentence1'; it has x, y\n  accepted: sent"
+    ):
+        load_task("mrpc", write_mrpc(tmp_path, row, row))
+
+
+def test_files_of_two_kinds_are_refused(tmp_path: Path) -> None:
+    data = write_mrpc(tmp_path, json_lines("x"), "")
+    (tmp_path / "mrpc" / "validation.jsonl").unlink()
+    (tmp_path / "mrpc" / "validation.csv").write_text("sentence1,sentence2,label\na,b,1\n")
+    with pytest.raises(
+        CorpusError, match=r"mrpc cannot be read as a data set: .*\n  accepted: .* all of one kind"
+    ):
+        load_task("mrpc", data)
+
+
+def test_a_split_without_rows_is_refused(tmp_path: Path) -> None:
+    write_sts(tmp_path / "STSBenchmark")
+    (tmp_path / "STSBenchmark" / "sts-dev.csv").write_text("")
+    with pytest.raises(
+        CorpusError, match=r"sts-train.csv, sts-dev.csv: no row to evaluate\n  accepted: at least one"
+    ):
+        load_task("stsb", PairData(path=str(tmp_path)))
+    (tmp_path / "QQP").mkdir()
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / "QQP" / name).write_text("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n")
+    with pytest.raises(CorpusError, match=r"QQP: train.tsv, dev.tsv: no row to train on"):
+        load_task("qqp", PairData(path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("count", [0, 100, 500])
+def test_mrpc_needs_rows_beside_those_of_validation(tmp_path: Path, count: int) -> None:
+    (tmp_path / "MRPC").mkdir()
+    lines = "".join(f"1\t{row}\t{row}\tleft {row}\tright {row}\n" for row in range(count))
+    (tmp_path / "MRPC" / "msr_paraphrase_train.txt").write_text("Quality\t#1 ID\t#2 ID\t#1\t#2\n" + lines)
+    with pytest.raises(CorpusError, match=rf"train.txt: {count} rows\n  accepted: more than 500"):
+        load_task("mrpc", PairData(path=str(tmp_path)))
+
+
+def test_a_file_of_another_encoding_is_named(tmp_path: Path) -> None:
+    (tmp_path / "MRPC").mkdir()
+    (tmp_path / "MRPC" / "msr_paraphrase_train.txt").write_bytes("Quality\n1\t1\t2\tcafé\ttea\n".encode("latin-1"))
+    with pytest.raises(CorpusError, match=r"train.txt cannot be read: .*\n  accepted: text in UTF-8"):
+        load_task("mrpc", PairData(path=str(tmp_path)))
 
 
 def test_unlabelled_rows_are_refused(tmp_path: Path) -> None:
