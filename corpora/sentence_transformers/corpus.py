@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,11 +14,11 @@ from corpora.benchmarks import sts
 from corpora.benchmarks.pairs import text_key
 from corpora.san import sentences
 from corpora.sentence_transformers.data import FILES, GRADED, TRIPLETS, RecipeData, TrainingSet
-from corpora.sources.texts import keyed
+from corpora.sentence_transformers.files import Row, rows_of_file
+from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows
 
-Row = Mapping[str, Any]
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
 Part = Literal["test", "dev", "train"]
 PARTS: tuple[Part, ...] = ("test", "dev", "train")  # none holds a text of one before it
@@ -113,7 +112,8 @@ def _dealt(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Lab
     """All rows of a set, by the part that each belongs to. name: what the study calls it, for messages."""
     parts: dict[Part, list[Labelled]] = {part: [] for part in PARTS}
     for number, row in enumerate(_rows(name, one, path), 1):
-        parts[_part_of(one, row)].append(_checked(name, one, number, row))
+        checked = _checked(name, one, number, row)
+        parts[_part_of(one, row)].append(checked)
     if not any(parts.values()):
         raise CorpusError(f"data.datasets.{name}: {one.source} holds no row")
     return parts
@@ -147,13 +147,13 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     where = f"data.datasets.{name}: {one.source}, row {number}:"
     texts = tuple(row[column] for column in one.texts)
     for column, text in zip(one.texts, texts, strict=True):
-        if not isinstance(text, str) or not text.strip():
+        if not is_text(text) or not text.strip():
             raise CorpusError(f"{where} {column} = {text!r}\n  accepted: a text")
     if one.labelled is None:
         return texts, None
     try:
         label = float(row[one.labelled])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         label = float("nan")
     if label != label or abs(label) == float("inf"):
         raise CorpusError(f"{where} {one.labelled} = {row[one.labelled]!r}\n  accepted: a number")
@@ -189,7 +189,9 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
 def _file(name: str, one: TrainingSet) -> Iterator[Row]:
     file = Path(one.source).expanduser()
     try:
-        rows = _parsed(file)
+        rows = list(rows_of_file(file))
+    except CorpusError as error:
+        raise CorpusError(f"data.datasets.{name}: {error}") from None
     except FileNotFoundError:
         raise CorpusError(
             f"data.datasets.{name}.source = {one.source}: no such file, seen from {Path.cwd()}\n"
@@ -204,17 +206,3 @@ def _file(name: str, one: TrainingSet) -> Iterator[Row]:
                 f"  accepted: {', '.join(map(str, row))}"
             )
         yield row
-
-
-def _parsed(file: Path) -> list[Row]:
-    """The rows of a file by its suffix; CSV and TSV with a head of names."""
-    if file.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_table(file).to_pylist()
-    text = file.read_text(encoding="utf-8-sig")
-    if file.suffix == ".jsonl":
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    if file.suffix == ".csv":
-        return list(csv.DictReader(text.splitlines(keepends=True), strict=True))
-    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

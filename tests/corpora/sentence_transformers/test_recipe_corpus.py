@@ -101,6 +101,69 @@ def test_a_broken_file_is_said(text: str, said: str, tmp_path: Path) -> None:
         rows_of(tmp_path / "rows.tsv")
 
 
+INSIDE = [
+    chr(code) for code in (0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x85, 0x2028, 0x2029)
+]  # `str.splitlines` cuts at each
+
+
+@pytest.mark.parametrize("inside", INSIDE, ids=ascii)
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_a_row_ends_where_its_line_does(suffix: str, inside: str, tmp_path: Path) -> None:
+    text, file = f"one{inside}two", tmp_path / f"rows{suffix}"
+    comma = "," if suffix == ".csv" else "\t"
+    table = comma.join(("a", "b", "c")) + "\n" + comma.join((text, "water", "left")) + "\n"
+    row = json.dumps({"a": text, "b": "water"}, ensure_ascii=False) + "\n"
+    file.write_text(row if suffix == ".jsonl" else table)
+    assert rows_of(file, label=None).texts == {"a": [text], "b": ["water"]}
+
+
+def test_a_quoted_field_may_hold_lines(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('a,b\r\n"one\ntwo",water\r\n', newline="")
+    assert rows_of(tmp_path / "rows.csv", label=None).texts == {"a": ["one\ntwo"], "b": ["water"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("more.csv", "a,b\nx,y\nWell, what is it?,A lamp\n"),
+        ("fewer.csv", "a,b\nx,y\nWell\n"),
+        ("more.tsv", "a\tb\nx\ty\nWell\twhat is it?\tA lamp\n"),
+        ("fewer.tsv", "a\tb\nx\ty\nWell\n"),
+    ],
+)
+def test_a_row_of_another_width_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    """Its texts stand under other names than those that they are read by."""
+    (tmp_path / name).write_text(text)
+    said = rf"data\.datasets\.one: .*{name}, line 3 has another number of columns\n  accepted: as many as its head"
+    with pytest.raises(CorpusError, match=said):
+        rows_of(tmp_path / name, label=None)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("null", r"rows.jsonl, line 2 is null\n  accepted: an object in every line"),
+        ("5", r"rows.jsonl, line 2 is 5\n"),
+        ('"a b gold"', r'rows.jsonl, line 2 is "a b gold"\n'),
+        (json.dumps(ROWS), r"rows.jsonl, line 2 is \[\{.*…\n  accepted: an object in every line"),
+        ('{"a": "x", "b": "y", "gold": ' + DEEP + "}", r"rows.jsonl, line 2 is no JSON \(.*recursion"),
+        ('{"a": "x", ', r"rows.jsonl, line 2 is no JSON \("),
+        ('{"a": "x", "b": "y", "gold": 1' + "0" * 400 + "}", r"row 2: gold = 10+\n  accepted: a number"),
+        (r'{"a": "half \ud83d", "b": "y", "gold": 1}', r"row 2: a = 'half \\ud83d'\n  accepted: a text"),
+    ],
+    ids=["null", "number", "text", "array", "deep", "broken", "large", "surrogate"],
+)
+def test_a_line_that_is_no_row_is_said(line: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]) + "\n" + line + "\n")
+    with pytest.raises(CorpusError, match=said):
+        rows_of(tmp_path / "rows.jsonl")
+    with pytest.raises(CorpusError, match=said):
+        rows_of(tmp_path / "rows.jsonl", sample=1)
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"data\.datasets\.one\.source = .*none\.csv: no such file, seen from /"):
         rows_of(tmp_path / "none.csv")
