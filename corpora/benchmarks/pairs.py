@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -62,9 +63,37 @@ class Pairs:
 
 
 def text_key(*texts: str) -> str:
-    """What a text or a pair is called wherever it stands: a hash of its letters and digits, in whichever order."""
-    bare = sorted("".join(filter(str.isalnum, text.casefold())) for text in texts)
-    return hashlib.sha256("\t".join(bare).encode()).hexdigest()[:16]
+    """What a text or a pair is called wherever it stands: a hash of what `said` leaves, in whichever order."""
+    return hashlib.sha256("\t".join(sorted(map(said, texts))).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def said(text: str) -> str:
+    """The letters of a text with their marks, and its digits, alike however they are encoded; without case.
+
+    Where there are none, all but the blanks: two texts of signs alone are not the same.
+    """
+    composed = unicodedata.normalize("NFC", text)
+    letters = _caseless(composed.translate(_LETTERS)).translate(_LETTERS)
+    return letters or "".join(_caseless(composed).split())
+
+
+def _caseless(text: str) -> str:
+    for _ in range(2):  # a second time for what the first makes: 637 letters have a compatible one in upper case
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return text
+
+
+class _Letters(dict[int, int | None]):
+    """For `str.translate`: leaves letters, marks and digits. A variation selector, which says how a character is
+    drawn, is no such mark. Filled as characters are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        kind, name = unicodedata.category(chr(code)), unicodedata.name(chr(code), "")
+        self[code] = code if kind[0] in "LMN" and "VARIATION SELECTOR" not in name else None
+        return self[code]
+
+
+_LETTERS = _Letters()
 
 
 def joined(parts: Iterable[Pairs]) -> Pairs:

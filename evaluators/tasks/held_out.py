@@ -46,6 +46,7 @@ def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Colu
         score=partial(_graded if one.labelled else _found, name),
         item_texts=_graded_texts if one.labelled else _found_texts,
         source="the study's own rows",
+        version=2,  # 1 named texts without the marks on their letters
     )
 
 

@@ -61,6 +61,7 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
         item_texts=subset_item_texts,
         score=score,
         source="Zhang et al., NAACL 2019; PAWS-Wiki, labelled (final)",
+        version=2,  # 1 named texts without the marks on their letters
     )
 
 
@@ -81,6 +82,7 @@ def _paws_accuracy(path: str | None) -> PairTask:
         item_texts=subset_item_texts,
         score=score,
         source="Zhang et al., NAACL 2019; the threshold is the best on dev",
+        version=2,  # 1 named texts without the marks on their letters
     )
 
 

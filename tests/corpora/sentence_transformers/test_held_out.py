@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,28 @@ def test_no_text_is_in_two_parts(tmp_path_factory: pytest.TempPathFactory, rows:
         return
     texts = [{text for row in rows for text in row} for rows in parts.values()]
     assert sum(map(len, texts)) == len(set().union(*texts))
+
+
+def test_a_text_in_another_encoding_is_the_same(tmp_path: Path) -> None:
+    """Each question stands there composed and decomposed: its marks are letters of their own in the second."""
+    rows = [
+        (unicodedata.normalize(form, f"Où est le café {row} ?"), f"réponse {row} {form}", "")
+        for row in range(100)
+        for form in ("NFC", "NFD")
+    ]
+    parts = [{unicodedata.normalize("NFC", a) for a, _ in of} for of in parts_of(data_of(tmp_path, rows)).values()]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == 100
+
+
+def test_words_that_differ_by_their_vowel_signs_are_held_out_apart(tmp_path: Path) -> None:
+    """Of 100 words of two consonants and a sign, each has a place of its own; no row is lost for another's text."""
+    words = [f"{one}{sign}{two}" for one in "कखगघच" for sign in ("ा", "ि", "ी", "ु", "ू") for two in "तथदध"]
+    data = data_of(
+        tmp_path, [(word, f"meaning {row}", "") for row, word in enumerate(words)], HeldOut(test=0.3, by="answer")
+    )
+    corpus = load(data, [])
+    assert corpus.left_out["mine"] == 0
+    assert len(corpus.sets["mine"]) + len(held_out(data, "mine", "test")) == len(words) == 100
 
 
 def test_sets_that_hold_nothing_out_are_called_as_before(tmp_path: Path) -> None:
