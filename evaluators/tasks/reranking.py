@@ -16,6 +16,7 @@ from corpora.benchmarks import reranking
 from corpora.benchmarks.pairs import text_key
 from corpora.benchmarks.reranking import Reranked
 from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.retrieval import TIED
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import EncodeTexts, Task, Tasks, small
 
@@ -38,6 +39,7 @@ def _task(name: str, path: str | None) -> Task[Queries, str]:
         texts=_texts,
         score=partial(_score, task),
         item_texts=_told,
+        version=2,  # 1 let rounding part what is equal
         source="Lei et al. 2016; Cohan et al. 2020; Liu et al. 2018; figures: SAN, figure 2",
     )
 
@@ -84,12 +86,13 @@ def _told(queries: Queries, metric: str) -> dict[str, str]:
 
 
 def _order(row: Reranked, encode: EncodeTexts) -> np.ndarray:
-    """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals.
-    -> (K,) integers."""
+    """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals,
+    however the product rounds them. -> (K,) integers."""
     vectors = encode([row.query, *row.positive, *row.negative]).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     right = np.arange(len(vectors) - 1) < len(row.positive)
-    return np.lexsort((right, -(vectors[1:] @ vectors[0])))
+    cosines = vectors[1:] @ vectors[0]
+    return np.lexsort((right, -np.where(right, cosines, cosines + TIED)))
 
 
 def _average_precision(right: np.ndarray) -> float:

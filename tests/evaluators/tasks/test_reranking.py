@@ -50,6 +50,29 @@ def test_figures_by_hand(tmp_path: Path):
     assert [texts.get(other, "") for other in found["map"].taken_for] == ["", "f 30"]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_wrong_candidate_of_the_right_ones_vector_stands_before_it(tmp_path: Path, seed: int):
+    """The right candidate stands among the wrong ones too, and nearest: second, so no figure is above 1/2. A product
+    rounds equal rows by where they stand."""
+    draws = np.random.default_rng(seed)
+    right, *vectors = draws.standard_normal((int(draws.integers(4, 20)), 384)).astype(np.float32)
+    wrong = {f"wrong {number}": vector for number, vector in enumerate(vectors[1:])}
+    known = {"query": right + 0.3 * vectors[0], "right": right, "copy": right, **wrong}
+    row = {"query": "query", "positive": ["right"], "negative": [*wrong, "copy"]}
+    write(tmp_path, json.dumps(row))
+    task = tasks(str(tmp_path))[f"rerank/{NAME}"]
+    ((_, scores),) = evaluate([task], {"texts": lambda texts: np.stack([known[text] for text in texts])})
+    assert [score.value for score in scores] == [0.0, 0.0, 0.5]
+
+
+def test_an_order_without_ties_is_that_of_the_cosines(tmp_path: Path):
+    """A hundredth of a degree apart, 3e-6 in cosine at 1 degree: right before wrong, so every figure is 1."""
+    write(tmp_path, json.dumps({"query": "q 0", "positive": ["a 1.00"], "negative": ["b 1.01", "c 40"]}))
+    task = tasks(str(tmp_path))[f"rerank/{NAME}"]
+    ((_, scores),) = evaluate([task], {"texts": encode})
+    assert [score.value for score in scores] == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("text", ["{}", "no json", '{"query": 1, "positive": ["a"], "negative": ["b"]}'])
 def test_a_line_that_is_no_query_is_named(tmp_path: Path, text: str):
     write(tmp_path, text)
