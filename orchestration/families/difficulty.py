@@ -151,7 +151,8 @@ class DifficultyFamily:
             report=lambda done, total: world.report(_progress(step=done, steps=total)),
         )
         broken: dict[str, Exception] = {}
-        for run, result in zip(job.runs, results, strict=True):
+        for result in results:
+            run = of_request[result.settings, result.seed]
             if result.broken:
                 broken[run.id] = MemberDiverged("; ".join(result.broken))
                 continue

@@ -143,14 +143,16 @@ def fit_portions(
 ) -> Iterator[StackResult]:
     """`fit_stack`, same arguments and results, a few seeds at a time: what has been yielded is out of danger.
 
-    Portions are as large as `threads` full stacks, so cutting costs no speed.
+    Portions are as large as `threads` full stacks, so cutting costs no speed. Of each, what was trained just now
+    comes first: whoever meters results in the order they come bills its training to no model of before.
     """
     parts = _portions(requests, threads)
     isolate, known = options.get("isolate", False), options.get("known") or {}
     steps = [len(tasks) * sum(s.steps for s, _ in _members(part, isolate, known)) for part in parts]
     for part, before in zip(parts, accumulate(steps, initial=0), strict=False):
         told = partial(lambda before, done, _: report(before + done, sum(steps)), before)
-        yield from fit_stack(part, tasks, threads=threads, report=told, **options)
+        found = fit_stack(part, tasks, threads=threads, report=told, **options)
+        yield from sorted(found, key=lambda one: bool(known.get((one.settings, one.seed))))
 
 
 def _portions(requests: Sequence[Request], threads: int) -> list[Sequence[Request]]:

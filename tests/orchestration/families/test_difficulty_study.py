@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +14,21 @@ from corpora.difficulty.pairs import PairData
 from evaluators.metrics.scores import Score
 from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
+from orchestration.lanes.lane import Lane, Lease, execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, RunsFailed
+from orchestration.study.run import Job, Result, Run, RunsFailed
+from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from tests.results import finish
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 from trainers.difficulty.settings import Settings
-from trainers.engine.world import World
+from trainers.engine.world import Progress, World
 
 SEES_STSB = "the judge of A0 learned from labels of stsb"
 STUDY = """\
@@ -141,6 +145,48 @@ def test_of_a_stack_each_adapter_that_diverges_is_told_of_by_itself(place: Path)
     for run_id, error in told.value.errors.items():
         assert forms_of[run_id] in str(error)
         assert str(error).count("loss is not finite") == 1
+
+
+STEP = 100.0  # seconds that go by, as clocks have it, with each step of a model
+
+
+def with_long_steps(job: Job, world: World) -> Iterator[Result]:
+    clock, gone = time.perf_counter, 0.0
+
+    def report(progress: Progress) -> None:
+        nonlocal gone
+        gone = STEP * progress.step
+        world.report(progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "perf_counter", lambda: clock() + gone)
+        yield from execute(job, replace(world, report=report))
+
+
+def finished(study: Study, ledger: Ledger) -> dict[str, Run]:
+    """The runs of a study by arm, after a lane has done what the ledger lacked of them."""
+    runs = plan(study, gather_facts(study)).runs
+    left = tuple(ledger.remaining(run) for run in runs if not ledger.holds(run))
+    with ledger.drive("study"):
+        lane = Lane(with_long_steps, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=True)
+        state = lane.work(Lease(job=Job(runs=left), attempts={run.id: ledger.lease(run.id) for run in left}))
+        assert state.problem is None
+        assert all(ledger.commit(entry, attempt) for entry, attempt in state.staged)
+    return {run.arm: run for run in runs}
+
+
+def test_a_run_that_is_scored_alone_is_not_billed_for_the_training_of_others(place: Path, tmp_path: Path) -> None:
+    """The first arm lacks a task when the second is added: four steps, and all of them the second's."""
+    arms = "{frozen: {form: baseline}, narrow: {form: pair_ungated}, bent: {form: proj_only}}"
+    one, two = (
+        f"{{narrow: {{form: pair_ungated}}{more}}}" for more in ("", ", bent: {form: proj_only, steps: 4}")
+    )
+    text, ledger = SIZES.replace("backbones", "seeds: 1\nbackbones"), Ledger(tmp_path / "ledger")
+    finished(study_in(place, text, arms, one), ledger)
+    runs = finished(study_in(place, text.replace("[similarity]", "[similarity, retrieval]"), arms, two), ledger)
+    scored = ledger.scores(runs["narrow"].entry("retrieval/stsb")).cost["seconds"]
+    trained = ledger.training(runs["bent"].id).cost["seconds"]
+    assert (scored // STEP, trained // STEP) == (0, 4)
 
 
 def test_runs_that_are_one_stack_already_are_not_told_that_they_train_one_by_one(place: Path) -> None:
