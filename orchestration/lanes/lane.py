@@ -203,16 +203,16 @@ class Lane:
     ) -> None:
         """Stage what comes of a job. owed: the entries that each run lacks; waiting: the runs that lack some."""
         spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
-        for result in results:
+        for result, is_new in billed(results, self._ledger):
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
             if isinstance(result, Trained) and not self._models:
                 result = replace(result, save_model=None)
-            if not self._ledger.has(result.entry):  # it may have had to train again, for its scores alone
+            if is_new:
                 self._ledger.stage(result, attempt)
+                spent[run_id] += result.cost["seconds"]
             owed[run_id].discard(result.entry)
             if not owed[run_id]:
                 waiting.remove(run_id)
-            spent[run_id] += result.cost["seconds"]
             moving = self._state.moving if waiting and waiting[0] == run_id else None
             staged = {**self._state.staged, (result.entry, attempt): spent[run_id]}
             self._state = LaneState(staged=staged, moving=moving)
@@ -256,6 +256,20 @@ def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
             left -= result.share
             cost = added(part_of(of_all, result.share), cost)
         yield replace(result, cost=cost)
+
+
+def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, bool]]:
+    """Each result, and whether it is new to the ledger: a run may have had to train again, for its scores alone.
+
+    What the others took is added to the next of their run that is new, or no entry would hold it.
+    """
+    unbilled: dict[str, Mapping[str, float]] = {}  # by run
+    for result in results:
+        cost = added(result.cost, unbilled.pop(result.run.id, {}))
+        is_new = not ledger.has(result.entry)
+        if not is_new:
+            unbilled[result.run.id] = cost
+        yield replace(result, cost=cost), is_new
 
 
 def with_meter(world: World, meter: Meter) -> World:

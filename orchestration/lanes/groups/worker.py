@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.checkpoints import private
-from orchestration.lanes.lane import metered, problem, resolved, with_meter, with_models
+from orchestration.lanes.lane import billed, metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
 from orchestration.study.run import Body, Job, Run, Trained
@@ -68,8 +68,9 @@ def train(config: dict[str, Any]) -> None:
             job = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
         threading.Thread(target=_watch, args=(meter,), daemon=True).start()
-        for result in metered(resolved(kind.body)(job, with_meter(world, meter)), meter):
-            if rank == 0 and not ledger.has(result.entry):
+        results = metered(resolved(kind.body)(job, with_meter(world, meter)), meter)
+        for result, is_new in billed(results, ledger):
+            if rank == 0 and is_new:
                 ledger.stage(result, attempt)
             at("after its training" if isinstance(result, Trained) else f"after scoring {result.task}")
         at("waiting for the others to end")

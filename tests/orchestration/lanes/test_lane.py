@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Scored, Trained
 from tests.finished_study import make_run
+from tests.results import results
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter
@@ -100,6 +103,31 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
         {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
         {"seconds": 1.0},
     ]
+
+
+def test_a_run_that_trains_again_to_be_scored_is_billed_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps no model, and is asked for two tasks more, one after the other: each 100 s of training again."""
+    clock, trainings = time.perf_counter, 0
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + 100 * trainings)
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        nonlocal trainings
+        trainings += 1
+        yield from results(job.runs[0])
+
+    ledger, run = Ledger(tmp_path), replace(make_run("B1", 0), tasks={})
+    lane = Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=False)
+    for tasks in ({"m": "rows"}, {"m": "rows", "t": "rows"}, {"m": "rows", "t": "rows", "u": "rows"}):
+        run = replace(run, tasks=tasks)
+        left, attempt = ledger.remaining(run), ledger.lease(run.id)
+        state = lane.work(Lease(job=Job(runs=(left,)), attempts={run.id: attempt}))
+        (*_, told), lacking = state.staged.values(), ledger.lacking(run)
+        assert all(ledger.commit(entry, attempt) for entry in lacking)
+        assert told // 100 == 1
+    costs = [ledger.training(run.id).cost, *(ledger.scores(run.entry(task)).cost for task in "mtu")]
+    assert [cost["seconds"] // 100 for cost in costs] == [1, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("gpus", "seen"), [(0.0, ""), (0.5, None)])
