@@ -19,7 +19,8 @@ def carry_out(runs: Iterable[Run], ledger: Ledger) -> int:
     trained = 0
     for run in runs:
         attempt = ledger.lease(run.id)
-        for result in execute(with_models(Job(runs=(run,)), ledger), World()):
+        job, _ = with_models(Job(runs=(run,)), ledger)
+        for result in execute(job, World()):
             trained += isinstance(result, Trained) and run.seed is not None
             if not ledger.has(result.entry):
                 ledger.stage(result, attempt)

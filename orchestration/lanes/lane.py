@@ -11,12 +11,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.ledger.away import StoreAway
+from orchestration.ledger.notes import LedgerError
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
 from trainers.engine.memory import WORKSPACE
@@ -169,8 +171,22 @@ class Lane:
         return self._state
 
     def _execute(self, lease: Lease) -> None:
-        job = with_models(lease.job, self._ledger)
+        """Runs whose model is damaged fail for that alone, at the end: the others do without them."""
+        job, damaged = with_models(lease.job, self._ledger)
         waiting = [run.id for run in job.runs]
+        try:
+            self._carry_out(replace(lease, job=job), waiting)
+        except Exception as error:
+            if not damaged or isinstance(error, Dropped):
+                raise
+            own = error.errors if isinstance(error, RunsFailed) else dict.fromkeys(waiting, error)
+            raise RunsFailed({**own, **damaged}) from error
+        if damaged:
+            raise RunsFailed(damaged)
+
+    def _carry_out(self, lease: Lease, waiting: list[str]) -> None:
+        """waiting: the runs that lack some entry; in the end, none."""
+        job = lease.job
         owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
 
         def report(progress: Progress) -> None:
@@ -285,10 +301,26 @@ def resolved(body: Body | str) -> Body:
     return getattr(importlib.import_module(module), function)
 
 
-def with_models(job: Job, ledger: Ledger) -> Job:
-    """The job with the folders of the models that the ledger holds of its runs: those are scored alone."""
-    trained = {run.id: ledger.model(run) for run in job.runs if ledger.trained(run)}
-    return replace(job, models={run_id: folder for run_id, folder in trained.items() if folder is not None})
+def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]:
+    """The job with the folders of the models that the ledger holds of its runs: those are scored alone.
+
+    Runs whose model is damaged are left out of it, and told of with the error of each, by id. That is raised where
+    no other run is left.
+    """
+    models: dict[str, Path] = {}
+    damaged: dict[str, Exception] = {}
+    for run in job.runs:
+        try:
+            folder = ledger.model(run) if ledger.trained(run) else None
+        except LedgerError as error:
+            damaged[run.id] = error
+        else:
+            if folder is not None:
+                models[run.id] = folder
+    whole = tuple(run for run in job.runs if run.id not in damaged)
+    if not whole:
+        raise RunsFailed(damaged) if len(damaged) > 1 else damaged[job.runs[0].id]
+    return replace(job, runs=whole, models=models), damaged
 
 
 def problem(error: Exception) -> Problem:

@@ -65,7 +65,7 @@ def train(config: dict[str, Any]) -> None:
         world = _world(kind, run, scratch, config["board"])
         job = Job(runs=(run,))
         if _agreed(int(rank == 0 and ledger.trained(run))):  # the driver may commit it between two ranks' looks
-            job = with_models(job, ledger)
+            job, _ = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
         threading.Thread(target=_watch, args=(meter,), daemon=True).start()
         results = metered(resolved(kind.body)(job, with_meter(world, meter)), meter)

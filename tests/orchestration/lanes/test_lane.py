@@ -15,13 +15,14 @@ import pytest
 
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
-from orchestration.lanes.lane import Lane, Lease, Problem, metered, problem
+from orchestration.lanes.lane import Lane, Lease, Problem, metered, problem, with_models
 from orchestration.lanes.pooled.slots import LaneKind
+from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Result, Scored, Trained
+from orchestration.study.run import Job, Result, Run, RunsFailed, Scored, Trained
 from tests.finished_study import make_run
-from tests.results import results
+from tests.results import finish, results
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter
@@ -128,6 +129,57 @@ def test_a_run_that_trains_again_to_be_scored_is_billed_for_it(
         assert told // 100 == 1
     costs = [ledger.training(run.id).cost, *(ledger.scores(run.entry(task)).cost for task in "mtu")]
     assert [cost["seconds"] // 100 for cost in costs] == [1, 0, 1, 1]
+
+
+def write_model(folder: Path) -> None:
+    (folder / "weights").write_bytes(b"whole")
+
+
+@pytest.mark.parametrize(
+    ("raises", "said"),
+    [
+        (None, None),
+        (lambda run: RunsFailed({run.id: RuntimeError("of its own")}), "RuntimeError: of its own"),
+        (lambda run: RuntimeError("of all"), "RuntimeError: of all"),
+    ],
+)
+def test_a_damaged_model_fails_its_own_run_alone(
+    tmp_path: Path, raises: Callable[[Run], Exception] | None, said: str | None
+) -> None:
+    """Three that execute together are to be scored; whatever becomes of the others, that one is told by itself."""
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        assert [run.id for run in job.runs] == list(job.models) == [runs[0].id, runs[2].id]
+        *first, last = job.runs
+        for run in first if raises else job.runs:
+            yield Scored(run=run, task="t", scores=[])
+        if raises:
+            raise raises(last)
+
+    ledger, runs = Ledger(tmp_path), [replace(make_run("B1", seed), tasks={}) for seed in range(3)]
+    for run in runs:
+        finish(ledger, run, save_model=write_model)
+    (tmp_path / runs[1].id / "model/weights").write_bytes(b"other")
+    job = Job(runs=tuple(replace(run, tasks={"t": "rows"}) for run in runs))
+    lane = Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=True)
+    state = lane.work(Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in runs}))
+    staged = [entry for entry, _ in state.staged]
+    assert staged == [run.entry("t") for run in job.runs if run.id in (runs[0].id, None if said else runs[2].id)]
+    assert state.problem is not None
+    damaged, other = (state.problem.of(runs[place].id) for place in (1, 2))
+    assert damaged.final
+    assert f"{runs[1].id}/model/weights: it is not as the run wrote it" in damaged.message
+    assert said is None or (other.message, other.final) == (said, False)
+
+
+def test_a_store_that_does_not_answer_for_a_model_is_no_fault_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, run = Ledger(tmp_path), make_run("B1", 0)
+    finish(ledger, run, save_model=write_model)
+    monkeypatch.setattr(Ledger, "model", lambda *_: raised(StoreAway("gone")))
+    with pytest.raises(StoreAway):
+        with_models(Job(runs=(run, make_run("B1", 1))), ledger)
 
 
 @pytest.mark.parametrize(("gpus", "seen"), [(0.0, ""), (0.5, None)])
