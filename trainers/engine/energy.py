@@ -73,12 +73,16 @@ def _between(before: Counter | None, after: Counter | None) -> float | None:
 
 
 def _work() -> tuple[float, float]:
-    """Seconds that all processors have worked, and of these this process and children that it waited for."""
+    """Seconds that all processors have worked, and of these this process and children that it waited for.
+
+    Linux counts what virtual machines take as `guest`, and in `user` too.
+    """
     import psutil
 
     busy, own = psutil.cpu_times(), psutil.Process().cpu_times()
     mine = own.user + own.system + own.children_user + own.children_system
-    return sum(busy) - busy.idle - getattr(busy, "iowait", 0.0), mine
+    idle_or_told_twice = ("idle", "iowait", "guest", "guest_nice")
+    return sum(busy) - sum(getattr(busy, name, 0.0) for name in idle_or_told_twice), mine
 
 
 def _counters(device: str) -> Mapping[str, Counter]:
