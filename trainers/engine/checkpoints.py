@@ -54,28 +54,42 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
 
 
 def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress]:
-    """Put the newest finished checkpoint into the engine and return its curve; an empty curve without one.
+    """Put the newest whole checkpoint into the engine and return its curve; an empty curve without one.
 
     readable: the classes that may come out of the files beside tensors and plain data. A checkpoint that is not as
-    it was written, on any rank, is not opened: the run begins again. world.go_on hears what the run had cost up to
-    it; one of before, which tells no cost, is continued all the same.
+    it was written, on any rank, is not opened but removed; a kill may have left an older one. world.go_on hears
+    what the run had cost up to it; one of before, which tells no cost, is continued all the same.
     """
-    scratch = world.scratch
-    assert scratch is not None
-    scratch.mkdir(parents=True, exist_ok=True)
-    finished = _finished(scratch)
-    if not finished:
-        return []
-    _, folder = max(finished)
-    if not _intact_everywhere(folder, engine.device):
-        log.warning("checkpoints: %s is not as it was written; the run begins again", folder)
-        shutil.rmtree(folder, ignore_errors=True)  # on every machine, and out of the way of the next one
-        dist.barrier()
+    assert world.scratch is not None
+    world.scratch.mkdir(parents=True, exist_ok=True)
+    folder = _newest_whole(world.scratch, engine.device)
+    if folder is None:
         return []
     with _only(readable):
-        _, client_state = engine.load_checkpoint(str(scratch), tag=folder.name)
+        _, client_state = engine.load_checkpoint(str(world.scratch), tag=folder.name)
     world.go_on(client_state.get("cost", {}))
     return [Progress(**fields) for fields in client_state["curve"]]
+
+
+def _newest_whole(scratch: Path, device: torch.device) -> Path | None:
+    """The newest checkpoint whose files on all ranks are those that were written. What is newer is removed.
+
+    Which one is looked at the ranks agree on, as each machine may have its own.
+    """
+    tried = None
+    while step := _agreed(_newest(scratch, tried), dist.ReduceOp.MAX, device):
+        folder, tried = scratch / f"step-{step}", step
+        if _agreed(int(_intact(folder)), dist.ReduceOp.MIN, device):
+            return folder
+        log.warning("checkpoints: %s is not as it was written, and is not gone on from", folder)
+        shutil.rmtree(folder, ignore_errors=True)  # on every machine, and out of the way of the next one
+        dist.barrier()
+    return None
+
+
+def _newest(scratch: Path, before: int | None) -> int:
+    """The last step that has a folder, of those before another one; 0 where none has."""
+    return max((step for step, _ in _finished(scratch) if before is None or step < before), default=0)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -87,15 +101,19 @@ def _digests(folder: Path) -> dict[str, str]:
     return found
 
 
-def _intact_everywhere(folder: Path, device: torch.device) -> bool:
-    """Whether the files on all ranks are those that were written."""
+def _intact(folder: Path) -> bool:
+    """Whether the files here are those that were written."""
     try:
-        intact = json.loads((folder / DIGESTS).read_text()) == _digests(folder)
+        return json.loads((folder / DIGESTS).read_text()) == _digests(folder)
     except (OSError, ValueError):
-        intact = False
-    agreed = torch.tensor(int(intact), device=device)
-    dist.all_reduce(agreed, op=dist.ReduceOp.MIN)
-    return bool(agreed.item())
+        return False
+
+
+def _agreed(number: int, by: Any, device: torch.device) -> int:
+    """Of the numbers of all ranks one, on every rank. All must ask."""
+    agreed = torch.tensor(number, device=device)
+    dist.all_reduce(agreed, op=by)
+    return int(agreed.item())
 
 
 def _finished(scratch: Path) -> list[tuple[int, Path]]:

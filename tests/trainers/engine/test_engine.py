@@ -436,6 +436,24 @@ def test_a_checkpoint_that_is_not_as_it_was_written_is_not_opened(tmp_path: Path
     assert same(weights(again), weights(whole))
 
 
+def test_of_two_checkpoints_the_older_is_gone_on_from_where_the_newer_is_damaged(tmp_path: Path) -> None:
+    """A kill between the rename of the new one and the removal of the old one leaves both."""
+    whole, _ = trained()
+    scratch, kept = tmp_path / "scratch", tmp_path / "kept"
+    for at in (5, 9):
+        with pytest.raises(Killed):
+            trained(world=World(scratch=scratch, checkpoint_every=4, report=killing(at)))
+        if at == 5:
+            shutil.copytree(scratch / "step-4", kept)
+    kept.rename(scratch / "step-4")
+    next((scratch / "step-8").glob("*model_states.pt")).write_bytes(b"")
+    seen: list[Progress] = []
+    again, curve = trained(world=World(scratch=scratch, checkpoint_every=4, report=seen.append))
+    assert [progress.step for progress in seen] == list(range(5, 13))
+    assert len(curve) == 12
+    assert same(weights(again), weights(whole))
+
+
 class _Trap:
     def __init__(self, place: Path) -> None:
         self.place = place
