@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished
 from orchestration.lanes.pooled.queued import Held, Queued
 from orchestration.ledger.ledger import run_of
+from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
     from orchestration.lanes.lane import LaneState, Problem
@@ -86,7 +87,10 @@ class Commits:
         def commit() -> bool | None:
             if not is_staged and not self.ledger.staged(entry, attempt):
                 return None
-            return self.ledger.commit(entry, attempt) or self.ledger.has(entry)
+            try:
+                return self.ledger.commit(entry, attempt) or self.ledger.has(entry)
+            except FileNotFoundError:
+                raise StudyError(_not_shared(self.ledger.url, run)) from None
 
         self.desk.do((held, run.id), commit, partial(self._committed, held, run, entry, seconds))
 
@@ -126,3 +130,10 @@ class Commits:
             self.on_event(RunFailed(run=run, message=failure.error, retrying=retrying))
         if again:
             self.queue.append(Queued(tuple(again), held.queued.tries - 1))
+
+
+def _not_shared(url: str, run: Run) -> str:
+    return (
+        f"ledger {url}: a lane has staged a result of {run.label} in it, and from here there is none to be seen\n"
+        f"  accepted: a ledger that all machines share; `semray doctor` says whether they do"
+    )

@@ -1,0 +1,51 @@
+"""A pool whose lanes do not do as they should, without Ray."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.lanes.events import Event
+from orchestration.lanes.pooled.pool import Pool
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.errors import StudyError
+from orchestration.study.run import Job
+from tests.finished_study import make_run
+from tests.simulated_lanes import SimulatedKind, without_ray
+
+
+def jobs(count: int, first: int = 0) -> list[Job]:
+    return [Job(runs=(make_run("B1", seed),)) for seed in range(first, first + count)]
+
+
+@contextmanager
+def pool_of(kind: Any, folder: Path) -> Iterator[tuple[Pool, list[Event]]]:
+    ledger, told = Ledger(folder), list[Event]()
+    with ledger.drive("study"), without_ray():
+        yield Pool(kind, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60), told
+
+
+class _Elsewhere(SimulatedKind):
+    """Its lanes stage on a disk of their own."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(0.0)
+        self.url = url
+
+    def start(self, url: str) -> Any:
+        return super().start(self.url)
+
+
+def test_a_ledger_that_lanes_do_not_share_is_told_of(tmp_path: Path) -> None:
+    said = (
+        rf"ledger {tmp_path / 'here'}: a lane has staged a result of B1 on tiny, seed 0 in it, and from here there is "
+        r"none to be seen\n  accepted: a ledger that all machines share; `semray doctor` says whether they do"
+    )
+    elsewhere = _Elsewhere(str(tmp_path / "there"))
+    with pool_of(elsewhere, tmp_path / "here") as (pool, _), pytest.raises(StudyError, match=said):
+        pool.run(jobs(1), lanes=1, tries=2)
