@@ -51,6 +51,7 @@ class _Actor:
         self._kind, self._ledger, self._spans = kind, Ledger(url), spans
         self._state = LaneState()
         self.pid = _Method(lambda answer: answer.give(1))
+        self.live = _Method(lambda answer: None)
         self.state = _Method(lambda answer: answer.give(self._state))
         self.stop = self.drop = _Method(lambda answer, *_: answer.give(None))
         self.work = _Method(lambda *given: threading.Thread(target=self._work, args=given, daemon=True).start())

@@ -135,6 +135,10 @@ class Lane:
         """The lane's process, once it is ready."""
         return os.getpid()
 
+    def live(self) -> None:
+        """Answers with the end of the lane's process alone."""
+        threading.Event().wait()
+
     def state(self) -> LaneState:
         """How far the present job is. An answer renews the lane's lease."""
         if self._meter is not None:

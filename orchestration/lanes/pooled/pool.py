@@ -91,6 +91,7 @@ class Pool:
         self._queue(jobs)
         kept = False
         try:
+            self._listen(0.0)  # a lane that was kept may have died since
             if (lacking := lanes - len(self.slots)) > 0:
                 self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
                 self.slots.open(lacking)
@@ -98,7 +99,7 @@ class Pool:
                 self.desk.hear()
                 self._hand_out()
                 self._grow()
-                self._listen()
+                self._listen(HEAR_SECONDS if self.desk.busy else POLL_SECONDS)
                 self._look_after()
                 self._end_if_unasked()
             self.desk.finish()
@@ -183,8 +184,8 @@ class Pool:
 
     # Answers of lanes
 
-    def _listen(self) -> None:
-        """Take all answers of lanes that are there, waiting for the first until it is time to ask again.
+    def _listen(self, seconds: float) -> None:
+        """Take all answers of lanes that are there, waiting so long for the first.
 
         To look which are there takes as long as there are lanes, however many have answered.
         """
@@ -193,7 +194,6 @@ class Pool:
         owners = {ref: slot for slot in self.slots for ref in slot.outstanding()}
         bell = self.source.bell if self.source else None
         awaited = [*owners, bell] if bell is not None else list(owners)
-        seconds = HEAR_SECONDS if self.desk.busy else POLL_SECONDS
         if not awaited:
             self.stop.wait(seconds)
             return
@@ -273,7 +273,7 @@ class Pool:
                     self._lose(slot, message, message)
 
     def _bury(self, slot: Slot, error: Exception) -> None:
-        """The lane's process died, at work or before it was ready."""
+        """The lane's process died: at work, with nothing to do, or before it was ready."""
         if slot.ready:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
         else:

@@ -47,7 +47,7 @@ class LaneKind:
             memory=self.memory or None,
             max_restarts=0,
             max_task_retries=0,
-            concurrency_groups={"poll": 1},
+            concurrency_groups={"poll": 1, "live": 1},
             runtime_env={"env_vars": variables},
         )(Lane)
         return actor.remote(url=url, **{name: value for name, value in vars(self).items() if name != "memory"})
@@ -57,12 +57,14 @@ class LaneKind:
 class Slot:
     """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is.
 
-    promised: a job for it is being looked up. starting, work, poll: answers that are awaited from it.
+    promised: a job for it is being looked up. starting, work, poll: answers that are awaited from it; life: one
+    that comes with its end alone.
     """
 
     number: int
     actor: Any
     starting: Any
+    life: Any
     opened: float
     polled: float = 0.0
     held: Held | None = None
@@ -79,7 +81,9 @@ class Slot:
         return self.held is None and not self.promised
 
     def outstanding(self) -> list[Any]:
-        return [ref for ref in (self.starting, self.work, self.poll) if ref is not None]
+        """Whatever it is at breaks off when it dies. To look at an answer more takes the driver time."""
+        at = next((ref for ref in (self.starting, self.work) if ref is not None), self.life)
+        return [ref for ref in (at, self.poll) if ref is not None]
 
     def ask(self) -> None:
         """Have it say how far it is; the answer is `poll`."""
@@ -142,7 +146,7 @@ class Slots:
         import ray
 
         ray.kill(slot.actor)
-        slot.starting = slot.work = slot.poll = None  # nobody waits for its answers any more
+        slot.starting = slot.work = slot.poll = slot.life = None  # nobody waits for its answers any more
         self._slots[self._slots.index(slot)] = self._start(slot.number)
 
     def give_back(self, slots: Sequence[Slot]) -> None:
@@ -163,7 +167,13 @@ class Slots:
 
     def _start(self, number: int) -> Slot:
         actor = self._kind.start(self._url)
-        return Slot(number=number, actor=actor, starting=actor.pid.remote(), opened=time.monotonic())
+        return Slot(
+            number=number,
+            actor=actor,
+            starting=actor.pid.remote(),
+            life=actor.live.options(concurrency_group="live").remote(),
+            opened=time.monotonic(),
+        )
 
 
 def _no_lane(why: str) -> str:

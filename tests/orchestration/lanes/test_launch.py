@@ -284,6 +284,25 @@ def test_a_lane_that_is_killed(ledger: Ledger, folder: Path) -> None:
     assert os.listdir(Path(ledger.url) / ".scratch") == []
 
 
+def test_a_lane_that_is_killed_between_two_launches(ledger: Ledger, folder: Path) -> None:
+    """It had nothing to do, and nothing that follows is charged with its end."""
+    import ray
+
+    told: list[Event] = []
+    lanes = Lanes(
+        ledger=ledger, resources=Resources(lanes=1, retries=0), on_event=told.append, body=squares, warm=()
+    )
+    before, after = run_in(folder, 0), run_in(folder, 1)
+    with closing(lanes):
+        lanes.run(alone([before]), more=True)
+        os.kill(ledger.record(before).notes["pid"], signal.SIGKILL)
+        assert lanes._pool is not None
+        assert ray.wait([slot.life for slot in lanes._pool.slots], timeout=60)[0]  # Ray has heard of it
+        assert lanes.run(alone([after])).finished == (after.id,)
+    assert not any(isinstance(event, RunFailed) for event in told)
+    assert ledger.record(after).attempt == 1
+
+
 def test_a_lane_that_is_paused(ledger: Ledger, folder: Path) -> None:
     """Its lease runs out; when it wakes up and finishes, its result is not the one that counts."""
     run = run_in(folder, 0, outlive=True)

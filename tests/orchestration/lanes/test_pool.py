@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestration.lanes.events import Event
+from orchestration.lanes.events import Event, RunFailed
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
@@ -28,6 +28,37 @@ def pool_of(kind: Any, folder: Path) -> Iterator[tuple[Pool, list[Event]]]:
     ledger, told = Ledger(folder), list[Event]()
     with ledger.drive("study"), without_ray():
         yield Pool(kind, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60), told
+
+
+class _Mortal(SimulatedKind):
+    """Its lanes can be ended. work on a dead one breaks off."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.lives: list[Any] = []
+        self.actors: list[Any] = []
+
+    def start(self, url: str) -> Any:
+        actor = super().start(url)
+        actor.live._act = self.lives.append
+        self.actors.append(actor)
+        return actor
+
+    def end(self, number: int) -> None:
+        error = RuntimeError("the actor died")
+        self.actors[number].work._act = lambda answer, *_: answer.give(error)
+        self.lives[number].give(error)
+
+
+def test_a_lane_that_died_with_nothing_to_do_costs_no_run_an_attempt(tmp_path: Path) -> None:
+    kind = _Mortal()
+    with pool_of(kind, tmp_path) as (pool, told):
+        assert len(pool.run(jobs(4), lanes=2, tries=1, more=True).finished) == 4
+        kind.end(0)
+        kind.end(1)
+        assert len(pool.run(jobs(4, first=4), lanes=2, tries=1).finished) == 4
+    assert not [event for event in told if isinstance(event, RunFailed)]
+    assert len(kind.actors) == 4
 
 
 class _Elsewhere(SimulatedKind):
