@@ -23,7 +23,7 @@ from orchestration.lanes.lane import LaneState, Lease, Problem
 from orchestration.lanes.pooled.commits import Commits
 from orchestration.lanes.pooled.desk import Desk
 from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
-from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots
+from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots, last_line
 from orchestration.lanes.waits import (
     POLL_SECONDS,
     Elsewhere,
@@ -92,7 +92,7 @@ class Pool:
         kept = False
         try:
             self._listen(0.0)  # a lane that was kept may have died since
-            if (lacking := lanes - len(self.slots)) > 0:
+            if (lacking := lanes - len(self.slots) - len(self.slots.given_up)) > 0:
                 self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
                 self.slots.open(lacking)
             while self._expecting() and not self.stop.is_set():
@@ -178,7 +178,8 @@ class Pool:
         busy = len(self.slots) - len(idle)
         may_come = self._asking or (self.more and not self.growing)
         if self.growing and self.queue:
-            self.slots.open(max(0, min(len(self.queue), max(1, busy)) - len(idle)))
+            asked_for = len(idle) + len(self.slots.given_up)
+            self.slots.open(max(0, min(len(self.queue), max(1, busy)) - asked_for))
         elif busy and not self.queue and not may_come:
             self.slots.give_back(idle)  # where none is busy, all is done
 
@@ -276,8 +277,8 @@ class Pool:
         """The lane's process died: at work, with nothing to do, or before it was ready."""
         if slot.ready:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
-        else:
-            self.slots.start_again(slot, str(error))
+        elif not self.slots.start_again(slot, str(error)):
+            self.on_event(Waiting(what=f"lane {slot.number} does not start: {last_line(str(error))}"))
 
     def _lose(self, slot: Slot, message: str, details: str) -> None:
         self.slots.replace(slot)

@@ -11,14 +11,14 @@ from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.lane import Lane, variables_of
-from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS
+from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS, Stillness
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
     from orchestration.lanes.pooled.queued import Held
     from orchestration.study.run import Body
 
-START_TRIES = 3  # of every lane in a row, none being ready
+START_TRIES = 3  # of a lane in a row
 STACK_SECONDS = 10.0  # for a lane that stands still to say where
 
 
@@ -104,12 +104,17 @@ class Slot:
 
 
 class Slots:
-    """The lanes of one kind that a pool has, each under a number of its own."""
+    """The lanes of one kind that a pool has, each under a number of its own.
+
+    given_up: the numbers of those that died in every start, and are none any more.
+    """
 
     def __init__(self, kind: LaneKind, url: str) -> None:
         self._kind, self._url = kind, url
         self._slots: list[Slot] = []
-        self._false_starts: Counter[int] = Counter()  # by the lane's number, since a lane was last ready
+        self.given_up: set[int] = set()
+        self._false_starts: Counter[int] = Counter()  # by the lane's number, since it was last ready
+        self._none_ready = Stillness()
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._slots)
@@ -119,26 +124,34 @@ class Slots:
 
     def open(self, lanes: int) -> None:
         """Start so many more, under the lowest numbers that are free."""
-        taken = {slot.number for slot in self._slots}
+        taken = {slot.number for slot in self._slots} | self.given_up
         self._slots += [self._start(number) for number in islice(filterfalse(taken.__contains__, count()), lanes)]
 
     def welcome(self, slot: Slot) -> None:
         """One has become ready."""
         slot.starting = None
-        self._false_starts.clear()
+        del self._false_starts[slot.number]
 
-    def start_again(self, slot: Slot, why: str) -> None:
-        """Replace one that died before it was ready. StudyError where none is, and each has died too often."""
-        if not any(other.ready for other in self._slots):
-            self._false_starts[slot.number] += 1
-            if all(self._false_starts[one.number] >= START_TRIES for one in self._slots):
-                raise StudyError(_no_lane(why))
-        self.replace(slot)
+    def start_again(self, slot: Slot, why: str) -> bool:
+        """Replace one that died before it was ready. False where it has too often, and is given up.
+
+        StudyError where it was the last.
+        """
+        self._false_starts[slot.number] += 1
+        if self._false_starts[slot.number] < START_TRIES:
+            self.replace(slot)
+            return True
+        self.give_back([slot])
+        self.given_up.add(slot.number)
+        if not self._slots:
+            raise StudyError(_no_lane(last_line(why)))
+        return False
 
     def end_if_none_starts(self) -> None:
-        """StudyError where all have been waited for too long."""
-        now = time.monotonic()
-        if all(not slot.ready and now - slot.opened > START_SECONDS for slot in self._slots):
+        """StudyError where none has been ready for too long, whatever became of each meanwhile."""
+        if any(slot.ready for slot in self._slots):
+            self._none_ready = Stillness()
+        elif self._none_ready.hear("none is ready") > START_SECONDS:
             raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
 
     def replace(self, slot: Slot) -> None:
@@ -176,9 +189,13 @@ class Slots:
         )
 
 
+def last_line(why: str) -> str:
+    """Of what Ray says of a lane's end, what its process said."""
+    return (why.strip() or "it died without a word").splitlines()[-1]
+
+
 def _no_lane(why: str) -> str:
-    last = (why.strip() or "it died without a word").splitlines()[-1]
     return (
-        f"no lane could be started: {last}\n"
+        f"no lane could be started: {why}\n"
         f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"
     )

@@ -6,6 +6,7 @@ The run bodies below do what their run's settings say; they meet the test throug
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -32,6 +33,7 @@ from orchestration.lanes.events import (
     Waiting,
 )
 from orchestration.lanes.launch import Lanes, launch
+from orchestration.lanes.pooled.slots import START_TRIES
 from orchestration.lanes.waits import WIND_DOWN_SECONDS
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.blocks import Resources
@@ -556,7 +558,7 @@ def test_an_empty_address_is_no_cluster(ledger: Ledger, folder: Path, monkeypatc
 
 
 class FirstLaneOnly:
-    """A body that reaches one lane and no other; its run takes until four more lanes have died of it."""
+    """A body that reaches one lane and no other; its runs take until the driver has given the other up."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -573,15 +575,24 @@ class FirstLaneOnly:
         return len(list(self.folder.glob("start-*")))
 
     def __call__(self, job: Job, world: World) -> Iterator[Result]:
-        while self.starts() < 5:
+        while not (self.folder / "given-up").exists():
             time.sleep(0.01)
         yield from results(job.runs[0], [Score(metric="m", value=1)])
 
 
-def test_lanes_that_die_early_while_another_works(ledger: Ledger, folder: Path) -> None:
-    runs = [run_in(folder, seed) for seed in range(2)]
-    outcome, _ = go(ledger, alone(runs), FirstLaneOnly(folder), resources={"lanes": 2})
+def test_a_lane_that_dies_in_every_start_while_another_works(ledger: Ledger, folder: Path) -> None:
+    """It is given up with a word, and the other does its work."""
+    runs, body = [run_in(folder, seed) for seed in range(2)], FirstLaneOnly(folder)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Waiting):
+            (folder / "given-up").touch()
+
+    outcome, events = go(ledger, alone(runs), body, hear, resources={"lanes": 2})
     assert set(outcome.finished) == {run.id for run in runs}
+    (said,) = [event.what for event in events if isinstance(event, Waiting)]
+    assert re.fullmatch(r"lane [01] does not start: RuntimeError: this node is ill", said)
+    assert body.starts() == 1 + START_TRIES
 
 
 def test_memory_is_room_too(ledger: Ledger, folder: Path) -> None:

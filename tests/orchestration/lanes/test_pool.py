@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from orchestration.lanes.events import Event, RunFailed
+from orchestration.lanes.events import Event, RunFailed, Waiting
+from orchestration.lanes.pooled import pool as pools
+from orchestration.lanes.pooled import slots
 from orchestration.lanes.pooled.pool import Pool
+from orchestration.lanes.pooled.slots import START_TRIES
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
@@ -24,10 +27,10 @@ def jobs(count: int, first: int = 0) -> list[Job]:
 
 
 @contextmanager
-def pool_of(kind: Any, folder: Path) -> Iterator[tuple[Pool, list[Event]]]:
-    ledger, told = Ledger(folder), list[Event]()
+def pool_of(kind: Any, folder: Path, *, growing: bool = False) -> Iterator[tuple[Pool, list[Event]]]:
+    ledger, told, stop = Ledger(folder), list[Event](), threading.Event()
     with ledger.drive("study"), without_ray():
-        yield Pool(kind, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60), told
+        yield Pool(kind, ledger, told.append, stop, lease_seconds=60, stall_seconds=60, growing=growing), told
 
 
 class _Mortal(SimulatedKind):
@@ -59,6 +62,48 @@ def test_a_lane_that_died_with_nothing_to_do_costs_no_run_an_attempt(tmp_path: P
         assert len(pool.run(jobs(4, first=4), lanes=2, tries=1).finished) == 4
     assert not [event for event in told if isinstance(event, RunFailed)]
     assert len(kind.actors) == 4
+
+
+class _Ill(SimulatedKind):
+    """Of its lanes the first becomes ready, or hangs; all others die in their start."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        super().__init__(0.05)
+        self.hangs = hangs
+
+    def start(self, url: str) -> Any:
+        actor = super().start(url)
+        if len(self.spans) > 1:
+            actor.pid._act = lambda answer: answer.give(RuntimeError("of Ray\nNo module named 'x'"))
+        elif self.hangs:
+            actor.pid._act = lambda answer: None
+        return actor
+
+
+SAID = "lane 1 does not start: No module named 'x'"
+
+
+@pytest.mark.parametrize(("growing", "lanes"), [(False, 2), (True, 1)])
+def test_a_lane_that_dies_in_every_start_is_given_up(tmp_path: Path, growing: bool, lanes: int) -> None:
+    """Also where the pool itself asks for one more while runs wait: another one would die as well."""
+    kind = _Ill(hangs=False)
+    with pool_of(kind, tmp_path, growing=growing) as (pool, told):
+        for first in (0, 6):
+            outcome = pool.run(jobs(6, first), lanes=lanes, tries=1, more=not first)
+            assert len(outcome.finished) == 6
+    assert [event.what for event in told if isinstance(event, Waiting)] == [SAID]
+    assert len(kind.spans) == 1 + START_TRIES
+
+
+def test_a_study_ends_whose_lanes_hang_or_die_in_their_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "START_SECONDS", 0.5)
+    monkeypatch.setattr(pools, "POLL_SECONDS", 0.05)
+    kind = _Ill(hangs=True)
+    with pool_of(kind, tmp_path) as (pool, told), pytest.raises(StudyError, match="none was ready after 0 s"):
+        pool.run(jobs(2), lanes=2, tries=1)
+    assert [event.what for event in told if isinstance(event, Waiting)] == [SAID]
 
 
 class _Elsewhere(SimulatedKind):
