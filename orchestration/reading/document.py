@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from orchestration.reading.limits import LimitedLoader, LimitsError, content_of
 from orchestration.study.errors import StudyError
@@ -21,6 +22,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"
 _DATE = "tag:yaml.org,2002:timestamp"
 _INT = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
 _ONE_LINE = "text on one line that shows as it is: no line ends, control characters or turns of direction"
 DIGITS = 10  # of a whole number: seeds go up to 4294967295, and nothing in a study counts further
 _STUDY = "a study: a mapping that begins with `question:`"
@@ -119,8 +121,8 @@ def document_of(path: Path, text: str) -> Document:
         content = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise StudyError(_not_yaml(path, text, error)) from None
-    except (ValueError, OverflowError) as error:  # digits that make no number, or more than a number has
-        raise StudyError(f"{path}: {error}\n  accepted: {_PLAIN}") from None
+    except (ValueError, OverflowError) as error:  # the digits of an escape, which make no character
+        raise StudyError(f"{path}:{loader.line + 1}: {error}\n  accepted: {_PLAIN}") from None
     if not isinstance(content, dict):
         line, kind = node.start_mark.line + 1, "a list" if isinstance(content, list) else "one value"
         raise StudyError(f"{path}:{line}: holds {kind}, not a mapping\n  accepted: {_STUDY}")
@@ -211,8 +213,10 @@ def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Mi
 
 def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     line, name = node.start_mark.line + 1, _dotted(place)
-    if node.tag == _DATE:
-        node.tag = _TEXT  # a study has no dates: what looks like one is a name
+    if node.tag == _DATE or _makes_no_number(node):
+        node.tag = (
+            _TEXT  # a study has no dates: what looks like one is a name; so is `0b_`, a number without digits
+        )
     if node.tag == _INT and len(node.value) > DIGITS:
         yield Mistake(
             line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
@@ -220,6 +224,17 @@ def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     keep = "\n\t" if place == ("question",) else ""  # a question may take several lines
     if (sign := acting(node.value, keep)) is not None:
         yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
+
+
+def _makes_no_number(node: yaml.Node) -> bool:
+    """Whether YAML takes a scalar for a number, and Python can make none of it."""
+    if node.tag not in (_INT, _FLOAT):
+        return False
+    try:
+        SafeConstructor().construct_object(node)
+    except (ValueError, OverflowError):
+        return True
+    return False
 
 
 def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:

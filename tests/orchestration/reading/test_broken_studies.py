@@ -137,6 +137,9 @@ STUDIES = {
     # seeds, search, resources
     "no seeds": changed("seeds: 8", "seeds: 0", ":4: seeds = 0", "a whole number from 1"),
     "seeds as true": changed("seeds: 8", "seeds: true", "seeds = true", "a whole number from 1"),
+    "seeds without a digit": changed("seeds: 8", "seeds: 0b_", ":4: seeds = '0b_'", "a whole number from 1"),
+    "a rate without a digit": changed("2.0e-5", "-0x_", ":6: train.learning_rate = '-0x_'", "a number above 0"),
+    "an escape beyond all characters": changed("family: concept", 'family: "\\UFFFFFFFF"', "study.yaml:2: ", "accepted: plain text"),
     "a seed twice": changed("seeds: 8", "seeds: [1, 2, 1]", "seeds[2] = 1", "each only once"),
     "a negative seed": changed("seeds: 8", "seeds: [-1]", "seeds[0] = -1", "a whole number from 0"),
     "a most below the start": changed("seeds: 8", "seeds: {start: 8, max: 6}", "seeds.max = 6", "above start, which is 8"),

@@ -41,7 +41,7 @@ BOMBS = {
     "10**9 steps": (GOOD + "train: {steps: 1000000000}\n", "train.steps = 1000000000\n  accepted: a whole number from 1 to 10,000,000, days of training"),
     "10**12 steps as text": (GOOD + "train: {steps: 10**12}\n", "train.steps = '10**12'\n  accepted: a whole number"),
     "a number of 1,900 hex digits": (GOOD + f"train: {{steps: 0x{'f' * 1900}}}\n", "at most 10 digits"),
-    "a number in base 60": (GOOD + f"train: {{learning_rate: 1{':59' * 600}.5}}\n", "int too large to convert to float"),
+    "a number in base 60": (GOOD + f"train: {{learning_rate: 1{':59' * 600}.5}}\n", ":59.5'\n  accepted: a number above 0"),
     "a long text": (GOOD + f"data: {{split: {'x' * 100_000}}}\n", "one text of 100,000 characters\n  accepted: at most 2,000"),
     "2,000 unknown keys": (GOOD + "".join(f"unknown_{n}: 1\n" for n in range(2000)), "unknown_0 = 1"),
     "runs beyond count": (GOOD.replace("[small]", f"[{', '.join(f'b{n}' for n in range(60))}]") + "seeds: 1000\n", "arms come to 2 arms x 60 backbones x 1000 seeds\n  accepted: at most 100,000 runs"),
