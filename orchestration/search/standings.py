@@ -87,7 +87,7 @@ class Standings:
             self._looks.setdefault(seed, {})[number] = dict(looks)
             return self._grown(with_stop(self.trials[number], seed, looks))
         if self.ledger.holds(run):
-            return self.scored(run, number)
+            return self._let_through(run, number)
         self.executed += 1
         return run
 
@@ -103,7 +103,7 @@ class Standings:
         for step, score in self._curve(run):
             if (report := self.looked(run, number, step, score)) is not None:
                 return report
-        return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
+        return self._let_through(run, number)
 
     def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
         """Note a run's development score in its middle; where the point stands if that ends the run, else None."""
@@ -121,6 +121,17 @@ class Standings:
             return None
         self.ledger.stop_early(self.selection.study.name, self.selection.id, number, seed, mine)
         return self._grown(with_stop(self.trials[number], seed, mine))
+
+    def _let_through(self, run: Run, number: int) -> Report:
+        """Note what a finished run scored, and its looks for others to be compared with; it is judged no more.
+
+        A run that the ledger has without a stop was let through when it ended, and stays so: which points answer
+        first is another matter each time, and would come to other stops. Where a kill came between its end and
+        the decision it counts as let through too: to stop it could save no step any more.
+        """
+        assert run.seed is not None
+        self._looks.setdefault(run.seed, {})[number] = dict(self._curve(run))
+        return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
 
     def failed(self, run: Run, number: int, why: str) -> Report:
         """Note that a run was given up; the point is not tried further, unless the search is called again."""
