@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.fields import changed, flat
-from evaluators.significance.claims import Claim, Declared, sides_of
+from evaluators.significance.claims import Claim, Declared, Joint, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
 
@@ -103,7 +103,14 @@ def _repeated(study: Study, claim: Declared, points: Mapping[str, StandIn]) -> t
     takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
     alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
     repeated = claim.renamed({arm: name for arm, (name, _) in takes.items()})
-    return replace(repeated, claim=f"{claim.claim} tuned{' alike' if alike else ''}"), dict(takes.values())
+    return _called(repeated, f"tuned{' alike' if alike else ''}"), dict(takes.values())
+
+
+def _called(claim: Declared, ending: str) -> Declared:
+    """A claim under a name with this ending, and so its parts: a part may be called what the search's claim is."""
+    if isinstance(claim, Joint):
+        claim = replace(claim, all=tuple(replace(part, claim=f"{part.claim} {ending}") for part in claim.all))
+    return replace(claim, claim=f"{claim.claim} {ending}")
 
 
 def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:

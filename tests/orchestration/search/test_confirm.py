@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evaluators.significance.claims import Joint
 from evaluators.significance.verdict import RULE
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
@@ -64,6 +65,15 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
     assert study.evaluate == ("t2d", "pair_auc")
     assert study.search is None
     assert study.name == "margins-confirmed"
+
+
+def test_parts_of_a_claim_are_named_apart_from_what_the_search_claims(tmp_path: Path) -> None:
+    """Even a part that is called as the search's own claim will be."""
+    found, study = a_search(tmp_path, START, TUNED), study_of(tmp_path)
+    parts = tuple(replace(study.compare[0], claim=name) for name in ("search B1", "part"))
+    confirmed = confirmation(replace(study, compare=(Joint(claim="J", all=parts),)), [found])
+    names = [one.claim for claim in confirmed.compare for one in dict.fromkeys((claim, *claim.parts))]
+    assert names == ["search B1", "J tuned", "search B1 tuned", "part tuned"]
 
 
 def test_a_control_that_lacks_only_the_signal_is_tuned_alike() -> None:

@@ -18,10 +18,11 @@ from orchestration.plan.held import planned
 from orchestration.plan.plan import gather_facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.confirm import confirmation
-from orchestration.search.confirmed import confirmed_searches
+from orchestration.search.confirmed import confirmed_searches, keep_confirmed
 from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.trials import Selection, searched, selections
 from orchestration.study.run import Run
+from orchestration.verdicts.find import find
 from tests.results import finish
 from tests.searching import RATES
 
@@ -195,6 +196,33 @@ def test_of_another_search_nothing_is_told(
     assert confirmed_searches(read_study("rates.yaml"), ledger) == ()
     Path("rates.yaml").write_text(STUDY)
     assert confirmed_searches(read_study("rates.yaml"), ledger) != ()
+
+
+def test_what_is_kept_is_the_verdict_on_the_search_and_not_on_a_part_so_called(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The part says the opposite."""
+    claim = STUDY.splitlines()[-1].removeprefix("  - ")
+    part = "{claim: search slow, treatment: slow, control: fast, metric: scores/accuracy, expect: worse}"
+    Path("rates.yaml").write_text(STUDY.replace(claim, f"{{claim: J, all: [{claim}, {part}]}}"))
+    said = told(capsys, "confirm", "rates")
+    assert "search slow tuned" in said
+    ((_, kept),) = ledger.confirmed_points("rates", *ledger.searches("rates")).items()
+    assert (kept.treatment, kept.control, kept.verdict) == ("slow@1", "slow", "better")
+
+
+def test_a_verdict_on_a_part_is_not_kept_even_under_the_name_of_the_search(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = read_study("rates.yaml")
+    (selection,) = selections(study, gather_facts(study))
+    found = searched(selection, ledger)
+    tested = confirmation(study, [found])
+    findings = find(tested, planned(tested, ledger).runs, ledger)
+    (own,) = (one for one in findings.findings if one.verdict.claim == "search slow")
+    part = replace(own, verdict=replace(own.verdict, part_of="J", verdict="worse"))
+    keep_confirmed([found], replace(findings, findings=(*findings.findings, part)), ledger)
+    assert ledger.confirmed_points("rates", selection.id)[1].verdict == "better"
 
 
 def test_a_confirmation_that_is_shown_again_keeps_its_day(
