@@ -213,10 +213,8 @@ def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Mi
 
 def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     line, name = node.start_mark.line + 1, _dotted(place)
-    if node.tag == _DATE or _makes_no_number(node):
-        node.tag = (
-            _TEXT  # a study has no dates: what looks like one is a name; so is `0b_`, a number without digits
-        )
+    if node.tag == _DATE or _makes_no_number(node):  # a study has no dates: what looks like one is a name
+        node.tag = _TEXT
     if node.tag == _INT and len(node.value) > DIGITS:
         yield Mistake(
             line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
@@ -227,7 +225,7 @@ def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
 
 
 def _makes_no_number(node: yaml.Node) -> bool:
-    """Whether YAML takes a scalar for a number, and Python can make none of it."""
+    """Whether YAML takes a scalar for a number, such as `0b_` without digits, and Python can make none of it."""
     if node.tag not in (_INT, _FLOAT):
         return False
     try:

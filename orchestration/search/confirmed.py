@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Ledger) -> None:
     """Write down what the confirmation of these searches came to, when all of its runs are done."""
-    verdicts = {one.verdict.claim: one.verdict for one in findings.findings if one.verdict.part_of is None}
+    verdicts = {one.verdict.claim: one.verdict for one in findings.findings if not one.verdict.part_of}
     for found in searches:
         if not (best := tuned(found)):
             continue
