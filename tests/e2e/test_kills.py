@@ -182,8 +182,9 @@ def figures_of(ledger: Ledger, entry: str) -> object:
     return [row for row in ledger.curve_of(entry).to_pylist() if row["name"] != "sentences_per_second"]
 
 
-def mirrored(uri: str) -> dict[str, tuple[dict[str, float], list[int]]]:
-    """MLflow's entries by key: the figures but for times, and the steps of the loss curve."""
+def mirrored(uri: str) -> dict[str, tuple[dict[str, str], list[int]]]:
+    """MLflow's entries by key: the figures but for times, as text (a NaN equals itself), and the steps of the loss
+    curve."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
@@ -192,7 +193,7 @@ def mirrored(uri: str) -> dict[str, tuple[dict[str, float], list[int]]]:
     entries = {
         run.data.tags["semray.run_key"]: (
             {
-                name: value
+                name: repr(value)
                 for name, value in run.data.metrics.items()
                 if "second" not in name and not name.startswith("cost/")
             },
