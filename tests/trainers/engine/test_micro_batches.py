@@ -199,7 +199,7 @@ def test_auto_finds_what_fits_and_the_step_is_as_if_it_had_known(backbone: Path)
         assert torch.equal(one, same)
 
 
-@pytest.mark.parametrize("stop", [3, 4, 5, 6])
+@pytest.mark.parametrize("stop", [4, 5])
 def test_auto_goes_on_from_a_checkpoint_with_what_had_fitted(
     backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
