@@ -56,6 +56,8 @@ class Answering:
         self._filesystem, self._url = filesystem, url
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what copying and pickling look for first
+            raise AttributeError(name)
         method = getattr(self._filesystem, name)
 
         @functools.wraps(method)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,6 +95,14 @@ def test_it_is_no_damage_and_no_answer(
     assert failing.failed
     assert not isinstance(told.value, LedgerError)
     assert not problem(told.value).final
+
+
+def test_a_ledger_travels_as_before(url: str) -> None:
+    """Ray's tools write down what they hold."""
+    ledger, run = Ledger(url), make_run()
+    finish(ledger, run, SCORES)
+    for again in (pickle.loads(pickle.dumps(ledger)), copy.copy(ledger)):
+        assert again.entries() == ledger.entries()
 
 
 def test_claims_that_could_not_be_read_are_not_taken_for_none(
