@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
+from corpora.store.rows import as_wide_as_head, json_lines
 
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
@@ -136,8 +137,8 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
 
 def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".jsonl":
-        lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
-        content: Any = [_json_line(path, number, line) for number, line in lines if line.strip()]
+        lines = path.read_text(encoding="utf-8").split("\n")
+        content: Any = [row for _, row in json_lines(lines, partial(_no_row, path))]
     else:
         content = json.loads(path.read_bytes())
     if isinstance(content, dict):
@@ -149,13 +150,6 @@ def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any
         yield row
 
 
-def _json_line(path: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise wrong(path, f"line {number} is no JSON ({error})", "an object in every line") from None
-
-
 def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     import pyarrow.parquet as pq
 
@@ -163,12 +157,7 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
             check_names(reader.fieldnames or [])
-            for row in reader:
-                if None in row or None in row.values():
-                    raise wrong(
-                        path, f"line {reader.line_num} has another number of columns", "as many as its head"
-                    )
-                yield row
+            yield from as_wide_as_head(reader, partial(_no_row, path))
         return
     file = pq.ParquetFile(path)
     check_names(file.schema_arrow.names)
@@ -194,6 +183,10 @@ def _has(names: Sequence[str]) -> str:
         return "it has none"
     first = ", ".join(repr(str(name)[:LETTERS_SHOWN]) for name in names[:COLUMNS_SHOWN])
     return f"it has {first}" + (f" and {len(names) - COLUMNS_SHOWN} more" if len(names) > COLUMNS_SHOWN else "")
+
+
+def _no_row(path: Path, line: int, told: str, accepted: str) -> CorpusError:
+    return wrong(path, f"line {line} {told}", accepted)
 
 
 def wrong(path: Path, told: str, accepted: str) -> CorpusError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from corpora.store.errors import CorpusError, first_line
+from corpora.store.errors import CorpusError
+from corpora.store.rows import NoRow, as_wide_as_head, json_lines
 
 Row = Mapping[str, Any]
 LETTERS_SHOWN = 60  # of a line that is no row
@@ -22,34 +23,22 @@ def rows_of_file(file: Path) -> Iterator[Row]:
 
         yield from pq.read_table(file).to_pylist()
         return
-    text = file.read_text(encoding="utf-8-sig")
-    lines = text.split("\n")  # `splitlines` would cut at characters that stand inside of texts, such as U+2028
+    no_row, text = partial(_no_row, file), file.read_text(encoding="utf-8-sig")
+    lines = text.split("\n")
     if file.suffix == ".jsonl":
-        yield from _objects(file, lines)
+        yield from _objects(lines, no_row)
     elif file.suffix == ".csv":
-        yield from _as_wide_as_head(file, csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        yield from as_wide_as_head(csv.DictReader(io.StringIO(text, newline=""), strict=True), no_row)
     else:
-        yield from _as_wide_as_head(file, csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+        yield from as_wide_as_head(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), no_row)
 
 
-def _objects(file: Path, lines: list[str]) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise _no_row(file, number, f"is no JSON ({first_line(error)})", "an object in every line") from None
+def _objects(lines: Sequence[str], no_row: NoRow) -> Iterator[Row]:
+    for number, row in json_lines(lines, no_row):
         if not isinstance(row, dict):
+            line = lines[number - 1]
             shown = line[:LETTERS_SHOWN] + ("…" if len(line) > LETTERS_SHOWN else "")
-            raise _no_row(file, number, f"is {shown}", "an object in every line, such as {column: text}")
-        yield row
-
-
-def _as_wide_as_head(file: Path, reader: csv.DictReader[str]) -> Iterator[Row]:
-    for row in reader:
-        if None in row or None in row.values():
-            raise _no_row(file, reader.line_num, "has another number of columns", "as many as its head")
+            raise no_row(number, f"is {shown}", "an object in every line, such as {column: text}")
         yield row
 
 
