@@ -14,6 +14,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def last_line(error: BaseException) -> str:
+    """What an error says last, which of one that another process sent is what that said; its kind as above."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
+
+
 def kind_and_first_line(error: BaseException) -> str:
     """For errors whose words alone may not say what they are: "ConnectionError: the hub is away"."""
     kind, said = type(error).__name__, first_line(error)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corpora.store.errors import last_line
 from orchestration.ledger.away import away, words_of
 from orchestration.ledger.environment import LIBRARIES
 from orchestration.ledger.object_storage import MARKER
@@ -142,7 +143,7 @@ def _ask(question: Callable[..., Any], ledger: str, mark: str) -> tuple[list[tup
         try:
             answers.append((ray.get(done[0]), time.time()))
         except ray.exceptions.RayError as error:
-            silent[asking[done[0]]] = str(error).strip().splitlines()[-1]
+            silent[asking[done[0]]] = last_line(error)
     return answers, silent
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.errors import last_line
 from orchestration.lanes.events import (
     Event,
     LaneReady,
@@ -23,7 +24,7 @@ from orchestration.lanes.lane import LaneState, Lease, Problem
 from orchestration.lanes.pooled.commits import Commits
 from orchestration.lanes.pooled.desk import Desk
 from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
-from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots, last_line
+from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots
 from orchestration.lanes.waits import (
     POLL_SECONDS,
     Elsewhere,
@@ -277,8 +278,8 @@ class Pool:
         """The lane's process died: at work, with nothing to do, or before it was ready."""
         if slot.ready:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
-        elif not self.slots.start_again(slot, str(error)):
-            self.on_event(Waiting(what=f"lane {slot.number} does not start: {last_line(str(error))}"))
+        elif not self.slots.start_again(slot, error):
+            self.on_event(Waiting(what=f"lane {slot.number} does not start: {last_line(error)}"))
 
     def _lose(self, slot: Slot, message: str, details: str) -> None:
         self.slots.replace(slot)

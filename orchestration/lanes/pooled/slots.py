@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.errors import last_line
 from orchestration.lanes.lane import Lane, variables_of
 from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS, Stillness
 from orchestration.study.errors import StudyError
@@ -132,7 +133,7 @@ class Slots:
         slot.starting = None
         del self._false_starts[slot.number]
 
-    def start_again(self, slot: Slot, why: str) -> bool:
+    def start_again(self, slot: Slot, error: Exception) -> bool:
         """Replace one that died before it was ready. False where it has too often, and is given up.
 
         StudyError where it was the last.
@@ -144,7 +145,7 @@ class Slots:
         self.give_back([slot])
         self.given_up.add(slot.number)
         if not self._slots:
-            raise StudyError(_no_lane(last_line(why)))
+            raise StudyError(_no_lane(last_line(error)))
         return False
 
     def end_if_none_starts(self) -> None:
@@ -187,11 +188,6 @@ class Slots:
             life=actor.live.options(concurrency_group="live").remote(),
             opened=time.monotonic(),
         )
-
-
-def last_line(why: str) -> str:
-    """Of what Ray says of a lane's end, what its process said."""
-    return (why.strip() or "it died without a word").splitlines()[-1]
 
 
 def _no_lane(why: str) -> str:
