@@ -7,7 +7,6 @@ import logging
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Scored, Trained
 from tests.buckets import s3_bucket
-from tests.counting_store import CountingStore, counting_store, requests
+from tests.counting_store import CountingStore, requests
 from tests.results import finish
 
 SCORES = [Score(metric="t2d/mrr", value=0.5)]
@@ -46,12 +45,6 @@ def make_run(seed: int = 0) -> Run:
 def save_model(folder: Path) -> None:
     for number in range(12):
         (folder / f"part{number}").write_bytes(b"0" * number)
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with counting_store() as url:
-        yield url
 
 
 def all_of_it(ledger: Ledger) -> None:

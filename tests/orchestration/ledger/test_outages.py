@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,13 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run, Trained
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
-from tests.counting_store import CountingStore, counting_store
+from tests.counting_store import CountingStore
 from tests.named_study import finished, write_study
 from tests.orchestration.ledger.test_object_storage import make_run, save_model
 from tests.orchestration.verdicts.test_declared import runs_of
 from tests.results import finish
 
 SCORES = [Score(metric="t2d/mrr", value=0.5)]
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with counting_store() as url:
-        yield url
 
 
 def slow_down() -> Exception:

@@ -21,12 +21,6 @@ from tests.counting_store import CountingStore, counting_store, requests
 from tests.orchestration.ledger.test_object_storage import make_run, save_model
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    with counting_store() as url:
-        yield url
-
-
 @pytest.fixture(params=["local", "remote"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "local":
