@@ -126,8 +126,9 @@ def _claim(storage: Storage, driver: Driver) -> str:
         if held is not None and _alive(storage, *held):
             raise StudyError(_refusal(storage, *held[1:]))
         number, now = held[0] + 1 if held else 1, time.time()
+        place, lock = f"{folder}/{number}", _lock(driver, now)
         try:
-            storage.create(f"{folder}/{number}", _lock(driver, now))
+            storage.create(place, lock)
         except FileExistsError:
             if holder(storage, driver.study) != (number, driver, now):  # else the answer to it was lost
                 continue
@@ -135,8 +136,8 @@ def _claim(storage: Storage, driver: Driver) -> str:
         for older in (other for other in numbers if other < max(numbers)):
             storage.unlink(f"{folder}/{older}")
         if max(numbers) == number:
-            _require_refusal(storage, f"{folder}/{number}", _lock(driver, now))
-            return f"{folder}/{number}"
+            _require_refusal(storage, place, lock)
+            return place
 
 
 def _require_refusal(storage: Storage, place: str, lock: bytes) -> None:

@@ -153,12 +153,17 @@ def _comparison_digest(findings: Findings, finding: Finding) -> str:
 
 
 def _comparison_evidence(findings: Findings, finding: Finding) -> dict[str, str]:
-    """The runs of every pair, and its step: its rank, which moves when earlier seeds are declared later."""
-    rank, found = {seed: index for index, seed in enumerate(findings.seeds)}, {}
+    """The runs of every pair, and its step."""
+    steps, found = _steps(findings), {}
     for seed in (int(pair["seed"]) for pair in finding.verdict.per_seed):
         found[str(seed)] = f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
-        found[f"step of {seed}"] = str(rank[seed])
+        found[f"step of {seed}"] = str(steps[seed])
     return found
+
+
+def _steps(findings: Findings) -> dict[int, int]:
+    """The step of each seed: its rank, which moves when earlier seeds are declared later."""
+    return {seed: rank for rank, seed in enumerate(findings.seeds)}
 
 
 def metric_name(name: str) -> str:
@@ -231,7 +236,7 @@ def _params(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry:
-    verdict, evidence = finding.verdict, _comparison_evidence(findings, finding)
+    verdict, steps = finding.verdict, _steps(findings)
     summary = {name: getattr(verdict, name) for name in MEASURED} | {
         "p_holm": None if verdict.exploratory else verdict.p_adjusted,
         "p_bh": verdict.p_adjusted if verdict.exploratory else None,
@@ -259,10 +264,10 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
         note=f"**{verdict.words}**\n\n{verdict.sentence}",
         pictures=("forest.png",),
         compares=(metric_name(verdict.metric), _compared(findings, finding)) if verdict.per_seed else None,
-        points=[("delta", delta, int(evidence[f"step of {int(seed)}"])) for seed, *_, delta in seeds],
+        points=[("delta", delta, steps[int(seed)]) for seed, *_, delta in seeds],
         latest={name: float(value) if known(value) else math.nan for name, value in summary.items()},
         latest_step=verdict.n_seeds,
-        evidence=evidence,
+        evidence=_comparison_evidence(findings, finding),
         files={"comparison.json": _json(verdict.to_dict()), **pictures},
         tables={
             "seeds.json": (("seed", *arms, "difference"), seeds),

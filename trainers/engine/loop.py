@@ -277,10 +277,8 @@ def _deepspeed_engine(
         )
     if world.size == 1 and world.zero_stage == 0:
         engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
-    if not world.zero_stage:
-        engine.zero_grad = (
-            optimizer.zero_grad
-        )  # of all that is trained; its own looks through all modules for them
+    if not world.zero_stage:  # its own looks through all modules for what is trained
+        engine.zero_grad = optimizer.zero_grad
     try:
         with kept_memory():
             yield engine
