@@ -26,7 +26,7 @@ from tables import save
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from card import attention, generation, right, together, training
+from card import attention, generation, graphs, right, together, training
 from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
@@ -46,6 +46,7 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "lanes": together.shared,
     "generation": generation.generation,
     "tests": right.tests,
+    "graphs": graphs.graphs,
     "compiled": attention.compiled,
 }
 

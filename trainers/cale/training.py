@@ -71,7 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, occurrences),
         micro=micro,
-        halved=encoder.linear,
+        halved=encoder.halves(world.device),
     )
     return occurrences, curve
 

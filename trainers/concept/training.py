@@ -94,7 +94,7 @@ def fit(
         world=world,
         look=partial(world.look, encoder),
         micro=micro,
-        halved=encoder.linear,
+        halved=encoder.halves(world.device),
     )
     return encoder, curve
 

@@ -24,10 +24,12 @@ from trainers.encoders.backbones import BackboneError
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
+from trainers.encoders.fused import fused_halves, put_fusing
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, remembered, tokenise
+from trainers.engine.halves import Half, halves
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.losses import unit
@@ -148,10 +150,14 @@ class Encoder(nn.Module):
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size
 
-    @property
-    def linear(self) -> list[nn.Linear]:
-        """The backbone's linear layers, which run in this encoder's precision."""
-        return [module for module in self.backbone.modules() if isinstance(module, nn.Linear)]
+    def halves(self, device: str) -> list[Half]:
+        """What of the backbone's linear layers training in bf16 copies on such a device."""
+        fuses = self.packed and torch.device(device).type != "cpu"
+        layers = self.backbone.encoder.layer if fuses else ()
+        fused = [half for layer in layers for half in fused_halves(layer.attention.self)]
+        held = {id(one) for half in fused for one in half.of}
+        linear = [module for module in self.backbone.modules() if isinstance(module, nn.Linear)]
+        return fused + [half for layer in linear for half in halves(layer) if id(half.of[0]) not in held]
 
     def tokenise(self, texts: Sequence[str]) -> Tokens:
         """Token ids of the texts with this backbone's prefix; what is cut adds to `truncated`."""
@@ -396,6 +402,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
         if packed:
             put_sites(backbone)
             put_even(backbone)
+            put_fusing(backbone)
         return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
 
 

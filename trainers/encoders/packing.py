@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +105,43 @@ def packed_attention(
     layout covers the M tokens in order.
     """
     query, key, value = map(in_attention, (query, key, value))
-    moves, mixed = _moves(tuple(layout), query.shape[1], query.dtype), []
-    cut = moves.cut(query, key, value)
-    with attending(query.device):
-        for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):  # (n · H, T, d) each
+    moves = _moves(tuple(layout), query.shape[1], query.dtype)
+    return _attended(module, moves, moves.cut(query, key, value), layout, scaling, dropout), None
+
+
+def fused_attention(
+    module: nn.Module,
+    rows: Tensor,
+    *,
+    heads: int,
+    scaling: float,
+    dropout: float = 0.0,
+    layout: Sequence[Rectangle],
+) -> Tensor:
+    """As `packed_attention`, of queries, keys and values side by side. (1, M, 3 · D) -> (1, M, H, d)."""
+    rows = in_attention(rows)
+    moves = _moves(tuple(layout), heads, rows.dtype)
+    return _attended(module, moves, moves.cut_fused(rows), layout, scaling, dropout)
+
+
+def _attended(
+    module: nn.Module,
+    moves: _Moves,
+    cut: Sequence[Sequence[Tensor]],
+    layout: Sequence[Rectangle],
+    scaling: float,
+    dropout: float,
+) -> Tensor:
+    """cut: queries, keys and values of each rectangle, (n · H, T, d) each. -> (1, M, H, d)."""
+    mixed = []
+    with attending(layout[0].mask.device):
+        for area, bar, q, k, v in zip(layout, moves.bars, *cut, strict=True):
             scores: Tensor = _Scores.apply(q, k)  # (n · H, T, T)
             scores = scores.view(len(area.mask), -1, *scores.shape[1:])  # (n, H, T, T)
             scores = scores * scaling if bar is None else torch.add(bar, scores, alpha=scaling)
             chances = dropped(softmax(scores), dropout, area.dropped, module.training)
             mixed.append(torch.bmm(chances.flatten(0, 1), v))
-    return moves.joined(mixed)[None], None
+    return moves.joined(mixed)[None]
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -153,6 +180,25 @@ class _Moves:
         taken = [regathered(one, self.there, self.back) for one in rows]
         every = [cells.split(sizes) if len(sizes) > 1 else (cells,) for cells in taken]
         return [[part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)] for parts in every]
+
+    def cut_fused(self, rows: Tensor) -> list[Sequence[Tensor]]:
+        """As `cut`, of queries, keys and values side by side, (1, M, 3 · H · d), in one go."""
+        several = len(self.shapes)
+        cells = _CutFused.apply(self, rows.view(-1, rows.shape[-1] // (3 * self.heads)))
+        parts = [part.view(*shape, -1) for part, shape in zip(cells, 3 * list(self.shapes), strict=True)]
+        return [parts[begin : begin + several] for begin in range(0, 3 * several, several)]
+
+    @cached_property
+    def fused_there(self) -> Tensor:
+        """Place of each cell of queries, then of keys and of values, in a row that has all three. (3 · R,)."""
+        token, head = self.there // self.heads, self.there % self.heads
+        return torch.cat([(3 * token + part) * self.heads + head for part in range(3)])
+
+    @cached_property
+    def fused_back(self) -> Tensor:
+        """The cell of each of those places. (M · 3 · H,)."""
+        cells = self.back.view(-1, 1, self.heads)
+        return torch.cat([cells + part * len(self.there) for part in range(3)], dim=1).flatten()
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
         """What `cut` took apart. -> (M, H, d)."""
@@ -198,6 +244,21 @@ class _Regather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return gradient.index_select(0, ctx.back), None, None
+
+
+class _CutFused(torch.autograd.Function):
+    """Cells of queries, of keys and of values, those of each rectangle apart; their gradients in one go too."""
+
+    @staticmethod
+    def forward(ctx: Any, moves: _Moves, rows: Tensor) -> tuple[Tensor, ...]:
+        ctx.moves = moves
+        return rows.index_select(0, moves.fused_there).split(
+            [blocks * length for blocks, length in moves.shapes] * 3
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        return None, torch.cat(gradients).index_select(0, ctx.moves.fused_back)
 
 
 class _Scores(torch.autograd.Function):

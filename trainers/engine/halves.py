@@ -9,54 +9,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
-def with_halves(encode: Callable[..., Tensor], layers: Sequence[nn.Linear]) -> Callable[..., Tensor]:
-    """A model that runs under autocast, these layers with copies of their weights, fresh in each call."""
+@dataclass(frozen=True, eq=False)
+class Half:
+    """A copy, found while there is one as an attribute of this module. of: what is copied, one below the other."""
+
+    module: nn.Module
+    name: str
+    of: Sequence[nn.Parameter]
+
+
+def halves(layer: nn.Linear) -> list[Half]:
+    """Of a layer's own parameters, which they hide."""
+    return [Half(layer, name, [one]) for name, one in layer._parameters.items() if one is not None]
+
+
+def with_halves(encode: Callable[..., Tensor], copies: Sequence[Half]) -> Callable[..., Tensor]:
+    """A model that runs under autocast with these copies, fresh in each call.
+
+    What is not trained is not copied, but left to autocast.
+    """
 
     def run(*args: Any, **named: Any) -> Tensor:
-        with _halved(layers):
+        with _halved([half for half in copies if all(one.requires_grad for one in half.of)]):
             return encode(*args, **named)
 
     return run
 
 
 @contextmanager
-def _halved(layers: Sequence[nn.Linear]) -> Iterator[None]:
-    """Within, attributes of the layers hide their parameters; what is not trained is left to autocast."""
-    held = [(layer, name) for layer in layers for name, one in layer._parameters.items() if _trained(one)]
-    copies = _Halves.apply(*(layer._parameters[name] for layer, name in held)) if held else ()
-    for (layer, name), copy in zip(held, copies, strict=True):
-        layer.__dict__[name] = copy
+def _halved(held: Sequence[Half]) -> Iterator[None]:
+    counts = [len(half.of) for half in held]
+    copies = _Halves.apply(counts, *(one for half in held for one in half.of)) if held else ()
+    for half, copy in zip(held, copies, strict=True):
+        half.module.__dict__[half.name] = copy
     try:
         yield
     finally:
-        for layer, name in held:
-            del layer.__dict__[name]
-
-
-def _trained(one: nn.Parameter | None) -> bool:
-    return one is not None and one.requires_grad
+        for half in held:
+            del half.module.__dict__[half.name]
 
 
 class _Halves(torch.autograd.Function):
+    """Copies, each of as many weights as is counted."""
+
     @staticmethod
-    def forward(ctx: Any, *weights: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, counts: Sequence[int], *weights: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        return tuple(_copied(weights, torch.bfloat16))
+        rest = iter(weights)
+        each = [[next(rest) for _ in range(count)] for count in counts]
+        ctx.rows = [[len(one) for one in own] for own in each]
+        copies = [
+            own[0].new_empty(sum(rows), *own[0].shape[1:], dtype=torch.bfloat16)
+            for own, rows in zip(each, ctx.rows, strict=True)
+        ]
+        _copy([part for copy, rows in zip(copies, ctx.rows, strict=True) for part in copy.split(rows)], weights)
+        return tuple(copies)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        whole = iter(_copied([one for one in gradients if one is not None], torch.float32))
-        return tuple(None if one is None else next(whole) for one in gradients)
+        parts = [
+            part
+            for gradient, rows in zip(gradients, ctx.rows, strict=True)
+            for part in ([None] * len(rows) if gradient is None else gradient.split(rows))
+        ]
+        whole = [None if one is None else torch.empty_like(one, dtype=torch.float32) for one in parts]
+        _copy([one for one in whole if one is not None], [one for one in parts if one is not None])
+        return None, *whole
 
 
-def _copied(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    copies = [torch.empty_like(one, dtype=dtype) for one in tensors]
-    if copies:
-        torch._foreach_copy_(copies, list(tensors))
-    return copies
+def _copy(there: Sequence[Tensor], here: Sequence[Tensor]) -> None:
+    if there:
+        torch._foreach_copy_(list(there), list(here))

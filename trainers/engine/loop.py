@@ -26,7 +26,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
-from trainers.engine.halves import with_halves
+from trainers.engine.halves import Half, with_halves
 from trainers.engine.memory import REMEMBERED, kept_memory, tell_workspace
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
@@ -88,7 +88,7 @@ def fit(
     world: World,
     look: Callable[[], Mapping[str, float]] = dict,
     micro: MicroBatch | None = None,
-    halved: Sequence[nn.Linear] = (),
+    halved: Sequence[Half] = (),
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
 
@@ -98,7 +98,7 @@ def fit(
     run leaves checkpoints there and continues from the newest one. look() gives figures of the model after each of
     the steps world.look_at; rank 0 alone calls it. micro: how many texts the model reads at a time, if it can be
     told; with "auto" a step that finds too little memory makes it smaller, and from then on the curve has the
-    figure "micro_batch". halved: layers that run under autocast alone, whose weights are then copied at once.
+    figure "micro_batch". halved: weights that run under autocast alone, and are then copied at once.
     Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
     so.
     """
@@ -202,10 +202,10 @@ class _Steps(Generic[B]):
 
 
 def _with_halves(
-    loss: Callable[[Encode, B], Mapping[str, Tensor]], layers: Sequence[nn.Linear]
+    loss: Callable[[Encode, B], Mapping[str, Tensor]], copies: Sequence[Half]
 ) -> Callable[[Encode, B], Mapping[str, Tensor]]:
     def of(encode: Encode, batch: B) -> Mapping[str, Tensor]:
-        return loss(with_halves(encode, layers), batch)
+        return loss(with_halves(encode, copies), batch)
 
     return of
 

@@ -28,6 +28,7 @@ PROJECTIONS = (
     ("q_lin", "k_lin", "v_lin"),
     ("q_proj", "k_proj", "v_proj"),
 )
+FUSED = "fused_weight"  # that of an attention whose projections are one product, and no layers of their own
 ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # over the entries of a run
 ENERGIES = ("joules", "gpu_joules")  # told of both parts of a sum, or the sum would pass for what it is not
 log = logging.getLogger(__name__)
@@ -131,15 +132,16 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
 
     counted = 0.0
 
-    def hear(layer: Any, given: tuple[Any, ...], out: Any) -> None:
+    def count(layer: Any, rows: torch.Tensor) -> None:
         nonlocal counted
-        if torch._C._current_graph_task_id() != -1:  # within a backward pass
-            return
-        (rows, *_), weight = given, layer.weight
         asked = torch.is_grad_enabled()
-        backward = asked * (int(rows.requires_grad) + int(weight.requires_grad))
+        backward = asked * (int(rows.requires_grad) + int(layer.weight.requires_grad))
         features = layer.in_features * layer.out_features  # ZeRO 3 shares the weight itself out
         counted += 2.0 * rows.numel() / layer.in_features * features * (1 + backward)
+
+    def hear(layer: Any, given: tuple[Any, ...], out: Any) -> None:
+        if torch._C._current_graph_task_id() == -1:  # not within a backward pass
+            count(layer, given[0])
 
     def attend(module: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> None:
         nonlocal counted
@@ -154,6 +156,8 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
         scores = 1 + query + key  # Q Kᵀ, then the gradients of Q and of K
         mixed = 1 + (query or key) + value  # P V, then those of P and of V
         counted += 2.0 * _cells(rows, named) * layers[0].out_features * (scores + mixed)
+        for layer in layers if FUSED in vars(module) else ():
+            count(layer, rows)
 
     def take() -> float:
         nonlocal counted

@@ -19,7 +19,7 @@ from trainers.cale import training as cale
 from trainers.concept import settings as concept_settings
 from trainers.concept import training as concept
 from trainers.engine import loop
-from trainers.engine.halves import with_halves
+from trainers.engine.halves import halves, with_halves
 from trainers.engine.world import World
 from trainers.san import settings as san_settings
 from trainers.san import training as san
@@ -54,7 +54,7 @@ def test_a_training_is_the_one_of_autocast_alone(
 
     monkeypatch.setattr(loop, "with_halves", heard)
     losses, weights = found()
-    assert asked == [3 * 6] * 3  # all linear layers of three of BERT's, in each step
+    assert asked == [3 * 6 * 2] * 3  # weight and bias of all linear layers of three of BERT's, in each step
     monkeypatch.setattr(loop, "with_halves", lambda encode, _: encode)
     alone, weights_alone = found()
     assert losses == alone
@@ -71,6 +71,6 @@ def test_parameters_are_there_again_and_what_is_frozen_is_not_copied() -> None:
         raise RuntimeError("no memory")
 
     with pytest.raises(RuntimeError, match="no memory"):
-        with_halves(seen, [layer])(torch.ones(2, 4))
+        with_halves(seen, halves(layer))(torch.ones(2, 4))
     assert isinstance(layer.weight, nn.Parameter)
     assert "weight" not in vars(layer)

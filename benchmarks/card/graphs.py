@@ -1,0 +1,66 @@
+"""Layers asked of a card one kernel at a time, and all at once as CUDA graphs: what a step's asking costs.
+
+Graphs want one shape for ever, so all texts are of full length here, and padded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from card.bench import Bench, Figure
+from trainers.encoders.encoder import Encoder
+
+
+def graphs(bench: Bench) -> Iterator[Figure]:
+    """Forward and back over as many full texts as a step of SimCSE has."""
+    for shape, batch in product(bench.sizes.shapes, bench.sizes.batches):
+        layers, words = _layers(bench, shape, 2 * batch)
+        where = f"{shape}, {2 * batch} texts of {bench.sizes.pieces}"
+        apart = bench.seconds(_step(bench, layers, words))
+        yield Figure(f"{where}: one by one", 1000 * apart, "ms")
+        if not bench.on_card:
+            yield Figure(f"{where}: as graphs", "not run without a card", "")
+            continue
+        with _half(bench):
+            captured: Any = torch.cuda.make_graphed_callables(layers, (words,))
+        together = bench.seconds(_step(bench, captured, words))
+        yield Figure(f"{where}: as graphs", 1000 * together, "ms", f"{apart / together:.2f} x as fast")
+
+
+class _Layers(nn.Module):
+    """Word embeddings (N, T, D) -> states (N, T, D)."""
+
+    def __init__(self, backbone: Any) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, words: Tensor) -> Tensor:
+        states: Tensor = self.backbone(inputs_embeds=words).last_hidden_state
+        return states
+
+
+def _layers(bench: Bench, shape: str, texts: int) -> tuple[_Layers, Tensor]:
+    encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces).to(bench.device).train()
+    encoder.backbone.set_attn_implementation("sdpa")
+    encoder.backbone.get_input_embeddings().requires_grad_(False)  # words come from outside
+    size = (texts, bench.sizes.pieces, encoder.width)
+    return _Layers(encoder.backbone), torch.randn(size, device=bench.device, requires_grad=True)
+
+
+def _step(bench: Bench, layers: Callable[[Tensor], Tensor], words: Tensor) -> Callable[[], None]:
+    def step() -> None:
+        with _half(bench):
+            layers(words).sum().backward()
+
+    return step
+
+
+def _half(bench: Bench) -> torch.autocast:
+    """Without copies of weights that outlive a capture."""
+    kind = torch.device(bench.device).type
+    return torch.autocast(kind, torch.bfloat16, enabled=bench.on_card, cache_enabled=False)
