@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -124,44 +125,50 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
     call.
 
     A product of (n, i) and (i, o) costs 2·n·i·o forward, and as much again for the gradient of either side, where
-    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Attention is
-    what has projections by one of the names `PROJECTIONS`; padding is multiplied too, where there is some.
+    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Of what was first
+    read without one, the gradients are counted then. Attention is what has projections by one of the names
+    `PROJECTIONS`; padding is multiplied too, where there is some.
     """
     import torch
     from torch import nn
 
-    counted = 0.0
+    counted, owed = 0.0, defaultdict[Any, float](float)  # by module: what was read without a gradient
 
-    def count(layer: Any, rows: torch.Tensor) -> None:
+    def tell(module: Any, amount: float, forward: int, backward: int) -> None:
+        """So many products of this size, of which some would be for gradients."""
         nonlocal counted
         asked = torch.is_grad_enabled()
-        backward = asked * (int(rows.requires_grad) + int(layer.weight.requires_grad))
-        features = layer.in_features * layer.out_features  # ZeRO 3 shares the weight itself out
-        counted += 2.0 * rows.numel() / layer.in_features * features * (1 + backward)
+        if torch._C._current_graph_task_id() == -1:
+            counted += amount * (forward + asked * backward)
+            owed[module] += amount * (not asked and not torch.is_inference_mode_enabled())
+        elif asked and owed[module] > 0:  # within a backward pass: read once more, for the gradients alone
+            counted += amount * backward
+            owed[module] -= amount
 
     def hear(layer: Any, given: tuple[Any, ...], out: Any) -> None:
-        if torch._C._current_graph_task_id() == -1:  # not within a backward pass
-            count(layer, given[0])
+        count(layer, given[0])
+
+    def count(layer: Any, rows: torch.Tensor) -> None:
+        features = layer.in_features * layer.out_features  # ZeRO 3 shares the weight itself out
+        amount = 2.0 * rows.numel() / layer.in_features * features
+        tell(layer, amount, 1, int(rows.requires_grad) + int(layer.weight.requires_grad))
 
     def attend(module: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> None:
-        nonlocal counted
-        if torch._C._current_graph_task_id() != -1:
-            return
         told = (one for one in (*given, *named.values()) if isinstance(one, torch.Tensor) and one.ndim == 3)
         rows = next(told, None)  # (n, T, D), whatever a package calls it
         if rows is None:
             return
-        asked, layers = torch.is_grad_enabled(), _projections(module)
-        query, key, value = (asked and (rows.requires_grad or one.weight.requires_grad) for one in layers)
-        scores = 1 + query + key  # Q Kᵀ, then the gradients of Q and of K
-        mixed = 1 + (query or key) + value  # P V, then those of P and of V
-        counted += 2.0 * _cells(rows, named) * layers[0].out_features * (scores + mixed)
+        layers = _projections(module)
+        query, key, value = (rows.requires_grad or one.weight.requires_grad for one in layers)
+        scores, mixed = query + key, (query or key) + value  # gradients of Q and of K; of P and of V
+        tell(module, 2.0 * _cells(rows, named) * layers[0].out_features, 2, scores + mixed)  # Q Kᵀ, P V
         for layer in layers if FUSED in vars(module) else ():
             count(layer, rows)
 
     def take() -> float:
         nonlocal counted
         found, counted = counted, 0.0
+        owed.clear()
         return found
 
     hooks = [layer.register_forward_hook(hear) for layer in model.modules() if isinstance(layer, nn.Linear)]

@@ -50,6 +50,28 @@ def test_what_is_read_again_is_counted_once() -> None:
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_is_first_read_without_a_gradient_has_its_gradients_counted_when_it_is_read_again(parts: int) -> None:
+    """As losses that cache gradients do: read, differentiate the rows, read once more within that pass back."""
+    model, rows = net(False), torch.ones(4, 3)
+    with counting(model) as flops:
+        for _ in range(2):
+            with torch.no_grad():
+                leaf = torch.cat([model(part) for part in rows.chunk(parts)]).requires_grad_()
+            with torch.inference_mode():
+                model(rows)  # looked at, and read no more
+            seen = leaf * 1
+
+            def again(gradient: torch.Tensor) -> None:
+                with torch.enable_grad():
+                    for part, own in zip(rows.chunk(parts), gradient.chunk(parts), strict=True):
+                        model(part).backward(own)
+
+            seen.register_hook(again)
+            seen.sum().backward()
+            assert flops() == 2 * 4 * (2 * 15 + 3 * 10) + 2 * 4 * (15 + 10)
+
+
 def bert(frozen: bool, attention: str) -> Any:
     """Two layers of width 8 with two heads; frozen: all but the second layer's keys and what lies behind them."""
     from transformers import BertConfig, BertModel

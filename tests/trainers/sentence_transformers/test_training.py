@@ -263,6 +263,17 @@ def test_what_is_spent_is_counted_and_kept(backbone: Path, tmp_path: Path) -> No
     assert len(heard) == 1
 
 
+@pytest.mark.parametrize("name", ["CachedMultipleNegativesRankingLoss", "CachedGISTEmbedLoss"])
+def test_of_a_loss_that_reads_twice_the_second_reading_is_not_counted(name: str, backbone: Path) -> None:
+    """A quarter of its products: forward, forward again, and those of two gradients. The rest counts in full."""
+    spent = list[float]()
+    found, spec = corpus(backbone, rows=columns(2)), spec_of({"name": name, **ARGUMENTS[name]})
+    with FlopCounterMode(display=False) as theirs:
+        trained(backbone, found, loss=spec, world=World(spent=lambda flops, _: spent.append(flops)))
+    guide = 1 if "GIST" in name else 0  # another model of the same size reads too, forward alone
+    assert sum(spent) == pytest.approx(theirs.get_total_flops() * 3 / (4 + guide), rel=0.02)
+
+
 @pytest.mark.parametrize("length", [{"max_steps": 2}, {"max_steps": None, "num_train_epochs": 1.0}], ids=str)
 def test_a_training_that_was_killed_after_its_last_step_takes_no_other(
     length: dict[str, Any], backbone: Path, tmp_path: Path
