@@ -63,7 +63,12 @@ class Plan:
 
     @cached_property
     def left(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.lacking(self.finished))
+        """Each once: the best points of two searches may be one recipe."""
+        found: dict[str, Run] = {}
+        for run in self.runs:
+            if run.lacking(self.finished):
+                found.setdefault(run.id, run)
+        return tuple(found.values())
 
     @property
     def to_score(self) -> tuple[Run, ...]:

@@ -7,15 +7,16 @@ by. The confirmation is a study like any other, and the difference between the t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.fields import changed, flat
-from evaluators.significance.claims import Claim, Declared, Joint, sides_of
+from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
+from orchestration.study.run import canonical
 
 if TYPE_CHECKING:
     from orchestration.search.trials import Searched, Trial
@@ -35,9 +36,8 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     """
     for found in searches:
         _check_finished(study, found)
-    points = {found.selection.arm: _stand_in(found) for found in searches}
+    points = _points(searches)
     chosen = [found.selection for found in searches if tuned(found)]
-    moved = {arm for arm, (name, _) in points.items() if name != arm}
     if not chosen:
         raise StudyError(
             f"{study.path}: the search found no point better than the arms it started from\n"
@@ -56,10 +56,8 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         )
         for one in chosen
     ]
-    for claim in (one for declared in study.compare for one in declared.each([backbone])):
-        elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
-        if not elsewhere and not moved.isdisjoint(claim.arms):
-            repeated, stand_ins = _repeated(study, claim, points)
+    for repeated, stand_ins in _repetitions(study, backbone, points):
+        if not _coincides(study, repeated, arms | stand_ins):
             compare.append(repeated)
             arms |= stand_ins
     used = {arm for claim in compare for arm in claim.arms}
@@ -71,6 +69,42 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         compare=tuple(compare),
         search=None,
     )
+
+
+def coinciding(study: Study, searches: Sequence[Searched]) -> list[str]:
+    """The comparisons, tuned, of which two sides are one recipe: a best point may be what an arm stood beside."""
+    backbone, points = searches[0].selection.backbone, _points(searches)
+    repeated = [
+        (claim, {**study.arms, **dict(points.values()), **stand_ins})
+        for claim, stand_ins in _repetitions(study, backbone, points)
+    ]
+    return [claim.claim for claim, arms in repeated if _coincides(study, claim, arms)]
+
+
+def _points(searches: Sequence[Searched]) -> dict[str, StandIn]:
+    return {found.selection.arm: _stand_in(found) for found in searches}
+
+
+def _repetitions(
+    study: Study, backbone: str, points: Mapping[str, StandIn]
+) -> Iterator[tuple[Declared, dict[str, Any]]]:
+    """The study's own comparisons on which a search bears, and their arms, tuned."""
+    moved = {arm for arm, (name, _) in points.items() if name != arm}
+    for claim in (one for declared in study.compare for one in declared.each([backbone])):
+        elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
+        if not elsewhere and not moved.isdisjoint(claim.arms):
+            yield _repeated(study, claim, points)
+
+
+def _coincides(study: Study, claim: Declared, arms: Mapping[str, Any]) -> bool:
+    """Whether two sides of it, or of a part of it, are the same recipes."""
+    defining = family(study.family).defining
+
+    def recipes(side: ClaimSide) -> tuple[bytes, ...]:
+        return tuple(canonical(defining(arms[arm])) for arm in side.arms)
+
+    sides = [list(map(recipes, part.sides.values())) for part in claim.resolved(study.figures).parts]
+    return any(len(set(each)) < len(each) for each in sides)
 
 
 def _check_finished(study: Study, found: Searched) -> None:

@@ -155,6 +155,17 @@ def test_what_the_ledger_holds_is_not_left(load: Load) -> None:
     assert part.to_score == ()
 
 
+def test_arms_that_are_one_recipe_run_once(load: Load) -> None:
+    """No file has such arms; the best points of two searches may be."""
+    study = load()
+    twins = replace(study, arms={**study.arms, "twin": study.arms["B1"]})
+    made = plan(twins, FACTS)
+    assert len({run.id for run in made.runs}) < len(made.runs)
+    assert [run.id for run in made.left] == [run.id for run in plan(study, FACTS).left]
+    assert "twin" not in {run.arm for run in made.left}
+    assert plan(twins, FACTS, entries(made.left)).left == ()
+
+
 def test_renaming_an_arm_or_adding_a_comparison_leaves_nothing_to_do(load: Load) -> None:
     done = entries(plan(load(), FACTS).runs)
     renamed = (

@@ -13,7 +13,7 @@ from evaluators.significance.verdict import RULE
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
-from orchestration.search.confirm import confirmation, optimism
+from orchestration.search.confirm import coinciding, confirmation, optimism
 from orchestration.search.shown import begun_anew, next_step, summary
 from orchestration.search.trials import Searched, Selection, Trial, selections
 from orchestration.study.blocks import Objective
@@ -127,6 +127,23 @@ def test_an_arm_with_a_search_of_its_own_has_its_own_point(
     own = replace(found.selection, arm="cls", study=replace(study, arms={"cls": study.arms["cls"]}))
     (repeated,) = (c for c in confirmation(study, [found, scored(own, *points)]).compare if "by" in c.claim)
     assert (repeated.claim, repeated.treatment, repeated.matched_control) == ("by cls tuned", "B1@1", control)
+
+
+def test_a_best_point_that_is_the_other_side_of_a_claim_leaves_nothing_to_compare(tmp_path: Path) -> None:
+    """Nor does it count as a comparison among those that are corrected for."""
+    found, study = a_search(tmp_path, START, TUNED), study_of(tmp_path)
+    first, rival = study.compare[0], replace(study.arms["B1"], **TUNED)
+    others = [
+        replace(first, claim="against it", control="rival"),
+        replace(first, claim="against some", control=("B0", "rival")),
+        replace(first, claim="beside it", matched_control="rival", signal="it"),
+        Joint(claim="both", all=(replace(first, claim="part"), replace(first, claim="other", control="rival"))),
+    ]
+    study = replace(study, arms=study.arms | {"rival": rival}, compare=(*study.compare, *others))
+    confirmed = confirmation(study, [found])
+    assert [claim.claim for claim in confirmed.compare] == ["search B1", "H1 tuned"]
+    assert list(confirmed.arms) == ["B0", "B1", "B1@1"]
+    assert coinciding(study, [found]) == [f"{one.claim} tuned" for one in others]
 
 
 def test_another_winner_makes_other_claims(tmp_path: Path) -> None:
