@@ -47,6 +47,8 @@ def _spread_of(options: Namespace) -> tuple[SeedSpread, int, float | None]:
     """The spread over seeds, its degrees of freedom, and hours a run where they are known."""
     if options.study:
         return _of_ledger(options)
+    if options.metric:
+        raise StudyError(f"--metric {options.metric}\n  accepted: together with --study STUDY")
     if options.like not in published():
         raise StudyError(
             f"--like {options.like}: no figures of many seeds are known by that name\n  accepted: "

@@ -191,9 +191,13 @@ def _beside(options: Namespace) -> int:
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
-    ledger, several = ledger_of(options), []
+    ledger, several, files = ledger_of(options), [], dict[str, Path]()
     for name in (options.study, *options.others):
         study = read_study(study_file(name))
+        if study.name in files:
+            both = f"{files[study.name]} and {study.path}: both are {study.name}"
+            raise StudyError(f"{both}\n  accepted: studies of different names")
+        files[study.name] = study.path
         with doing(JUDGING):
             plan, before = as_grown(study, ledger)
             found = _finished(find(study, plan.runs, ledger), ledger, study)

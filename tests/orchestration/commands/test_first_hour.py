@@ -275,6 +275,15 @@ def test_two_studies_side_by_side(ask: Ask) -> None:
     assert ask("report", "first", "second", "--methods")[0] == 2
 
 
+def test_studies_of_one_name_are_not_told_apart_and_are_refused(ask: Ask, place: Path) -> None:
+    (place / "other").mkdir()
+    (place / "other" / "first.yaml").write_text((place / "studies" / "first.yaml").read_text())
+    for form in ((), ("--json",)):
+        code, out, said = ask("report", "first", "other/first.yaml", *form)
+        assert (code, out) == (2, "")
+        assert "first.yaml and other/first.yaml: both are first\n  accepted: studies of different names" in said
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -94,6 +94,8 @@ def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
     capsys.readouterr()
     monkeypatch.chdir(place)
     assert main(["check-claim", ".60", ".61", "--study", "gated", "--metric", "t2d/recall@10"]) == 0
+    assert main(["check-claim", ".60", ".61", "--metric", "t2d/recall@10"]) == 2  # whose noise would it be?
+    assert "--metric t2d/recall@10\n  accepted: together with --study STUDY" in capsys.readouterr().err
     assert main(["check-claim", "76.25", ".7705"]) == 2
     assert "both as .7625 or both as 76.25" in capsys.readouterr().err
     with pytest.raises(SystemExit):
