@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from evaluators.tasks.mteb import PREFIX
 from orchestration.commands.init_study import init_study
 from orchestration.commands.terminal import DONE
 from orchestration.families.registry import names
@@ -48,10 +49,9 @@ def write_family(name: str, folder: Path) -> None:
     """Write a package with a family of this name. StudyError for a name or a folder that is taken."""
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise StudyError(f"init family {name}\n  accepted: small letters, digits and _, a letter first")
-    if name in names():
-        raise StudyError(
-            f"init family {name}: there is one of that name\n  accepted: none of {', '.join(names())}"
-        )
+    taken = sorted({*names(), PREFIX.rstrip("/")})  # its tasks would be looked for among those of mteb
+    if name in taken:
+        raise StudyError(f"init family {name}: there is one of that name\n  accepted: none of {', '.join(taken)}")
     folder_fits(folder)
     if folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")

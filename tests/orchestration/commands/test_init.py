@@ -38,6 +38,7 @@ def test_another_name_is_put_everywhere(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("mteb", "there is one of that name"),
         ("concept", "there is one of that name\n  accepted: none of cale, command, concept"),
         ("My-Own", "accepted: small letters, digits and _"),
         ("class", "accepted: small letters"),
