@@ -26,7 +26,12 @@ SPACE: Space = (
         when={"objective": ("definitions",)},
         source="the first is the authors' code, the second what the paper says; ours: the third",
     ),
-    Dimension(name="order", choices=("shuffled", "file"), source="ours; the authors' code goes by the file"),
+    Dimension(
+        name="order",
+        choices=("shuffled", "file"),
+        when={"objective": ("definitions",)},
+        source="ours; the authors' code goes by the file",
+    ),
     Dimension(
         name="epochs",
         choices=(1, 2, 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from orchestration.plan.reach import Reach, reachability
 from orchestration.reading.read_study import read_study
 from orchestration.study.study import Study
 
-STUDIES = sorted((Path(__file__).resolve().parents[1] / "studies").glob("*.yaml"))
+ROOT = Path(__file__).resolve().parents[1]
+STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
 POWER = "# Power before any run, by `semray plan`: "
 
 
@@ -65,3 +67,49 @@ def test_a_letter_means_the_same_claim_in_every_study() -> None:
                 place = study(path).family, part.claim
                 meant.setdefault(place, set()).add((part.treatment, part.control, part.expect))
     assert {place: claims for place, claims in meant.items() if len(claims) > 1} == {}
+
+
+BACKBONES = {
+    "BERT-base": "bert-base-uncased",
+    "BERT-large": "bert-large-uncased",
+    "RoBERTa-base": "roberta-base",
+    "RoBERTa-large": "roberta-large",
+}
+SCRIPTED = re.compile(r"\| (\w+) \| ((?:BERT|RoBERTa)-\w+) \|((?: [\de.-]+ \|){6}) (.*)\|")
+
+
+def scripts_of_san() -> dict[tuple[str, str], dict[str, object]]:
+    """The settings of the authors' scripts with negatives, by host and backbone, as docs/san.md has them."""
+    names = ("epochs", "batch_size", "learning_rate", "tau2", "p1", "p2")
+    found: dict[tuple[str, str], dict[str, object]] = {}
+    for host, backbone, numbers, more in SCRIPTED.findall((ROOT / "docs" / "san.md").read_text()):
+        given = zip(names, numbers.replace("|", " ").split(), strict=True)
+        own = re.findall(r"(\w+): ([\d.e-]+)", more.split(";")[0])
+        found[host.lower(), BACKBONES[backbone]] = {
+            **{name: float(value) for name, value in (*given, *own)},
+            "postprocess": "authors" if "post-processing" in more else "off",
+        }
+    return found
+
+
+def test_the_arms_of_sans_tables_have_the_settings_of_its_scripts() -> None:
+    """p1: that of the backbones is .1."""
+    scripts, held = scripts_of_san(), set()
+    for path in STUDIES:
+        if path.stem.startswith(("san_table3", "san_transfer")):
+            (backbone,) = study(path).backbones
+            for arm in study(path).arms.values():
+                if arm.san != "off":
+                    wanted = scripts[arm.host, backbone]
+                    has = {name: getattr(arm, name) for name in wanted} | {"p1": arm.p1 or 0.1}
+                    assert has == wanted, (path.stem, arm.host)
+                    held.add((arm.host, backbone))
+    assert held == scripts.keys()
+    assert len(held) == 14
+
+
+@pytest.mark.parametrize("name", ["san_scaling", "san_tau_dropout", "san_table5", "san_search"])
+def test_negatives_of_simcse_are_replaced_in_no_study_of_the_paper(name: str) -> None:
+    """SAN, table 6, and its scripts."""
+    arms = [arm for arm in study(ROOT / "studies" / f"{name}.yaml").arms.values() if arm.san != "off"]
+    assert {arm.postprocess for arm in arms} == {"off"}

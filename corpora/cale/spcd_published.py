@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpora.cale.records import SPLITS, OccurrencePairs, Tagged
+from corpora.cale.records import POS, SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import concept_of
 from corpora.sources.occurrences import Occurrence
 from corpora.sources.wordnet import Synset, Wordnet
@@ -154,6 +154,10 @@ def _side(sentence: str, lemma: str, written: str, lexicon: Wordnet, at: str) ->
     if synset is None:
         raise CorpusError(
             f"{at}: synset {written!r} is not in WordNet 3.0\n  accepted: say.v.01, v01009258, 01009258-v"
+        )
+    if synset.pos not in POS:
+        raise CorpusError(
+            f"{at}: synset {written!r} is one of adverbs\n  accepted: those of nouns, verbs and adjectives"
         )
     return Tagged("", occurrence, concept_of(synset), synset.pos, synset.lexname)
 

@@ -20,7 +20,7 @@ from corpora.sources.wordnet import Wordnet
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-PARSE, RULE = 2, 2  # part of a negator's name: raised whenever it would negate a sentence otherwise
+PARSE, RULE = 3, 3  # part of a negator's name: raised whenever it would negate a sentence otherwise
 NOT = frozenset(("not", "n't", "n’t"))
 WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
 WHOLE |= {"ai": "is"}  # of ain't: or am, or are
@@ -41,7 +41,8 @@ def negated_parse(document: Doc) -> str:
     words = [word.text for word in document]
     denied = next((place for place, word in enumerate(words) if word in NOT), None)
     if denied is not None:
-        words[denied - 1 : denied] = [_whole(word) for word in words[denied - 1 : denied]]
+        if words[denied] != "not":
+            words[denied - 1 : denied] = [_whole(word) for word in words[denied - 1 : denied]]
         return " ".join(words[:denied] + words[denied + 1 :])
     for word in document:
         if word.dep_ in ("aux", "auxpass", "ROOT"):
@@ -72,7 +73,7 @@ def negated_rule(text: str, resolve: Resolve, wordnet: Wordnet) -> str:
     """
     places = list(spans(text))
     words = [text[a:b].lower() for a, b in places]
-    tags = [resolve(word) for word in words]
+    tags = ["X" if word in WHOLE else resolve(word) for word in words]  # without n't, AI and CA are words
     for at, word in enumerate(words):
         if word in NOT:
             return _without(text, places, at)

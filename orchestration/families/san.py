@@ -80,10 +80,12 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
                 f"arms.{name}.rl_update = {arm.rl_update!r}"
                 "\n  accepted: fixed, or a zero_stage up to 2: stage 3 would cut the policies into parts"
             )
-        if arm.rl_every > (steps := steps_of(arm, corpus)):
+        fewest, steps = arm.fewest_to_learn, steps_of(arm, corpus)
+        if not fewest <= arm.rl_every <= steps:
+            least = f"{fewest} and more, " if fewest > 1 else ""
             raise ValueError(
-                f"arms.{name}.rl_every = {arm.rl_every}\n  accepted: up to {steps}, the steps of this arm, or its"
-                " policies never learn; or rl_update fixed"
+                f"arms.{name}.rl_every = {arm.rl_every}\n  accepted: {least}up to {steps}, the steps of this arm,"
+                " or its policies never learn; or rl_update fixed"
             )
 
 

@@ -86,7 +86,7 @@ def _rows_of(settings: Settings, rows: int, seed: int, world: World) -> Callable
 
     @lru_cache(maxsize=1)
     def order(epoch: int) -> np.ndarray:
-        if settings.order == "file":
+        if settings.ordered == "file":
             return np.arange(rows)
         return numpy_stream(seed, "data", "order", epoch).permutation(rows)
 

@@ -33,7 +33,8 @@ class Settings:
     module (what the authors' code does); "head_untied" the head alone, with a copy of the embeddings; "none"
     trains all, untied. learning_rate: None for 2^lr_exponent · 1e-6. batch_size: texts (pairs) a step over all
     workers. steps: None for epochs. matched_budget (inference alone): as many steps as one epoch of definitions
-    has. order: permuted by the seed, or as in the file, all definitions of a word side by side (the authors').
+    has. order: of definitions, permuted by the seed or as in the file, all those of a word side by side (the
+    authors'); sentence pairs are always permuted.
     mlm_texts: how many definitions the fitted head reads, None for all; mlm_epochs: how often.
     """
 
@@ -63,6 +64,11 @@ class Settings:
             )
 
     @property
+    def ordered(self) -> Literal["shuffled", "file"]:
+        """How rows are drawn. A file of pairs is written premise by premise: `order` is of definitions alone."""
+        return self.order if self.objective == "definitions" else "shuffled"
+
+    @property
     def rate(self) -> float:
         """The learning rate after the warm-up."""
         return 2**self.lr_exponent * UNIT_RATE if self.learning_rate is None else self.learning_rate
@@ -77,7 +83,7 @@ OF_INFERENCE = frozenset({"matched_budget"})
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result: an untrained arm keeps its readout, its head and how much it
     reads."""
-    kept = asdict(settings)
+    kept = asdict(settings) | {"order": settings.ordered}
     left_out = {"learning_rate" if settings.learning_rate is None else "lr_exponent"}
     left_out |= OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS
     if settings.head_source != "mlm_fit":

@@ -9,6 +9,7 @@ is filled by one of its kind, so that a word stays a word.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
-from corpora.san.mask_predict import Batch, TaggedTokens
+from corpora.san.mask_predict import Batch, TaggedTokens, ends_marked
 from corpora.store.cache import key_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
@@ -101,15 +102,19 @@ class MaskedModel:
         return BUDGETS[torch.device(self.device).type]
 
     def encode(self, texts: Sequence[str], most: int) -> list[TaggedTokens]:
-        """A byte-level tokenizer sees a blank before the text, so that its first word is one like the others."""
+        """A byte-level tokenizer sees a blank before the text, so that its first word is one like the others.
+
+        A text is cut where the model would not read it together with what `fill` adds.
+        """
         shift = int(self._marks_words)
         given = self.tokenizer.backend_tokenizer.encode_batch(
             [" " * shift + text for text in texts], add_special_tokens=False
         )
         found = []
-        for encoding in given:
-            ids = np.array(encoding.ids[:most], np.int32)
-            start, end = np.array(encoding.offsets[:most], np.int32).reshape(-1, 2).T
+        for text, encoding in zip(texts, given, strict=True):
+            cut = min(most, self._room - (not ends_marked(text)))
+            ids = np.array(encoding.ids[:cut], np.int32)
+            start, end = np.array(encoding.offsets[:cut], np.int32).reshape(-1, 2).T
             found.append(
                 TaggedTokens(ids, self.tags[ids], np.maximum(start - shift, 0), np.maximum(end - shift, 0))
             )
@@ -171,6 +176,15 @@ class MaskedModel:
     def _ends(self) -> tuple[int, int]:
         around = self.tokenizer("")["input_ids"]
         return around[0], around[-1]
+
+    @cached_property
+    def _room(self) -> int:
+        """Tokens that the model has positions for, beside the two special ones; without a table, of any number."""
+        table = getattr(getattr(self.model.base_model, "embeddings", None), "position_embeddings", None)
+        if table is None:
+            return sys.maxsize
+        before = 0 if table.padding_idx is None else table.padding_idx + 1  # RoBERTa counts from behind padding
+        return int(table.num_embeddings - before - 2)
 
     @cached_property
     def _full_stop(self) -> int:

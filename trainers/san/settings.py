@@ -152,6 +152,14 @@ class Settings:
         return self.consistency or ("js" if self.conform == "paper" else "entropy")
 
     @property
+    def fewest_to_learn(self) -> int:
+        """The least `rl_every` from which policies learn: as coded a window's first step is lost, and in PPO the
+        last of the others has no advantage."""
+        if self.conform == "paper":
+            return 1
+        return 3 if self.rl_update == "ppo" else 2
+
+    @property
     def teacher_tau(self) -> float:
         """The temperature of the teachers' lists over views."""
         if self.rank_teacher_tau is not None:

@@ -106,6 +106,10 @@ def test_the_form_makes_no_difference_and_a_row_does(tmp_path: Path) -> None:
         ({"sentence1": "no mark"}, r"split test, row 0: 'no mark'\n  accepted: a sentence with one target"),
         ({"sentence1": "<t>a</t> <t>b</t>"}, "accepted: a sentence with one target"),
         ({"synset1": "ran.v.99"}, r"synset 'ran\.v\.99' is not in WordNet 3\.0\n  accepted: say\.v\.01"),
+        (
+            {"synset1": "quickly.r.01"},
+            r"row 0: synset 'quickly\.r\.01' is one of adverbs\n  accepted: those of nouns",
+        ),
         ({"synset1": "nonsense"}, "synset 'nonsense' is not in WordNet"),
         ({"label": 1}, r"label 1 with the synsets 'run\.v\.01' and 'say\.v\.01'\n  accepted: 1 for equal"),
     ],

@@ -26,6 +26,7 @@ def model():
         ("They can't swim.", "They can swim ."),
         ("They cannot swim.", "They can swim ."),
         ("It ain't so.", "It is so ."),
+        ("It was built by AI not by men.", "It was built by AI by men ."),  # `AI` is no rest of ain't
         ("The boat was repaired by him.", "The boat was not repaired by him ."),  # auxpass
         ("He will leave and has won.", "He will not leave and has won ."),  # the first of two
         ("Won't he come?", "Will he come ?"),
@@ -52,6 +53,10 @@ def test_by_parse(text, negated):
         ("They cannot swim.", "They can swim."),
         ("Cannot we swim?", "Can we swim?"),
         ("It ain't so.", "It is so."),
+        ("It was built by AI not by men.", "It was built by AI by men."),
+        ("CA Technologies was sold.", "CA Technologies was not sold."),  # nor `CA` of can't
+        ("AI found the boat.", "AI did not find the boat."),
+        ("The town of Sha Tin.", "Not The town of Sha Tin."),
         ("Won't he come?", "Will he come?"),
         ("The boat was  repaired.", "The boat was not  repaired."),
         ("He has a boat.", "Not He has a boat."),  # no verb follows `has`

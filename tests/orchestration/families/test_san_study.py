@@ -163,6 +163,16 @@ def test_other_teachers_make_other_runs(place: Path) -> None:
         ),
         ("rlrd, teachers: [whole, words]", "rlrd, teachers: [whole, bert]", r"accepted: whole, words"),
         ("rl_every: 2", "rl_every: 3", r"arms\.rlrd\.rl_every = 3\n  accepted: up to 2, the steps of this arm"),
+        (
+            "rl_every: 2",
+            "rl_every: 2, conform: authors",
+            r"rl_every = 2\n  accepted: 3 and more, up to 2, the steps",
+        ),
+        (
+            "rl_every: 2",
+            "rl_every: 1, conform: authors, rl_update: reinforce",
+            r"rl_every = 1\n  accepted: 2 and more, up to 2, the steps .* never learn; or rl_update fixed",
+        ),
         ("batch_size: 4", "batch_size: 400", r"train\.batch_size = 400\n  accepted: at most 23"),
         ("max_length: 40", "max_length: 9", r"train\.max_length = 9\n  accepted: "),
         ("layers: 2", "layers: 5", r"layers = 5\n  accepted: up to 3"),

@@ -64,7 +64,9 @@ def test_only_what_can_change_the_result_defines_an_arm():
     assert defining(Settings(mlm_texts=3)) == defining(Settings())
     assert defining(Settings(freeze="head")) != defining(Settings())
     sbert = Settings(objective="inference")
-    assert defining(sbert) == defining(replace(sbert, freeze="none"))
+    assert defining(sbert) == defining(replace(sbert, freeze="none")) == defining(replace(sbert, order="file"))
+    assert defining(sbert)["order"] == "shuffled"
+    assert defining(Settings(order="file")) != defining(Settings())
     assert defining(sbert) != defining(replace(sbert, matched_budget=True))
 
 
@@ -387,6 +389,18 @@ def test_pairs_stay_together(bert: Path):
     assert seen[0] == [*pairs.premises[:10], *pairs.hypotheses[:10]]
     assert batch.target.tolist() == [row % 3 for row in range(10)]
     assert len(batch) == 20
+
+
+def test_pairs_are_shuffled_whatever_the_order_of_definitions():
+    """A file of pairs has the hypotheses of one premise side by side."""
+    pairs = CORPUS.inferences
+    assert pairs is not None
+    seen: list[list[str]] = []
+    for order in ("shuffled", "file"):
+        settings = replace(SHORT, objective="inference", order=order)
+        inference_batches(settings, pairs, lambda texts: seen.append(list(texts)), 0, World())(0)
+    rows = numpy_stream(0, "data", "order", 0).permutation(len(pairs))[:10]
+    assert seen == 2 * [[*pairs.premises.take(rows), *pairs.hypotheses.take(rows)]]
 
 
 # Two workers.

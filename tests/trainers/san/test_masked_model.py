@@ -164,6 +164,21 @@ def test_a_sentence_without_a_mark_reads_a_full_stop(model):
     assert ends == [["[CLS]", "the", "dog", ".", "[SEP]"]] * 2
 
 
+@pytest.mark.parametrize(("kind", "before"), [("model", 0), ("of_roberta", 1), ("of_mpnet", 2)])
+@pytest.mark.parametrize(("mark", "beside"), [(" .", 2), ("", 3)])
+def test_a_text_longer_than_the_model_reads_is_cut_to_it(request, kind, before, mark, beside):
+    """Beside the two special tokens, and the full stop that a text without a mark at its end gets.
+
+    RoBERTa's positions begin after the padding's id, here 0; MPNet's after 1, whatever the padding is.
+    """
+    model = request.getfixturevalue(kind)
+    text = "the dog " * 300 + mark
+    room = model.model.config.max_position_embeddings - before - beside
+    assert [len(one.ids) for most in (512, 8) for one in model.encode([text], most)] == [room, 8]
+    table = rows(rewriter(model, max_tokens=512, scale=9.0, iterations=1), [text])
+    assert table["san"][0].as_py() != text
+
+
 def test_pieces_stay_in_kind_and_specials_out(model):
     batch = batch_of(model, TEXTS)
     masked = batch.tags != SPECIAL

@@ -64,6 +64,25 @@ def test_bids_start_near_a_half():
     assert bids.stddev.max() < 0.0498
 
 
+@pytest.mark.parametrize("update", ["ppo", "reinforce"])
+@pytest.mark.parametrize("conform", ["paper", "authors"])
+def test_from_how_many_steps_policies_learn(update, conform):
+    """As coded, from fewer never."""
+    settings = replace(SETTINGS, rl_update=update, conform=conform)
+    assert _moves(replace(settings, rl_every=settings.fewest_to_learn))
+    assert not any(_moves(replace(settings, rl_every=fewer)) for fewer in range(1, settings.fewest_to_learn))
+
+
+def _moves(settings: Settings) -> bool:
+    mixture = Mixture(settings, width=8, seed=0)
+    before = [weights.clone() for weights in mixture.policies.parameters()]
+    seen = state(steps=6)
+    for step in range(6):
+        mixture.weight(seen.views[step], seen.lists[step], seen.losses[step], step, World())
+        mixture.learn(torch.tensor(-1.0 - step))
+    return any((now != was).any() for now, was in zip(mixture.policies.parameters(), before, strict=True))
+
+
 def test_what_was_rewarded_becomes_more_likely():
     generator = torch.Generator().manual_seed(1)
     states, bids = state(), torch.tensor([0.4, 0.45, 0.5, 0.52, 0.55, 0.6])
