@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from orchestration.study.errors import StudyError
 
+ONE_KIND = "the columns of `semray judge`, each once and with values of one kind, text or numbers"
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -90,9 +92,21 @@ def _judged(scores: Any, compare: Any, read: Mapping[str, str], folder: str | Pa
     if isinstance(scores, str | Path):
         return judged(Path(scores), list(compare), read, folder).findings
     place = Path(folder or "judged/frame")
-    place.mkdir(parents=True, exist_ok=True)
-    scores.to_parquet(place / "scores.parquet", index=False)
-    return judged(place / "scores.parquet", list(compare), read, place).findings
+    return judged(_as_file(scores, place), list(compare), read, place).findings
+
+
+def _as_file(scores: Any, folder: Path) -> Path:
+    """A data frame as a table in the folder; returns its place."""
+    if not hasattr(scores, "to_parquet"):
+        told = f"{type(scores).__name__} is no table of scores"
+        raise StudyError(f"semray.judge: {told}\n  accepted: a data frame of pandas, or the path of a table")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        scores.to_parquet(folder / "scores.parquet", index=False)
+    except (ValueError, TypeError, NotImplementedError) as error:  # pandas' and Arrow's own, the column told last
+        told = f"the data frame makes no table ({error.args[-1]})"
+        raise StudyError(f"semray.judge: {told}\n  accepted: {ONE_KIND}") from None
+    return folder / "scores.parquet"
 
 
 def _of_study(study: Study, ledger: str | Path) -> Findings:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
-from corpora.store.rows import as_wide_as_head, json_lines
+from corpora.store.rows import EACH_ONCE, NamedTwice, as_wide_as_head, json_lines, named_twice, object_of
 
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
@@ -78,7 +78,7 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
 
     def figure(name: str) -> float:
         try:
-            value = float(text(name))
+            value = number_of(text(name))
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
@@ -109,6 +109,13 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
     return "" if value is None or value != value else str(value).strip()
 
 
+def number_of(text: str) -> float:
+    """ValueError also for what is a number to Python alone: it reads `1_5`, a slip of 1.5, as 15."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
 def check(path: Path, metric: str, column: MetricRows) -> None:
     """CorpusError unless the rows of a metric go together."""
     count = len(column.scores)
@@ -131,16 +138,18 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
             yield from _json_rows(path, check_names)
         else:
             yield from _table_rows(path, check_names)
+    except NamedTwice as error:
+        raise wrong(path, str(error), EACH_ONCE) from None
     except (ValueError, OSError, csv.Error) as error:
         raise wrong(path, f"cannot be read ({first_line(error)})", "a table of scores") from None
 
 
 def _json_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".jsonl":
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
         content: Any = [row for _, row in json_lines(lines, partial(_no_row, path))]
     else:
-        content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes(), object_pairs_hook=object_of)
     if isinstance(content, dict):
         content = [{"metric": metric, "score": score} for metric, score in content.items()]
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
@@ -168,6 +177,8 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
 def _check_names(
     path: Path, needed: Sequence[str], optional: Sequence[str], else_: str, names: Sequence[str]
 ) -> None:
+    if twice := named_twice(names):
+        raise wrong(path, f"names two columns {twice!r}", EACH_ONCE)
     lacking = [name for name in needed if name not in names]
     strange = [name for name in names if name not in (*needed, *optional)]
     if lacking or strange:

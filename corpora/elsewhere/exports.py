@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora.command.data import NAME
-from corpora.command.scores import wrong
+from corpora.command.scores import number_of, wrong
 from corpora.store.errors import first_line
+from corpora.store.rows import EACH_ONCE, named_twice
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
 WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
@@ -35,7 +36,8 @@ class ScoreRow(NamedTuple):
 def of_runs(path: Path, arm: str, seed: str) -> Iterator[ScoreRow]:
     """The figures of a CSV with a row for each run. arm, seed: the columns that name these.
 
-    Every other column that holds numbers alone is a metric; a run may lack one. CorpusError names file and column.
+    Every other column that holds numbers alone is a metric. A run may lack one: a crash leaves a blank or a NaN.
+    CorpusError names file and column.
     """
     rows = _csv(path)
     for column in (arm, seed):
@@ -49,8 +51,8 @@ def of_runs(path: Path, arm: str, seed: str) -> Iterator[ScoreRow]:
         if not row[arm].strip():
             raise wrong(path, f"row {number}: {arm} is empty", "what the run's arm is called")
         for metric in metrics:
-            if row[metric].strip():
-                yield ScoreRow(row[arm], row[seed].strip(), metric, float(row[metric]))
+            if math.isfinite(score := _cell(row[metric])):
+                yield ScoreRow(row[arm], row[seed].strip(), metric, score)
 
 
 def of_mteb(folder: Path) -> Iterator[ScoreRow]:
@@ -94,8 +96,11 @@ def _main_scores(file: Path) -> Iterator[tuple[str, float]]:
 def _csv(path: Path) -> list[Mapping[str, Any]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            if twice := named_twice(reader.fieldnames or ()):
+                raise wrong(path, f"names two columns {twice!r}", EACH_ONCE)
             rows: list[Mapping[str, Any]] = [
-                {name: value or "" for name, value in row.items() if name} for row in csv.DictReader(file)
+                {name: value or "" for name, value in row.items() if name} for row in reader
             ]
     except (OSError, ValueError, csv.Error) as error:
         raise wrong(path, f"cannot be read ({first_line(error)})", "a CSV with a row for each run") from None
@@ -104,10 +109,15 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _are_numbers(values: Iterable[str]) -> bool:
-    """Whether all that is written is a finite number, and something is."""
+def _are_numbers(cells: Iterable[str]) -> bool:
+    """Whether all that is written is a number, and something a finite one."""
     try:
-        found = [float(value) for value in values if value.strip()]
+        finite = [math.isfinite(_cell(cell)) for cell in cells]
     except ValueError:
         return False
-    return bool(found) and all(map(math.isfinite, found))
+    return any(finite)
+
+
+def _cell(text: str) -> float:
+    """The number in a cell, nan in a blank one. ValueError for other text."""
+    return number_of(text) if text.strip() else math.nan

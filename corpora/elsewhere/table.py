@@ -17,6 +17,8 @@ from corpora.store.errors import CorpusError
 
 SUFFIXES = (".csv", ".parquet", ".json", ".jsonl")
 NEEDED = ("arm", "seed", "metric", "score")
+LARGEST_SEED = 2**32 - 1  # as of a study
+ALIKE = "the same items of a metric in all runs, in the same groups and with the same gold; or none in any"
 RUNS = "; or with --arm COLUMN --seed COLUMN a table with a row for each run"
 READINGS: tuple[str, ...] = get_args(Reading)  # how a metric's rows may become a figure
 
@@ -31,7 +33,8 @@ class TableRun(NamedTuple):
     @property
     def label(self) -> str:
         """How a person is told of it."""
-        return self.arm if self.seed is None else f"{self.arm}, seed {self.seed}"
+        on = f" on {self.backbone}" if self.backbone else ""
+        return f"{self.arm}{on}" if self.seed is None else f"{self.arm}{on}, seed {self.seed}"
 
 
 Table = Mapping[TableRun, Mapping[str, MetricRows]]  # run -> metric -> its rows
@@ -58,6 +61,7 @@ def read_table(path: Path) -> Table:
         )
     if len({bool(run.backbone) for run in runs}) > 1:
         raise wrong(path, "a backbone in some rows and not in others", "one in all rows, or none")
+    _check_alike(path, runs)
     return runs
 
 
@@ -67,7 +71,46 @@ def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
         raise wrong(path, f"row {number}: arm is empty", "the name of an arm in every row")
     if told and not (told.isascii() and told.isdecimal()):
         raise wrong(path, f"row {number}: seed = {told!r}", "a whole number, or nothing")
-    return TableRun(arm, text_of(row, "backbone"), int(told) if told else None)
+    digits = told.lstrip("0") or "0"
+    if len(digits) > len(str(LARGEST_SEED)) or int(digits) > LARGEST_SEED:
+        raise wrong(path, f"row {number}: seed = {told}", f"a whole number up to {LARGEST_SEED}, or nothing")
+    return TableRun(arm, text_of(row, "backbone"), int(digits) if told else None)
+
+
+def _check_alike(path: Path, runs: Table) -> None:
+    """CorpusError unless a metric has the same items in all runs, which are compared item by item."""
+    first: dict[str, TableRun] = {}
+    for run, columns in runs.items():
+        for metric, column in columns.items():
+            other = first.setdefault(metric, run)
+            if told := _otherwise(column, runs[other][metric], other.label):
+                raise wrong(path, f"{run.label}: {metric}: {told}", ALIKE)
+
+
+def _otherwise(column: MetricRows, other: MetricRows, whose: str) -> str:
+    """What the items of a run have otherwise than those of another; "" where they are alike, in whatever order."""
+    if (column.items, column.groups, column.gold) == (other.items, other.groups, other.gold):
+        return ""
+    mine, theirs = _by_item(column), _by_item(other)
+    if mine and theirs and bool(column.gold) != bool(other.gold):
+        return f"has {'gold' if column.gold else 'no gold'}, other than {whose}"
+    for item in (*theirs, *mine):
+        if item not in mine:
+            return f"lacks the item {item!r}, which {whose} has"
+        if item not in theirs:
+            return f"has the item {item!r}, which {whose} lacks"
+        (group, gold), (their_group, their_gold) = mine[item], theirs[item]
+        if group != their_group:
+            return f"the item {item!r} is in the group {group!r}, in {whose} in {their_group!r}"
+        if gold != their_gold:
+            return f"the item {item!r} has the gold {gold}, in {whose} {their_gold}"
+    return ""
+
+
+def _by_item(column: MetricRows) -> dict[str, tuple[str, float]]:
+    """item -> its group and its gold, 0 where there is none."""
+    gold = column.gold or [0.0] * len(column.items)
+    return dict(zip(column.items, zip(column.groups, gold, strict=True), strict=True)) if column.items else {}
 
 
 def readings(path: Path, table: Table, told: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError
-from corpora.store.rows import NoRow, as_wide_as_head, json_lines
+from corpora.store.rows import EACH_ONCE, NoRow, as_wide_as_head, json_lines, named_twice
 
 Row = Mapping[str, Any]
 LETTERS_SHOWN = 60  # of a line that is no row
@@ -21,6 +21,8 @@ def rows_of_file(file: Path) -> Iterator[Row]:
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
+        if twice := named_twice(pq.read_schema(file).names):
+            raise CorpusError(f"{file} names two columns {twice!r}\n  accepted: {EACH_ONCE}")
         yield from pq.read_table(file).to_pylist()
         return
     no_row, text = partial(_no_row, file), file.read_text(encoding="utf-8-sig")

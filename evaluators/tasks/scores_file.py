@@ -87,10 +87,9 @@ def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, r
     if rows.larger_is_better - {larger}:
         raise wrong(f"larger_is_better = {not larger}", f"{larger}, as data.metrics declares it: {reading}")
     limits = range_of(name)
-    plain = reading in AVERAGED
-    outside = [one for one in rows.scores if limits and plain and not limits[0] <= one <= limits[1]]
-    if outside and limits:
+    if limits and (outside := outside_range(name, reading, rows)):
         raise wrong(f"score = {outside[0]:g}", f"from {limits[0]:g} to {limits[1]:g}, where its name says it lies")
+    plain = reading in AVERAGED
     if not rows.items:
         if not plain:
             raise wrong("one row without an item", f"items with gold: data.metrics declares it as {reading}")
@@ -103,6 +102,14 @@ def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, r
         return _made(name, kind, rows, gold, larger)
     except ValueError as error:
         raise wrong(str(error), f"what {reading} is made of") from None
+
+
+def outside_range(name: str, reading: str, rows: MetricRows) -> list[float]:
+    """The scores that do not lie where the metric's name says. What is held against gold may lie anywhere."""
+    limits = range_of(name)
+    if limits is None or reading not in AVERAGED:
+        return []
+    return [score for score in rows.scores if not limits[0] <= score <= limits[1]]
 
 
 def _made(name: str, kind: Aggregate, rows: MetricRows, gold: np.ndarray | None, larger: bool) -> Score:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
-from evaluators.tasks.scores_file import NAME, figures, tasks
+from evaluators.tasks.figures import names_of
+from evaluators.tasks.scores_file import NAME, figures, outside_range, tasks
 from orchestration.families.contract import ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import World
 
 FAMILY_NAME = "scored_elsewhere"  # as registry.WRITTEN has it
+LEFT_OUT = "no claim names it, and it has scores that do not lie where its name says"
 AS_IN_THE_TABLE = ""  # what stands before a metric's name: its figures are called as there
 
 
@@ -112,9 +114,11 @@ class ElsewhereFamily:
         names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
         rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
         there = {metric: reading for metric, reading in data.metrics.items() if metric in rows}
-        lacking = ", ".join(metric for metric in data.metrics if metric not in there)
         notes = {"scores": f"made elsewhere, read from {path.name}", **_shown(data)}
-        yield Trained(run=run, notes={**notes, "has no figure of": lacking} if lacking else notes)
+        notes |= {f"{metric} is left out": LEFT_OUT for metric in rows if metric not in data.metrics}
+        if lacking := ", ".join(metric for metric in data.metrics if metric not in there):
+            notes[f"{run.label} has no figure of"] = lacking
+        yield Trained(run=run, notes=notes)
         if NAME in run.tasks:
             yield Scored(run=run, task=NAME, scores=figures(path, there, rows, names))
 
@@ -134,7 +138,7 @@ def study_of_table(
     """
     unseeded = {run.arm for run in table if run.seed is None}
     backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
-    data = {"table": str(path), "metrics": dict(metrics)}
+    data = {"table": str(path), "metrics": _declared(table, metrics, claims)}
     return {
         "question": f"What do the scores in {path.name} show?",
         "family": FAMILY_NAME,
@@ -148,6 +152,30 @@ def study_of_table(
         "evaluate": [NAME],
         "compare": list(claims),
     }
+
+
+def _declared(table: Table, metrics: Mapping[str, str], claims: Any) -> dict[str, str]:
+    """The metrics, but for those that would stand in the way of claims on others: no claim names them, and their
+    scores do not lie where their names say."""
+    claimed = _claimed(claims)
+    if not claimed <= metrics.keys():  # a slip, of which the study's reader tells with all names there are
+        return dict(metrics)
+    beyond = {
+        metric
+        for columns in table.values()
+        for metric, rows in columns.items()
+        if metric not in claimed and outside_range(metric, metrics[metric], rows)
+    }
+    return {metric: reading for metric, reading in metrics.items() if metric not in beyond}
+
+
+def _claimed(claims: Any) -> set[str]:
+    """What the metrics of claims name, whatever else may be wrong with these: nobody has looked at them yet."""
+    entries = [one for one in claims if isinstance(one, Mapping)] if isinstance(claims, Sequence) else []
+    told = [one["metric"] for one in entries if isinstance(one.get("metric"), str)]
+    return {name for metric in told for name in names_of(metric)}.union(
+        *(_claimed(one.get("all")) for one in entries)
+    )
 
 
 def _shown(data: ElsewhereData) -> dict[str, str]:

@@ -85,6 +85,27 @@ def test_a_data_frame_of_scores(tmp_path: Path) -> None:
         semray.judge(frame, compare=[{**claim, "treatment": "C"}], folder=tmp_path)
 
 
+def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [(arm, seed, "acc", seed / 100) for arm in "AB" for seed in range(8)]
+    frame = pandas.DataFrame(rows, columns=["arm", "seed", "metric", "score"])
+    claim = {"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}
+    mixed = frame.assign(arm=[0 if arm == "A" else arm for arm in frame["arm"]])
+    twice = pandas.concat([frame, frame[["score"]]], axis=1)
+    for given, said in (
+        (
+            mixed,
+            r"the data frame makes no table \(.*column arm.*\)\n  accepted: the columns of `semray judge`, each",
+        ),
+        (frame.assign(run=[object() for _ in rows]), r"makes no table \(.*column run"),
+        (frame.assign(run=[1j for _ in rows]), "makes no table"),
+        (twice, r"makes no table \(.*score"),
+        (rows, r"list is no table of scores\n  accepted: a data frame of pandas, or the path of a table"),
+    ):
+        with pytest.raises(semray.StudyError, match=rf"^semray\.judge: .*{said}"):
+            semray.judge(given, compare=[claim], folder=tmp_path)
+
+
 def test_type_checkers_see_the_annotations() -> None:
     """Of an installed semray too: every package says that it is typed, and the distribution takes that along."""
     for package in ("semray", "orchestration", "trainers", "search_spaces", "evaluators", "corpora"):

@@ -67,6 +67,12 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,score\n,1\n", "row 1: metric is empty"),
         ("scores.csv", "metric,score\na,1,2\n", "another number of columns"),
         ("scores.csv", "metric,score,larger_is_better\na,1,maybe\n", "larger_is_better = 'maybe'"),
+        ("scores.csv", "metric,score\na,0_0.5_2\n", "row 1: score = '0_0.5_2'\n  accepted: a finite number"),
+        ("scores.csv", "metric,score\na,\u0663\n", "row 1: score = '\u0663'"),
+        ("scores.csv", "metric,item,score,gold\na,x,1,1_0\n", "row 1: gold = '1_0'"),
+        ("scores.csv", "metric,score,score\na,1,2\n", "names two columns 'score'\n  accepted: each name once"),
+        ("scores.json", '{"a": 1, "a": 2}', "names 'a' twice\n  accepted: each name once"),
+        ("scores.json", '[{"metric": "a", "score": 1, "score": 2}]', "names 'score' twice"),
         ("scores.json", "3", "neither a list of objects"),
         ("scores.json", "[{", "cannot be read"),
         ("scores.parquet", "no parquet", "cannot be read"),
@@ -76,3 +82,14 @@ def test_what_is_wrong_is_said_by_file_row_and_column(name: str, text: str, said
     with pytest.raises(CorpusError, match=said) as caught:
         read_scores(written(tmp_path, text, name))
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_a_column_that_stands_in_parquet_twice(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table([["a"], [1.0], [2.0]], ["metric", "score", "score"]), tmp_path / "scores.parquet")
+    with pytest.raises(
+        CorpusError, match=r"scores\.parquet: names two columns 'score'\n  accepted: each name once"
+    ):
+        read_scores(tmp_path / "scores.parquet")

@@ -43,6 +43,25 @@ def test_a_row_for_each_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("left", ["NaN", "nan", "inf", "-Infinity"])
+def test_a_figure_that_is_no_finite_number_is_lacking_in_its_run_alone(left: str, tmp_path: Path) -> None:
+    """A column with no other, as `status` here, is no metric."""
+    (tmp_path / "runs.csv").write_text(RUNS)
+    blank = list(of_runs(tmp_path / "runs.csv", "params.loss", "params.seed"))
+    (tmp_path / "runs.csv").write_text(RUNS.replace("0.6,,", f"0.6,{left},").replace("FINISHED", left))
+    assert list(of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")) == blank
+
+
+def test_a_name_is_no_number_because_python_reads_one(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("params.loss,params.seed,run,acc\nmnrl,0,1_0,0.5\n")
+    assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
+
+
+def test_columns_without_a_name_are_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("params.loss,params.seed,acc,,\nmnrl,0,0.5,1,2\n")
+    assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
+
+
 def test_a_folder_of_mteb(tmp_path: Path) -> None:
     result(tmp_path, "cosent-seed1", "STSBenchmark", {"test": [main_score(0.8)], "validation": [main_score(0.7)]})
     result(tmp_path, "base__model", "STS22", {"test": [main_score(0.6, "en"), main_score(0.5, "de")]})
@@ -75,6 +94,11 @@ def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
         ("params.loss,params.seed,note\nmnrl,0,good\n", "has no column of numbers"),
         ("params.loss,params.seed,acc\n,0,1\n", r"row 1: params\.loss is empty"),
         ("params.loss,params.seed,acc\n", "holds no row"),
+        (
+            "params.loss,params.seed,acc,acc\nmnrl,0,1,2\n",
+            r"runs\.csv: names two columns 'acc'\n  accepted: each name once",
+        ),
+        ("params.loss,params.seed,,,acc,acc\nmnrl,0,,,1,2\n", "names two columns 'acc'"),
     ],
 )
 def test_a_broken_table_of_runs_is_said(text: str, said: str, tmp_path: Path) -> None:

@@ -80,6 +80,12 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
         ("arm,seed,metric,score\nA,,a,1\nA,,a,2\n", "csv: A: a: 2 rows and no items"),
         ("arm,seed,metric,score\nA,0,a,1\nA,,a,2\n", "A has rows with a seed and rows without"),
         ("arm,seed,metric,score\n", "holds no row"),
+        ("arm,seed,metric,score,score\nA,0,a,1,2\n", "names two columns 'score'\n  accepted: each name once"),
+        (
+            "arm,seed,metric,score\nA,4294967295,a,1\nA,4294967296,a,1\n",
+            "row 2: seed = 4294967296\n  accepted: a whole number up to 4294967295, or nothing",
+        ),
+        (f"arm,seed,metric,score\nA,{'9' * 5000},a,1\n", "row 1: seed = 9+\n  accepted: a whole number up to"),
         ("arm,seed,metric,score\nA,0,my metric,1\n", "metric = 'my metric'\n  accepted: letters, digits"),
         ("arm,backbone,seed,metric,score\nA,x,0,a,1\nA,,1,a,2\n", "a backbone in some rows and not in others"),
     ],
@@ -87,6 +93,54 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=said):
         read_table(written(tmp_path, text))
+
+
+GOLD = "arm,backbone,seed,metric,item,score,group,gold\n"
+FIRST = "A,x,0,sts,i1,0.5,g,3\nA,x,0,sts,i2,0.7,h,0\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("B,x,0,sts,i1,0.5,g,3\n", "lacks the item 'i2', which A on x, seed 0 has"),
+        (FIRST.replace("A,", "B,") + "B,x,0,sts,i3,0.1,h,0\n", "has the item 'i3', which A on x, seed 0 lacks"),
+        ("B,x,0,sts,,0.5,,\n", "lacks the item 'i1', which A on x, seed 0 has"),
+        (
+            FIRST.replace("A,", "B,").replace("g,3", "k,3"),
+            "the item 'i1' is in the group 'k', in A on x, seed 0 in 'g'",
+        ),
+        (
+            FIRST.replace("A,", "B,").replace("h,0", "h,4.5"),
+            "the item 'i2' has the gold 4.5, in A on x, seed 0 0.0",
+        ),
+        ("B,x,0,sts,i1,0.5,g,\nB,x,0,sts,i2,0.7,h,\n", "has no gold, other than A on x, seed 0"),
+    ],
+)
+def test_runs_of_a_metric_that_are_not_of_the_same_items(rows: str, said: str, tmp_path: Path) -> None:
+    accepted = "the same items of a metric in all runs, in the same groups and with the same gold"
+    with pytest.raises(CorpusError, match=rf"t\.csv: B on x, seed 0: sts: {said}\n  accepted: {accepted}"):
+        read_table(written(tmp_path, GOLD + FIRST + rows))
+
+
+def test_the_order_of_items_is_nobodys(tmp_path: Path) -> None:
+    """Nor need runs share their metrics, or metrics their items."""
+    back = "".join(line + "\n" for line in reversed(FIRST.replace("A,", "B,").splitlines()))
+    table = read_table(written(tmp_path, GOLD + FIRST + back + "B,x,0,acc,j,1,,\nC,x,0,acc,j,1,,\n"))
+    assert [columns.keys() for columns in table.values()] == [{"sts"}, {"sts", "acc"}, {"acc"}]
+
+
+def test_lines_of_json_may_begin_with_a_mark(tmp_path: Path) -> None:
+    row = '{"arm": "A", "seed": 0, "metric": "acc", "score": 0.5}'
+    for name in ("t.jsonl", "t.json"):
+        text = row if name == "t.jsonl" else f"[{row}]"
+        assert read_table(written(tmp_path, "\ufeff" + text, name)) == read_table(written(tmp_path, text, name))
+
+
+def test_a_line_that_names_a_key_twice_is_named_by_its_number(tmp_path: Path) -> None:
+    row = '{"arm": "A", "seed": 0, "metric": "acc", "score": 0.5}'
+    twice = '{"arm": "A", "seed": 1, "metric": "acc", "score": 0.5, "score": 0.9}'
+    with pytest.raises(CorpusError, match=r"t\.jsonl: line 2 names 'score' twice\n  accepted: each name once"):
+        read_table(written(tmp_path, f"{row}\n{twice}\n", "t.jsonl"))
 
 
 def test_a_line_that_is_no_json_is_named_by_its_number(tmp_path: Path) -> None:

@@ -123,6 +123,35 @@ def test_a_quoted_field_may_hold_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("rows.csv", "a,b,a\nx,y,z\n", "rows.csv, line 1 names two columns 'a'"),
+        ("rows.tsv", "a\tb\ta\nx\ty\tz\n", "rows.tsv, line 1 names two columns 'a'"),
+        (
+            "rows.jsonl",
+            '{"a": "x", "b": "y"}\n{"a": "x", "b": "y", "a": "z"}\n',
+            "rows.jsonl, line 2 names 'a' twice",
+        ),
+    ],
+)
+def test_of_two_columns_by_one_name_none_is_taken(name: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CorpusError, match=f"{said}\n  accepted: each name once"):
+        rows_of(tmp_path / name, label=None)
+
+
+def test_of_two_columns_of_parquet_by_one_name_none_is_taken(tmp_path: Path) -> None:
+    pq.write_table(pa.table([["x"], ["y"], ["z"]], ["a", "b", "a"]), tmp_path / "rows.parquet")
+    with pytest.raises(CorpusError, match=r"rows\.parquet names two columns 'a'\n  accepted: each name once"):
+        rows_of(tmp_path / "rows.parquet", label=None)
+
+
+def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,,\nfire,water,,\n")
+    assert rows_of(tmp_path / "rows.csv", label=None).texts == {"a": ["fire"], "b": ["water"]}
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("more.csv", "a,b\nx,y\nWell, what is it?,A lamp\n"),

@@ -255,6 +255,95 @@ def test_the_table_of_runs_that_weights_and_biases_exports(
     assert verdict["delta_mean"] == pytest.approx(0.01)
 
 
+OTHER = {"train/accuracy": 98.2, "train/auc": 1.5, "steps": 400.0, "held/acc": 0.9}
+RUNS_OF = ["runs.csv", "--arm", "loss", "--seed", "seed", "--treatment", "B", "--control", "A"]
+
+
+def table_of_runs(**cells: str) -> None:
+    """Eight seeds of two arms, B better by a hundredth; cells: of the run of B at seed 1, in place of its own."""
+    with Path("runs.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, ["loss", "seed", "rho", *OTHER])
+        table.writeheader()
+        for loss in "AB":
+            for seed in range(8):
+                row = {"loss": loss, "seed": seed, "rho": (seed + (loss == "B")) / 100, **OTHER}
+                table.writerow(row | (cells if (loss, seed) == ("B", 1) else {}))
+
+
+def test_a_column_that_no_claim_names_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is left out where its name says that it lies elsewhere; all others are shown."""
+    monkeypatch.chdir(tmp_path)
+    table_of_runs()
+    assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
+    told = capsys.readouterr().out
+    for metric in ("train/accuracy", "train/auc"):
+        said = f"{metric} is left out: no claim names it, and it has scores that do not lie where its name says\n"
+        assert told.count(said) == 1
+    study = Path("judged/runs/scores.yaml")
+    assert set(read_study(study).data.metrics) == {"rho", "steps", "held/acc"}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "claim: H1, treatment: B, control: A, metric: train/accuracy, expect: better",
+        'claim: H1, treatment: B, control: A, metric: "mean(held/acc, train/accuracy)", expect: better',
+        "claim: H1, all: [{claim: a, treatment: B, control: A, metric: train/accuracy, expect: better}, "
+        "{claim: b, treatment: B, control: A, metric: rho, expect: better}]",
+    ],
+)
+def test_a_column_that_a_claim_names_lies_where_its_name_says(
+    claim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table_of_runs()
+    Path("claims.yaml").write_text(f"compare:\n  - {{{claim}}}\n")
+    assert main(["judge", *RUNS_OF[:5], "--claims", "claims.yaml"]) == 2
+    assert "train/accuracy: score = 98.2\n  accepted: from 0 to 1" in capsys.readouterr().err
+
+
+def test_a_slip_is_told_every_column_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table_of_runs()
+    assert main(["judge", *RUNS_OF, "--metric", "train/acuracy"]) == 2
+    assert "did you mean train/accuracy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left", ["", "NaN"])
+def test_a_run_that_lacks_a_figure_is_named(
+    left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table_of_runs(rho=left, steps=left)
+    assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
+    told = capsys.readouterr().out
+    assert "note     B, seed 1 has no figure of: rho, steps\n" in told
+    assert "no pair for seed 1" in told
+    assert main(["judge", *RUNS_OF, "--metric", "rho", "--json"]) == 0
+    (verdict,) = json.loads(capsys.readouterr().out)
+    assert (verdict["verdict"], verdict["n_seeds"]) == ("better", 7)
+
+
+def test_items_that_are_not_the_same_are_told_of_the_table(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = (place / "scores.csv").read_text().splitlines()
+    lines.remove(next(line for line in lines if re.match(r"B1,.*,2,t2d/recall@10,q7,", line)))
+    Path("scores.csv").write_text("\n".join(lines))
+    words = ["--claims", str(place / "claims.yaml"), "--read", "stress/negate/auc=auc"]
+    assert main(["judge", "scores.csv", *words]) == 2
+    err = capsys.readouterr().err
+    assert re.match(
+        r"scores\.csv: B1 on .*, seed 2: t2d/recall@10: lacks the item 'q7', which B0 on \S+ has\n", err
+    )
+    assert "set-aside" not in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
