@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from orchestration.ledger.place import usual_place
 from orchestration.study.errors import StudyError
+from orchestration.study.writable import folder_fits
 
 ONE_KIND = "the columns of `semray judge`, each once and with values of one kind, text or numbers"
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
@@ -28,23 +31,23 @@ def load_study(path: str | Path) -> Study:
     return read_study(study_file(str(path)))
 
 
-def run(study: Study, ledger: str | Path = "ledger") -> Findings:
+def run(study: Study, ledger: str | Path | None = None) -> Findings:
     """Train and score what the ledger lacks, tell progress on stderr, and judge; a second call computes nothing.
 
-    ledger: a folder or a URL such as s3://bucket/ledger. Runs that failed or are left are in the findings too:
+    ledger: a folder or a URL such as s3://bucket/ledger; None for $SEMRAY_LEDGER or ./ledger, as on the command
+    line. Runs that failed or are left are in the findings too:
     `findings.with_status("failed")`. Raises StudyError for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
-    from orchestration.ledger.ledger import Ledger
     from semray.shown import shown
 
     _check_study(study, "run", "")
-    findings, _ = run_study(study, Ledger(ledger))
+    findings, _ = run_study(study, _ledger(ledger))
     return shown(findings)
 
 
 @overload
-def judge(study: Study, ledger: str | Path = "ledger") -> Findings: ...
+def judge(study: Study, ledger: str | Path | None = None) -> Findings: ...
 @overload
 def judge(
     study: DataFrame | str | Path,
@@ -55,7 +58,7 @@ def judge(
 ) -> Findings: ...
 def judge(
     study: Any,
-    ledger: str | Path = "ledger",
+    ledger: str | Path | None = None,
     *,
     compare: Sequence[Mapping[str, Any]] = (),
     read: Mapping[str, str] | None = None,
@@ -71,7 +74,7 @@ def judge(
     from semray.shown import shown
 
     if compare:
-        return shown(_judged(study, compare, read or {}, folder))
+        return shown(_judged(study, _plain(list(compare)), read or {}, folder))
     _check_study(study, "judge", "; or a table of scores with compare=[{...}]")
     return shown(_of_study(study, ledger))
 
@@ -86,13 +89,26 @@ def _check_study(given: Any, word: str, more: str) -> None:
         )
 
 
-def _judged(scores: Any, compare: Any, read: Mapping[str, str], folder: str | Path | None) -> Findings:
+def _plain(given: Any) -> Any:
+    """Claims without numpy's numbers, which no study file holds."""
+    if isinstance(given, Mapping):
+        return {name: _plain(value) for name, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_plain(value) for value in given]
+    return given.item() if hasattr(given, "dtype") and not given.shape else given
+
+
+def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: str | Path | None) -> Findings:
     from orchestration.commands.judge import judged
 
+    if not isinstance(read, Mapping):
+        raise StudyError(
+            f'semray.judge: read = {read!r}\n  accepted: how metrics are read, such as {{"loss": "lower"}}'
+        )
     if isinstance(scores, str | Path):
-        return judged(Path(scores), list(compare), read, folder).findings
+        return judged(Path(scores), compare, read, folder).findings
     place = Path(folder or "judged/frame")
-    return judged(_as_file(scores, place), list(compare), read, place).findings
+    return judged(_as_file(scores, place), compare, read, place).findings
 
 
 def _as_file(scores: Any, folder: Path) -> Path:
@@ -100,6 +116,7 @@ def _as_file(scores: Any, folder: Path) -> Path:
     if not hasattr(scores, "to_parquet"):
         told = f"{type(scores).__name__} is no table of scores"
         raise StudyError(f"semray.judge: {told}\n  accepted: a data frame of pandas, or the path of a table")
+    folder_fits(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         scores.to_parquet(folder / "scores.parquet", index=False)
@@ -109,13 +126,18 @@ def _as_file(scores: Any, folder: Path) -> Path:
     return folder / "scores.parquet"
 
 
-def _of_study(study: Study, ledger: str | Path) -> Findings:
+def _ledger(place: str | Path | None) -> Ledger:
     from orchestration.ledger.ledger import Ledger
+
+    return Ledger(usual_place() if place is None else place)
+
+
+def _of_study(study: Study, ledger: str | Path | None) -> Findings:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
-    held = Ledger(ledger)
+    held = _ledger(ledger)
     plan, _ = as_grown(study, held)
     return with_published(find(study, plan.runs, held), study)
 
@@ -125,8 +147,11 @@ def report(findings: Findings, folder: str | Path) -> Path:
 
     What it draws of single items it reads from the ledger that the findings are of.
     """
-    from orchestration.ledger.ledger import Ledger
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
+    from orchestration.verdicts.findings import Findings
 
-    return write(with_distributions(findings, Ledger(findings.ledger)), Path(folder))
+    if not isinstance(findings, Findings):
+        told = f"{type(findings).__name__} is none of a study's findings"
+        raise StudyError(f"semray.report: {told}\n  accepted: what semray.run or semray.judge gives")
+    return write(with_distributions(findings, _ledger(findings.ledger)), Path(folder))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from orchestration.commands import judge_options, own
 from orchestration.commands.accepted import a_figure, a_path, a_place, a_price, at_least_one
 from orchestration.families.registry import COMMANDS, WITH_HEADROOM
+from orchestration.ledger.place import usual_place
 
 STUDY = "the study's YAML file, or its name where that lies in this folder or in studies/"
 OF_FAMILIES = "of one family"
@@ -36,7 +36,7 @@ class WordGroup:
         command.add_argument(
             "--ledger",
             type=a_place,
-            default=os.environ.get("SEMRAY_LEDGER") or "ledger",
+            default=usual_place(),
             help="where finished runs are kept: a folder or an fsspec URL such as s3://bucket/ledger "
             "(default: $SEMRAY_LEDGER or ./ledger)",
         )

@@ -46,6 +46,12 @@ def test_a_finished_study_from_python(
     assert [one.verdict.words for one in semray.judge(study, ledger).findings] == [
         one.verdict.words for one in found.findings
     ]
+    monkeypatch.setenv("SEMRAY_LEDGER", str(ledger))  # as for the commands
+    assert semray.judge(study).ledger == semray.run(study).ledger == found.ledger
+    with pytest.raises(
+        semray.StudyError, match=r"^semray\.report: Study is none of a study's findings\n  accepted: "
+    ):
+        semray.report(study, tmp_path / "out")  # type: ignore[arg-type]
     page = semray.report(found, tmp_path / "out")
     capsys.readouterr()
     assert main(["report", str(file), "--ledger", str(ledger)]) == 0
@@ -104,6 +110,27 @@ def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(semray.StudyError, match=rf"^semray\.judge: .*{said}"):
             semray.judge(given, compare=[claim], folder=tmp_path)
+    with pytest.raises(
+        semray.StudyError, match=r"^semray\.judge: read = \['acc'\]\n  accepted: how metrics are read"
+    ):
+        semray.judge(frame, compare=[claim], read=["acc"], folder=tmp_path)  # type: ignore[call-overload]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(semray.StudyError, match=r"file: is no folder\n  accepted: a folder, new or there already"):
+        semray.judge(frame, compare=[claim], folder=tmp_path / "file")
+
+
+def test_numbers_of_numpy_in_claims_are_numbers(tmp_path: Path) -> None:
+    """As a margin that comes from the scores themselves."""
+    pandas = pytest.importorskip("pandas")
+    rows = [(arm, seed, "acc", seed / 100 + (arm == "B") / 1000) for arm in "AB" for seed in range(8)]
+    frame = pandas.DataFrame(rows, columns=["arm", "seed", "metric", "score"])
+    claim = {"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "equivalent"}
+    told = [
+        repr(semray.judge(frame, compare=[{**claim, "margin": margin}], folder=tmp_path / str(place)))
+        for place, margin in enumerate((frame.score.max() / 2, float(frame.score.max() / 2)))
+    ]
+    assert told[0] == told[1]
+    assert "equivalent" in told[0]
 
 
 def test_type_checkers_see_the_annotations() -> None:
