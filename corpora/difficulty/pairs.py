@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge
 
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, said
 from corpora.difficulty.raw_splits import raw_splits
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
@@ -27,8 +27,14 @@ STANDIN = "token_match_standin"
 HELD_OUT = 0.30  # of the STS-B training rows go to the offline judge when it is used
 SELECTION = 1 / 3  # of the training pairs decide a search
 STANDIN_SAW = ("stsb",)  # whose labels it learned: rows of their own, but of the same sources and annotators
-SHARED = {"stsb": ("mrpc", "sickr", *YEARS)}  # sets that hold pairs of another: STS-B was drawn from these
+SHARED = {
+    "stsb": ("mrpc", "sickr", *YEARS),  # it was drawn from these
+    "sts12": ("mrpc", "sickr", "sts13", "sts14"),
+    "sts13": ("sts14",),
+    "paws": ("paws_offline",),
+}  # sets that hold pairs of each other, each two once
 ON_STSB = ("stsb", *YEARS)  # tasks that train on STS-B's training rows
+ON_TEST = ("paws_offline", *YEARS)  # tasks whose evaluation rows are published as test; runs name them validation
 FinalTest = Literal["stsb", "mrpc", "sickr"]  # tasks whose own labelled test split may decide a study
 Cap = Annotated[int, Ge(2)]
 
@@ -41,8 +47,8 @@ class PairData:
     final_eval: tasks that are evaluated on their test split instead of validation.
     judge: who defines the hardness target of the judge-gated arms: `none`, `token_match_standin` (an offline
     stand-in, not a cross-encoder), `scores_file`, or the name or folder of a cross-encoder.
-    judge_saw: data sets whose labels the judge was trained on; a claim that rests on the judge carries a warning
-    on such a task, and on one that shares pairs with it.
+    judge_saw: data sets whose labels the judge was trained on, in whatever case and with whatever signs; a claim
+    that rests on the judge carries a warning on such a task, and on one that shares pairs with it.
     scores_file: TSV of `a, b, score` or `pair_sha256, score`.
     prompt: text put before every sentence when it is encoded.
     max_length: tokens kept of a sentence; absent, the encoder's own limit.
@@ -107,21 +113,42 @@ def load_task(name: str, data: PairData) -> PairTask:
 
 def seen_by_judge(data: PairData) -> dict[str, str]:
     """The tasks whose pairs or labels the judge of a study learned from -> the set that it learned."""
-    saw = STANDIN_SAW if data.judge == STANDIN else data.judge_saw
-    seen = {task: learned for learned in saw for task in (*SHARED.get(learned, ()), learned)}
+    saw = STANDIN_SAW if data.judge == STANDIN else tuple(filter(None, map(set_named, data.judge_saw)))
+    seen = {task: learned for learned in saw for task in sharing(learned)} | {learned: learned for learned in saw}
     if data.judge == STANDIN:  # `standin_pairs` leaves MRPC's out
         del seen["mrpc"]
     return seen
+
+
+def set_named(written: str) -> str | None:
+    """The set that a person means by STS-B, sts_b or stsb; None for one that is not known here."""
+    return next((name for name in get_args(PairSet) if said(name) == said(written)), None)
+
+
+def sharing(name: str) -> tuple[str, ...]:
+    """The sets that hold pairs of this one."""
+    return (*SHARED.get(name, ()), *(other for other, names in SHARED.items() if name in names))
+
+
+def measured_on(task: PairTask) -> str:
+    """What its evaluation rows were published as."""
+    return "test" if task.name in ON_TEST else task.evaluated_on
 
 
 def for_selection(task: PairTask) -> PairTask:
     """The task for choosing settings: a third of its TRAINING pairs, by a hash of their text, is evaluated on.
 
     The rest trains; the evaluation split is not looked at. The name gains `dev/`. Sentences may be in both parts.
+    CorpusError where too few rows are left to rank, or none to train on.
     """
     names = [pair_sha256(a, b) for a, b in zip(task.train.a, task.train.b, strict=True)]
     chosen = [row for row, name in enumerate(names) if int(name[8:16], 16) / 2**32 < SELECTION]
     kept = sorted(set(range(len(names))) - set(chosen))
+    if len(chosen) < 2 or not kept:
+        raise CorpusError(
+            f"{task.name}: of {len(names)} training rows a search has {len(chosen)} to choose by, {len(kept)} to"
+            " train on\n  accepted: at least 2 and 1: a larger data.train_cap, or more rows"
+        )
     evaluation = task.train.take(chosen)
     return PairTask(f"dev/{task.name}", task.graded, task.train.take(kept), evaluation, "selection", task.source)
 
@@ -137,17 +164,26 @@ def standin_pairs(data: PairData) -> Pairs:
 
     Other rows are the rest of training, validation and test. Rows from MSRpar are left out as well: they are
     MRPC's pairs with graded scores, and a judge that read them has seen MRPC. CorpusError when STS-B is missing.
+    The hub's rows do not say where they are from: there, those with a sentence of the study's MRPC are left out.
     """
     train, validation, _ = raw_splits("stsb", test=False, path=data.path)
     _, test, _ = raw_splits("stsb", test=True, path=data.path)
     own = set(held_out(train))
     others = train.take([row for row in range(len(train)) if row not in own])
     seen = {text for split in (others, validation, test) for text in (*split.a, *split.b)}
+    unseen = (row for row in sorted(own) if train.a[row] not in seen and train.b[row] not in seen)
+    mrpc = _mrpc_texts(data) if ":" not in train.ids[0] and "mrpc" in data.tasks else frozenset()
     return train.take([
         row
-        for row in sorted(own)
-        if train.a[row] not in seen and train.b[row] not in seen and not train.ids[row].startswith("MSRpar:")
+        for row in unseen
+        if not train.ids[row].startswith("MSRpar:") and mrpc.isdisjoint((said(train.a[row]), said(train.b[row])))
     ])  # fmt: skip
+
+
+def _mrpc_texts(data: PairData) -> frozenset[str]:
+    """The sentences of MRPC that a study uses, as `said`: STS-B has other blanks and quotes."""
+    train, evaluation, _ = raw_splits("mrpc", test="mrpc" in data.final_eval, path=data.path)
+    return frozenset(said(text) for split in (train, evaluation) for text in (*split.a, *split.b))
 
 
 def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:

@@ -1,7 +1,8 @@
 """Graded sets beside STS-B as pair tasks: SICK-R with its own training part, STS 2012 to 2014 without one.
 
-The yearly sets are evaluated whole, by an adapter that learned from STS-B's training rows. STS-B was drawn from
-them: rows that share a sentence with the evaluated year are left out of training.
+The yearly sets are test sets, all parts of a year one after another, read whole and capped like any task. An
+adapter learns from STS-B's training rows. STS-B was drawn from these sets: rows that share a sentence with the
+evaluated year are left out of training.
 """
 
 from __future__ import annotations

@@ -10,18 +10,20 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpora.difficulty.pairs import PairData, load_task, seen_by_judge
+from corpora.difficulty.pairs import GRADED, STANDIN, PairData, load_task, measured_on, seen_by_judge, set_named
 from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
 from orchestration.families.encoders import of_arm
+from orchestration.study.names import listed, names_accepted
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed, Scored, Trained, built
 from search_spaces.difficulty import SPACE
-from trainers.difficulty.settings import Settings, defining
+from trainers.difficulty.settings import ISOLATED_BY, Settings, defining
 
 if TYPE_CHECKING:
+    from corpora.difficulty.rows import PairTask
     from evaluators.metrics.headroom import Headroom
     from orchestration.study.study import Study
     from trainers.difficulty.data import TaskData
@@ -97,7 +99,7 @@ class DifficultyFamily:
 
     def rows(self, data: PairData) -> list[RowsOf]:
         found = [load_task(name, data) for name in data.tasks]
-        return [RowsOf(one.name, len(one.train), {f"of {one.evaluated_on}": len(one.evaluation)}) for one in found]
+        return [RowsOf(one.name, len(one.train), {f"of {measured_on(one)}": len(one.evaluation)}) for one in found]
 
     def former_fingerprint(self, data: PairData) -> str:
         from trainers.difficulty.fingerprint import former_fingerprint
@@ -113,15 +115,25 @@ class DifficultyFamily:
         judged = [arm.form for arm in study.arms.values() if arm.needs_judge]
         if study.data.judge == "none" and judged:
             raise ValueError(f"data.judge = 'none', but {', '.join(judged)} need a judge's scores")
+        check_figures(study)
 
     def slips(self, study: Study) -> tuple[str, ...]:
-        return ()
+        """A judge of one's own of which no set is known that it learned from: no claim would be warned of."""
+        judged, data = listed([name for name, arm in study.arms.items() if arm.needs_judge]), study.data
+        if not judged or data.judge in ("none", STANDIN):
+            return ()
+        if not data.judge_saw:
+            return (f"{judged}: data.judge_saw = [] leaves open whose labels {data.judge} learned from",)
+        unknown = [written for written in data.judge_saw if set_named(written) is None]
+        return tuple(
+            f"{judged}: data.judge_saw: no claim is warned of {one!r}; known: {names_accepted(one, list(GRADED))}"
+            for one in unknown
+        )
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         for folder in backbones:
             check_sizes(study, folder)
-        for name in study.data.tasks:
-            load_task(name, study.data)
+        check_scores(study.data, [load_task(name, study.data) for name in study.data.tasks])
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Embed and judge once, train every run of the job that has no model together, yield each result.
@@ -162,6 +174,45 @@ class DifficultyFamily:
 
 
 FAMILY: Family = DifficultyFamily()
+
+
+def check_figures(study: Study) -> None:
+    """Every arm can have the figures that claims and search ask of it."""
+    asked = [
+        (arm, figure) for part in study.parts for arm in part.arms for figure in study.figures_of(part.metric)
+    ]
+    if study.search is not None:
+        sought = [figure for one in study.search.objectives for figure in study.figures_of(one.metric)]
+        asked += [(arm, figure) for arm in study.search.arms for figure in sought]
+    refused = [
+        f"arms.{arm}.form = {form!r}, of which {figure} is asked, never has it\n  accepted: {accepted}"
+        for arm, figure in dict.fromkeys(asked)
+        if (accepted := instead_of(form := study.arms[arm].form, figure))
+    ]
+    if refused:
+        raise ValueError("\n".join(refused))
+
+
+def instead_of(form: str, figure: str) -> str:
+    """The forms that have a figure, in words, where this one cannot have it; "" where it can."""
+    kind = figure.rpartition("/")[2]
+    if kind in FIGURES["isolation"] and form not in ISOLATED_BY:
+        return f"{', '.join(ISOLATED_BY)}, which have a control that lacks the signal alone"
+    if kind in FIGURES["retrieval"] and form == "judge_scorer":
+        return "any other form: the judge would have to read every query with every candidate"
+    return ""
+
+
+def check_scores(data: PairData, tasks: Sequence[PairTask]) -> None:
+    """A file of scores has one for every pair."""
+    from trainers.difficulty.judges import ScoresFile
+
+    if data.scores_file is None:
+        return
+    judge = ScoresFile(Path(data.scores_file).expanduser(), data.judge_saw)
+    for task in tasks:
+        for part in (task.train, task.evaluation):
+            judge.score(part.a, part.b)
 
 
 def check_sizes(study: Study, folder: Path) -> None:

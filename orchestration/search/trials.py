@@ -14,6 +14,7 @@ from operator import attrgetter
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from corpora.store.fields import flat
 from evaluators.tasks.figures import mean_of
 from evaluators.tasks.task import metric_names, named
 from orchestration.families.registry import family
@@ -22,7 +23,7 @@ from orchestration.reading.read_search import space_of
 from orchestration.study.blocks import Objective, Seeds
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, canonical
-from search_spaces.space import Point, Space, settings_at
+from search_spaces.space import Dimension, Point, Space, moves, settings_at
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -99,6 +100,28 @@ class Selection:
         start = self.run(0, {}, self.seeds[0]).entries
         text = canonical({"search": search, "space": space, "start": start})
         return hashlib.sha256(text).hexdigest()[:16]
+
+    @property
+    def at_choices(self) -> Study:
+        """The study with each choice of each dimension as an arm: what cannot be with its backbone and rows is
+        found before the first run."""
+        arms = dict(self.study.arms)
+        for one in self.space:
+            for choice in one.choices:
+                point = {**self._for(one), one.name: choice}
+                if moves(one, self.settings, point):
+                    named = f"{self.arm} (search.dimensions.{one.name}: {choice})"
+                    arms[named] = settings_at(self.space, self.settings, point)
+        return replace(self.study, arms=arms)
+
+    def _for(self, dimension: Dimension) -> Point:
+        """What other dimensions must be for this one to matter, where the arm has them otherwise."""
+        own, moving, point = flat(self.settings), {one.name: one for one in self.space}, dict[str, Any]()
+        for name, among in dimension.when.items():
+            if name in moving and own[name] not in among:
+                value = next(filter(moving[name].holds, among), own[name])
+                point |= {**self._for(moving[name]), name: value}
+        return point
 
     def run(self, number: int, point: Point, seed: int) -> Run:
         """The run of a point at a selection seed."""

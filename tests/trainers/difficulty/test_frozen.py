@@ -16,6 +16,7 @@ from corpora.store.errors import CorpusError
 from tests.pair_scores import evaluated
 from tests.tiny import WORDS, tiny_backbone
 from trainers.difficulty.data import prepared
+from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.difficulty.fit import fit_stack
 from trainers.difficulty.judge_standin import TokenMatchStandin, match_features, wording_features
 from trainers.difficulty.judges import CrossEncoderJudge, ScoresFile, judge_of, scores_of
@@ -178,16 +179,22 @@ def test_a_judge_is_asked_once_per_table_of_pairs(tmp_path: Path) -> None:
     assert scores_of(ScoresFile(file, ()), pairs).tolist() == [0.75]
 
 
-def test_a_cross_encoder_reads_pairs_in_order(tmp_path: Path) -> None:
-    """A tiny one: scores in (0, 1); symmetric is the mean of both orders."""
+def cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """A tiny one, in folder/judge."""
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    backbone = tiny_backbone(tmp_path / "tiny", layers=1, width=16)
+    backbone = tiny_backbone(folder / "tiny", layers=1, width=16)
     torch.manual_seed(0)
-    config = BertConfig.from_pretrained(backbone, num_labels=1, initializer_range=0.5)
+    config = BertConfig.from_pretrained(backbone, num_labels=labels, initializer_range=0.5)
     model = BertForSequenceClassification(config)
-    model.save_pretrained(tmp_path / "judge")
-    AutoTokenizer.from_pretrained(backbone).save_pretrained(tmp_path / "judge")
+    model.save_pretrained(folder / "judge")
+    AutoTokenizer.from_pretrained(backbone).save_pretrained(folder / "judge")
+    return folder / "judge"
+
+
+def test_a_cross_encoder_reads_pairs_in_order(tmp_path: Path) -> None:
+    """Scores in (0, 1); symmetric is the mean of both orders."""
+    cross_encoder(tmp_path)
     a, b = SENTENCES[:3], SENTENCES[3:]
     one = CrossEncoderJudge("tiny", tmp_path / "judge", ())
     forward, backward = one.score(a, b), one.score(b, a)
@@ -195,6 +202,43 @@ def test_a_cross_encoder_reads_pairs_in_order(tmp_path: Path) -> None:
     assert ((forward > 0) & (forward < 1)).all()
     assert not np.allclose(forward, backward)
     np.testing.assert_allclose(both, (forward + backward) / 2, atol=1e-6)
+
+
+ONE_PAIR = Pairs(("0",), ("a cup",), ("a dog",), np.ones(1))
+
+
+def test_a_model_without_a_trained_head_is_no_judge(folder: Path, tmp_path: Path) -> None:
+    """Of an encoder, and of a classifier of three labels: none of them is scored with, nor named."""
+    three = cross_encoder(tmp_path, labels=3)
+    for place, found in ((folder, r"\w+"), (three, "BertForSequenceClassification with 3 labels")):
+        said = rf"data\.judge = '{place}': .*config\.json says {found}\n  accepted: a cross-encoder .* one label"
+        with pytest.raises(CorpusError, match=said):
+            scores_of(CrossEncoderJudge(str(place), place, ()), ONE_PAIR)
+        with pytest.raises(CorpusError, match=said):
+            check_cross_encoder(str(place), place)
+
+
+def test_a_cross_encoder_without_its_heads_weights_is_no_judge(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    judge = cross_encoder(tmp_path)
+    assert scores_of(CrossEncoderJudge("whole", judge, ()), ONE_PAIR).shape == (1,)
+    weights = load_file(judge / "model.safetensors")
+    del weights["classifier.weight"]
+    save_file(weights, judge / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        CorpusError, match=r"lacks classifier\.weight\n  accepted: a cross-encoder's folder with all"
+    ):
+        scores_of(CrossEncoderJudge("headless", judge, ()), ONE_PAIR)
+
+
+def test_a_file_of_scores_in_another_encoding_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "scores.tsv"
+    file.write_bytes("café\tb\t0.25\n".encode("latin-1"))
+    with pytest.raises(
+        CorpusError, match=r"data\.scores_file: .*scores\.tsv cannot be read: .*\n  accepted: text in"
+    ):
+        ScoresFile(file, ()).score(["a"], ["b"])
 
 
 def test_the_standin_says_what_it_is_and_prefers_what_matches(folder: Path) -> None:
