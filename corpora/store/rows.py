@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ EACH_ONCE = "each name once"
 
 
 class NamedTwice(ValueError):
-    """An object of JSON with two values by one name, of which a reader would see the last alone."""
+    """An object of JSON with two values by one name, of which one reader takes the first, another the last."""
 
 
 def json_lines(lines: Iterable[str], no_row: NoRow) -> Iterator[tuple[int, Any]]:
@@ -59,6 +60,8 @@ def named_twice(names: Iterable[str]) -> str | None:
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`: an object whose names stand there once. NamedTwice for another."""
-    if twice := named_twice(name for name, _ in pairs):
-        raise NamedTwice(f"names {twice!r} twice")
-    return dict(pairs)
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        raise NamedTwice(f"names {next(name for name in times if times[name] > 1)!r} twice")
+    return found

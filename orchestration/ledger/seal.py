@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from corpora.store.rows import object_of
 from orchestration.study.names import is_path_component
 
 SEAL = "seal.json"
@@ -35,18 +34,9 @@ def as_seal(digests: Mapping[str, str]) -> bytes:
     return (json.dumps(digests, indent=1) + "\n").encode()
 
 
-def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`. ValueError for a name that stands twice: one reader takes the first, another the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        raise ValueError(f"{next(name for name in times if times[name] > 1)} stands twice")
-    return found
-
-
 def read_seal(content: bytes) -> dict[str, str]:
     """File -> digest. ValueError for what is no seal."""
-    found = json.loads(content, object_pairs_hook=each_once)
+    found = json.loads(content, object_pairs_hook=object_of)
     if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
         raise ValueError("it maps no files to digests")
     if wrong := [name for name in found if not _is_file_name(name)]:

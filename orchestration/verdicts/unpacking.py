@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpora.store.rows import object_of
 from orchestration.ledger.entries.layout import CURVE, ENTRY_FILES, ITEMS
 from orchestration.ledger.ledger import ENTRY
-from orchestration.ledger.seal import SEAL, each_once
+from orchestration.ledger.seal import SEAL
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut, is_path_component, printable
 
@@ -72,7 +73,7 @@ def refused(path: Path, why: str, accepted: str = "") -> StudyError:
 def read_json(passport: Path, file: Path) -> Any:
     """The content of a JSON member. StudyError for what is none, or nested beyond any passport."""
     try:
-        content = json.loads(file.read_bytes(), object_pairs_hook=each_once)
+        content = json.loads(file.read_bytes(), object_pairs_hook=object_of)
     except FileNotFoundError:
         raise refused(passport, f"it lacks {file.name}") from None
     except (ValueError, RecursionError) as error:
@@ -105,7 +106,7 @@ def _header(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.Zip
     if HEADER not in members or members[HEADER].file_size > JSON_BYTES:
         raise refused(path, f"it lacks {HEADER}")
     with archive.open(members[HEADER]) as file:
-        header = json.loads(file.read(JSON_BYTES), object_pairs_hook=each_once)
+        header = json.loads(file.read(JSON_BYTES), object_pairs_hook=object_of)
     if not isinstance(header, dict) or not isinstance(header.get("study"), str):
         raise refused(path, f"{HEADER} names no study")
     if not is_path_component(header["study"]):

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from corpora.store.rows import object_of
 from orchestration.ledger.columns import DecodedColumns, OtherColumns
 from orchestration.ledger.notes import LedgerError
-from orchestration.ledger.seal import CHANGED, SEAL, each_once, read_seal
+from orchestration.ledger.seal import CHANGED, SEAL, read_seal
 from orchestration.study.names import printable
 
 Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotFoundError
@@ -27,7 +28,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=each_once)
+STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=object_of)
 
 as_env = lru_cache(maxsize=64)(as_json)  # runs of one machine have the same one: read, and kept, once
 

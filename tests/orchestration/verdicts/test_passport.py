@@ -292,8 +292,8 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a table that lacks a column": (_lacks_a_column, "scores.parquet is not readable as parquet"),
     "a broken seal": (_torn, "is not readable as parquet"),
     "a missing seal": (_unsealed, "seal.json: it is missing"),
-    "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (delta_mean stands twice)"),
-    "two figures of one name in an entry": (_two_figures_in_an_entry, "value stands twice"),
+    "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (names 'delta_mean' twice)"),
+    "two figures of one name in an entry": (_two_figures_in_an_entry, "names 'value' twice"),
     "other items, resealed": (_turn_a_metric, "but its items give"),
 }  # fmt: skip
 
