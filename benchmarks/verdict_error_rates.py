@@ -2,9 +2,10 @@
 
     python benchmarks/verdict_error_rates.py [PART …] [--replications 200]
 
-Parts: coverage, coverage_few_seeds, again, few_seeds, type_one, papers; all unless some are named. `again`
-simulates afresh, with four times the replications, what lay outside of 93-98 % in the kept table, `papers` only
-the rows of means over tasks, gains, backbones and joint claims.
+Parts: coverage, coverage_few_seeds, again, few_seeds, type_one, papers, few_items; all unless some are named.
+`again` simulates afresh, with four times the replications, what lay outside of 93-98 % in the kept table, `papers`
+only the rows of means over tasks, gains, backbones and joint claims, `few_items` those of rare classes and few
+groups.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
@@ -240,8 +241,8 @@ def interval(items: ItemScores, rng: np.random.Generator) -> tuple[float, float]
     if variance is None:
         drawn = resampled_deltas(items, rng, BOOTSTRAP)
         assert drawn is not None
-        variance = resampled_variance(drawn)
-    return crossed_t(deltas, variance.v_item, len(items.item_ids), variance.v_both).interval(ALPHA)
+        variance = resampled_variance(items, drawn)
+    return crossed_t(deltas, variance.v_item, items.rarest, variance.v_both).interval(ALPHA)
 
 
 def scores_of(items: ItemScores) -> list[tuple[float, ...]]:
@@ -285,6 +286,7 @@ def type_one_rows(replications: int, rng: np.random.Generator) -> Iterator[dict[
         )
     yield rate("growing seeds, looked at from 2 to 20", replications // 10, lambda: growing(rng))
     yield from rows_of_papers(replications, rng)
+    yield from rows_of_few_items(replications, rng)
     for regime in SEED_SD:
         for kind, share in (("mean", 4), ("spearman", 20)):
             yield rate(
@@ -300,10 +302,58 @@ SEEDS = 8  # of a study that names none: untrained arms stand at each
 
 def papers(replications: int) -> None:
     """Simulate again, of the kept table, what claims as papers make them give."""
+    keep_beside(rows_of_papers(6 * replications, np.random.default_rng(10)))
+
+
+def few_items(replications: int) -> None:
+    """Simulate again, of the kept table, rare classes and few groups."""
+    keep_beside(rows_of_few_items(6 * replications, np.random.default_rng(11)))
+
+
+def keep_beside(rows: Iterator[dict[str, object]]) -> None:
+    """Put these rows into the kept table of error rates."""
     kept = json.loads((RESULTS / "verdict_error_rates.json").read_text())
-    found = {str(row["path"]): row for row in rows_of_papers(6 * replications, np.random.default_rng(10))}
+    found = {str(row["path"]): row for row in rows}
     old = [row for row in kept["rows"] if row["path"] not in found]
     save("verdict_error_rates", kept["title"], [*old, *found.values()], kept["notes"])
+
+
+def rows_of_few_items(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
+    """Figures by class of which one is rare, and means over few groups of unequal size."""
+    kinds: tuple[Aggregate, ...] = ("auc", "balanced_accuracy")
+    for kind in kinds:
+        for ones in (2, 3, 5, 10, 100):
+            yield rate(
+                f"crossed t, {kind}, n = 5, {ones} of 200 items labelled 1, items dominate",
+                replications // 4,
+                lambda kind=kind, ones=ones: rare_class(kind, ones, rng),
+            )
+    for groups in (5, 10, 30):
+        yield rate(
+            f"crossed t, mean over {groups} groups of 8 to 12 items, n = 5, groups dominate",
+            replications // 4,
+            lambda groups=groups: few_groups(groups, rng),
+        )
+
+
+def rare_class(kind: Aggregate, ones: int, rng: np.random.Generator) -> bool:
+    """Two arms of one quality, told apart on items of which so many are labelled 1: those of the highest gold."""
+    gold, arms = world(5, 200, SEED_SD["items dominate"], (0.65, 0.65), rng)
+    label = (gold >= np.sort(gold)[-ones]).astype(float)
+    return told_apart([replace(scored(kind, gold, arms), gold=label)])
+
+
+def few_groups(groups: int, rng: np.random.Generator) -> bool:
+    """Two arms that differ by what a group adds to either, and by noise of items and of single cells."""
+    group = np.repeat(np.arange(groups), rng.integers(8, 13, size=groups))
+    arms = [
+        rng.normal(size=groups)[group] + rng.normal(0, 0.3, len(group)) + rng.normal(0, 0.1, (5, len(group)))
+        for _ in range(2)
+    ]
+    items = scored("mean", arms[0][0], arms)
+    return told_apart(
+        [replace(items, treatment=arms[0], control=arms[1], group_ids=tuple(map(str, group.tolist())))]
+    )
 
 
 def rows_of_papers(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
@@ -567,6 +617,7 @@ PARTS: dict[str, Callable[[int], None]] = {
     "few_seeds": few_seeds,
     "type_one": type_one,
     "papers": papers,
+    "few_items": few_items,
 }
 
 if __name__ == "__main__":

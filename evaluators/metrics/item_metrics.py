@@ -21,9 +21,14 @@ def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
     _check(gold, predicted)
     if len(gold) == 0 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return float("nan")
-    a, b = (_sized(column - np.mean(column)) for column in (gold, predicted))
+    a, b = (_sized(_centred(_centred(column))) for column in (gold, predicted))
     cosine = (a / np.linalg.norm(a)) @ (b / np.linalg.norm(b))
     return float(np.clip(cosine, -1.0, 1.0))
+
+
+def _centred(column: np.ndarray) -> np.ndarray:
+    """The column less its mean, which is rounded: done again, what that left of large numbers goes too."""
+    return column - np.mean(column)
 
 
 def _sized(column: np.ndarray) -> np.ndarray:

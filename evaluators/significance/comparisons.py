@@ -14,6 +14,7 @@ from corpora.store.ties import tied
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 
+BY_CLASS = ("auc", "balanced_accuracy")  # figures that compare items labelled 1 with items labelled 0
 BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
 
 
@@ -88,6 +89,16 @@ class ItemScores:
         """How many independent groups of items there are."""
         return int(self.group_index.max()) + 1
 
+    @cached_property
+    def rarest(self) -> int:
+        """Groups that the item variance rests on: of a figure by class, those that hold the rarer one."""
+        return _rarest(self, self.group_index)
+
+    @property
+    def shortfall(self) -> float:
+        """How many times as much new groups vary as resamples of these ones."""
+        return _shortfall(self, self.group_index)
+
 
 @dataclass(frozen=True, eq=False)
 class ItemSum:
@@ -122,6 +133,32 @@ class ItemSum:
     def groups(self) -> int:
         """Independent groups of the term that has the fewest: from so many, at least, is the variance known."""
         return min(len(np.unique(self.group_index[place])) for place in self.places)
+
+    @property
+    def rarest(self) -> int:
+        """Groups that the item variance rests on, of the term where they are fewest."""
+        return min(_rarest(term, index) for term, index in self._indexed)
+
+    @property
+    def shortfall(self) -> float:
+        """How many times as much new groups vary as resamples of these ones, in the term where that is most."""
+        return max(_shortfall(term, index) for term, index in self._indexed)
+
+    @property
+    def _indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
+        return [(term, self.group_index[place]) for (_, term), place in zip(self.terms, self.places, strict=True)]
+
+
+def _rarest(items: ItemScores, group_of_item: np.ndarray) -> int:
+    if items.aggregate not in BY_CLASS:
+        return len(np.unique(group_of_item))
+    return min(len(np.unique(group_of_item[items.gold == label])) for label in (0, 1))
+
+
+def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
+    """G / (G - 1) of groups and of items of a class, of which there may be few; 1 of items by themselves."""
+    rarest = _rarest(items, group_of_item)
+    return 1.0 if rarest in (1, len(items.item_ids)) else rarest / (rarest - 1)  # one group alone has no variance
 
 
 Items = ItemScores | ItemSum

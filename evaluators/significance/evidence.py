@@ -99,7 +99,7 @@ class Evidence:
         if self.items is None or self.estimate is not self.items.crossed:
             return Noise(sd=spread)
         view = self.items.view
-        return view.variance.noise(0.0 if self.flat else spread, len(self.deltas), view.groups)
+        return view.variance.noise(0.0 if self.flat else spread, len(self.deltas), view)
 
 
 def generator_key(comparison: str, purpose: str) -> int:
@@ -158,7 +158,7 @@ def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
         variance = _of_data(item_variance(pairs.items, stream(claim.scores, "items"), PLANNED), pairs.scale)
     except Undefined:
         return Noise(sd=spread)
-    return variance.noise(spread, n, pairs.items.groups)
+    return variance.noise(spread, n, pairs.items)
 
 
 def _kinds(claim: Claim) -> list[str]:
@@ -230,8 +230,8 @@ def _items(claim: Claim, pairs: PairedSeeds, told: bool) -> ItemEvidence | None:
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
     return ItemEvidence(
         view=view,
-        crossed=crossed_t(deltas, v_item, view.groups, view.variance.v_both) if v_item or np.ptp(deltas) else None,
-        alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.groups - 1) if v_item else None,
+        crossed=crossed_t(deltas, v_item, view.rarest, view.variance.v_both) if v_item or np.ptp(deltas) else None,
+        alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.rarest - 1) if v_item else None,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.metrics.counted_metrics import METRICS, Metric
-from evaluators.significance.comparisons import Items, ItemScores, ItemSum
+from evaluators.significance.comparisons import BY_CLASS, Items, ItemScores, ItemSum
 from evaluators.significance.level import ALPHA
 
 RESAMPLES = 2_000  # for a variance
@@ -162,7 +162,7 @@ def _linked(items: ItemSum) -> list[list[int]]:
 
 def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list[np.ndarray]:
     """Numbers of groups by the classes that they hold, where the figure needs both. group_of_item (M,) from 0."""
-    if items.aggregate not in ("auc", "balanced_accuracy"):
+    if items.aggregate not in BY_CLASS:
         return [np.arange(groups)]
     assert items.gold is not None
     has = [np.bincount(group_of_item, items.gold == label, minlength=groups) > 0 for label in (0, 1)]

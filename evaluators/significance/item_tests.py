@@ -31,7 +31,7 @@ FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product
 
 
 def crossed_t(deltas: np.ndarray, v_item: float, groups: int, v_both: float = 0.0) -> Estimate:
-    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds, `groups` independent groups of items.
+    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds, which rests on so many `groups` of items.
 
     V = s²/n + V_item - V_both, each of the first two with a t of its own (`Estimate`). Noise of a single cell (one
     seed, one item) is in both; V_both takes it out of one, never below either term, as in the variance of two-way
@@ -58,10 +58,10 @@ class ItemVariance:
         """What of it no number of seeds takes away."""
         return max(0.0, self.v_item - self.v_both)
 
-    def noise(self, sd: float, n: int, groups: int) -> Noise:
-        """What more seeds would meet. sd: of the n deltas."""
+    def noise(self, sd: float, n: int, items: Items | ItemView) -> Noise:
+        """What more seeds would meet. sd: of the n deltas. items: those that it is the variance of."""
         cell = min(math.sqrt(n * self.v_both), sd)
-        return Noise(sd=sd, item=math.sqrt(self.lasting), cell=cell, groups=groups)
+        return Noise(sd=sd, item=math.sqrt(self.lasting), cell=cell, groups=items.groups, item_df=items.rarest - 1)
 
     @staticmethod
     def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:
@@ -77,10 +77,14 @@ class ItemVariance:
 
 @dataclass(frozen=True)
 class ItemView:
-    """What the items say: their variance of the seed-averaged delta, and the two-level interval if any."""
+    """What the items say: their variance of the seed-averaged delta, and the two-level interval if any.
+
+    groups, rarest: as of the items.
+    """
 
     variance: ItemVariance
     groups: int
+    rarest: int
     two_level: tuple[float, float] | None
 
 
@@ -95,11 +99,12 @@ def item_view(
     resamples. Undefined when a class has fewer than two groups.
     """
     if not interval:
-        return ItemView(item_variance(items, rng), items.groups, None)
+        return ItemView(item_variance(items, rng), items.groups, items.rarest, None)
     _check(items)
     deltas = resampled_deltas(items, rng, RESAMPLES)
     limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
-    return ItemView(closed_form_variance(items) or _resampled(items, deltas), items.groups, limits)
+    variance = closed_form_variance(items) or _resampled(items, deltas)
+    return ItemView(variance, items.groups, items.rarest, limits)
 
 
 def item_variance(items: Items, rng: np.random.Generator, resamples: int = RESAMPLES) -> ItemVariance:
@@ -111,12 +116,13 @@ def item_variance(items: Items, rng: np.random.Generator, resamples: int = RESAM
 def _resampled(items: Items, deltas: np.ndarray | None) -> ItemVariance:
     if deltas is None:
         return ItemVariance(jackknife_item_variance(items), 0.0, "jackknife")
-    return resampled_variance(deltas)
+    return resampled_variance(items, deltas)
 
 
-def resampled_variance(deltas: np.ndarray) -> ItemVariance:
-    """Item variance from deltas (n, B) under B resamples of items."""
-    return ItemVariance.of(float(deltas.mean(0).var(ddof=1)), deltas.var(1, ddof=1), "bootstrap")
+def resampled_variance(items: Items, deltas: np.ndarray) -> ItemVariance:
+    """Item variance from deltas (n, B) under B resamples of these items."""
+    averaged, per_seed = float(deltas.mean(0).var(ddof=1)), deltas.var(1, ddof=1)
+    return ItemVariance.of(items.shortfall * averaged, items.shortfall * per_seed, "bootstrap")
 
 
 def closed_form_variance(items: Items) -> ItemVariance | None:

@@ -36,13 +36,15 @@ class Noise:
 
     sd: of the deltas of single seeds. item: of the mean over infinitely many seeds, by the draw of the items.
     cell: the part of sd that single (seed, item) cells make, which is in the items' variance as well. groups:
-    independent groups of items; 0: items are not sampled.
+    independent groups of items; 0: items are not sampled. item_df: degrees of freedom of their variance; None: one
+    less than groups.
     """
 
     sd: float = 1.0
     item: float = 0.0
     cell: float = 0.0
     groups: int = 0
+    item_df: int | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -83,18 +85,19 @@ def power(
     variance = max(v_seed + v_item - v_cell, v_seed, v_item)
     effect, margin, se = effect / scale, margin / scale, math.sqrt(variance)
     tail = alpha / 2 if aim == "difference" else alpha
-    half, weights = _half_widths(n, noise.groups, v_seed, v_item, variance, tail, nodes)
+    item_df = noise.groups - 1 if noise.item_df is None else noise.item_df
+    half, weights = _half_widths(n, item_df, v_seed, v_item, variance, tail, nodes)
     return float(np.sum(weights * _shown(aim, half, effect / se, margin / se)))
 
 
 @lru_cache(maxsize=8)  # a search for an effect asks for the same ones again and again
 def _half_widths(
-    n: float, groups: int, v_seed: float, v_item: float, variance: float, tail: float, nodes: tuple[int, int]
+    n: float, item_df: int, v_seed: float, v_item: float, variance: float, tail: float, nodes: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of the interval's half-width, in standard errors: nodes and weights, seeds across, items down."""
     half, weights = np.zeros((1, 1)), np.ones((1, 1))
     of_seeds, of_items = nodes
-    for variance_of, df, places, axis in ((v_seed, n - 1, of_seeds, 1), (v_item, groups - 1, of_items, 0)):
+    for variance_of, df, places, axis in ((v_seed, n - 1, of_seeds, 1), (v_item, item_df, of_items, 0)):
         if variance_of:
             relative, weight = (np.expand_dims(part, axis) for part in _relative_sd(df, places))
             half = half + special.stdtrit(df, tail) ** 2 * variance_of * relative**2

@@ -17,9 +17,9 @@ from evaluators.significance.futility import HOPELESS
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
-# Raised whenever the same scores would be judged otherwise: docs/significance.md tells what 5 changed, and a test
-# holds golden outcomes to it.
-RULE = 5
+# Raised whenever the same scores would be judged otherwise: docs/significance.md tells what each changed, and a
+# test holds golden outcomes to it.
+RULE = 6
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 
 
@@ -264,7 +264,7 @@ def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
         "v_item": view.variance.v_item if view else None,
         "v_both": view.variance.v_both if view else None,
         "v_item_method": view.variance.method if view else None,
-        "df_items": view.groups - 1 if view else None,
+        "df_items": view.rarest - 1 if view else None,
         "p_crossed": crossed.p if crossed else None,
         "p_seeds_alone": evidence.p_seeds_alone,
         "p_items_alone": evidence.p_items_alone,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,13 @@ class ItemNames:
         self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
         gold = rows["gold"]
         self.gold: np.ndarray | None = None if gold.null_count else numbers(gold)  # (M,)
+
+    @cached_property
+    def told(self) -> dict[str, str]:
+        """Item -> its group, and what it is compared with, in words."""
+        gold = [""] * len(self.ids) if self.gold is None else [f" and gold {one:g}" for one in self.gold]
+        rows = zip(self.ids, self.groups, gold, strict=True)
+        return {item: f"group {group}{compared}" for item, group, compared in rows}
 
     def values(self, table: pa.Table) -> np.ndarray | None:
         """The items in a run's file, (M,); None where it holds others, or these in another order.
@@ -261,39 +269,82 @@ class StudyRecords:
 
 
 def contradiction(evidence: StudyRecords, error: ItemsError) -> StudyError:
-    """Items that cannot be judged, for a person: the file of the run that they are wrong in, where it can be told.
+    """Items that cannot be judged, for a person: the run that they are wrong in, where it can be told.
 
-    That is the first whose items do not make its score, else one that holds other items than most of its kind.
+    That is the first whose items do not make its score, else one that has other items than most of its kind. An
+    entry that is as its run wrote it would come out the same again.
     """
-    wrong, why = next(_not_their_items(evidence), (None, str(error)))
+    held = _held(evidence)
+    broken = ((one, f"{one.metric} {why}", True) for one in held if (why := _contradicts(one.found, one.items)))
+    odd = (
+        (one, f"{one.metric} of {one.run.label} {why}", not evidence.record(one.run.id).sealed)
+        for one, why in _unlike_others(held)
+    )
+    wrong, why, changed = next(chain(broken, odd), (None, "", False))
     if wrong is None:
         return StudyError(
-            f"{evidence.ledger.url}: {why}\n  accepted: items in two groups or more that make up each score"
+            f"{evidence.ledger.url}: {error}\n  accepted: items in two groups or more that make up each score"
         )
+    entry = wrong.found.entry
+    remedy = (
+        f"Put the file back from a copy, or move the entry aside with `semray set-aside {entry}`: "
+        "the next `semray run` computes it again"
+        if changed
+        else "It is as its run wrote it, and would be again: write every item in every run, in one group and with "
+        "one gold"
+    )
     return StudyError(
-        f"{evidence.ledger.url}/{wrong}/scores.parquet: {why}\n"
-        f"  accepted: the items that its score was made of, the same in every run. Put the file back from a copy, "
-        f"or move the entry aside with `semray set-aside {wrong}`: the next `semray run` computes it again"
+        f"{evidence.ledger.url}/{entry}/scores.parquet: {why}\n"
+        f"  accepted: the items that its score was made of, the same in every run. {remedy}"
     )
 
 
-def _not_their_items(evidence: StudyRecords) -> Iterator[tuple[str, str]]:
-    """(entry, what is wrong with its items), those that contradict their own score first."""
-    held = [
-        (metric, found, evidence.items(run_id, metric))
-        for run_id in evidence.entries
-        for metric, found in evidence.record(run_id).metrics.items()
+class _Held(NamedTuple):
+    """A figure of a run that some claim is about, with its items."""
+
+    run: Run
+    metric: str
+    found: Metric
+    items: RunItems
+
+
+def _held(evidence: StudyRecords) -> list[_Held]:
+    return [
+        _Held(record.run, metric, found, evidence.items(record.id, metric))
+        for record in evidence.records_of(evidence.runs)
+        for metric, found in record.metrics.items()
         if metric in evidence.compared and found.aggregate is not None
     ]
-    for metric, found, items in held:
-        if why := _contradicts(found, items):
-            yield found.entry, f"{metric} {why}"
-    kinds: dict[str, Counter[frozenset[str]]] = {}
-    for metric, _, items in held:
-        kinds.setdefault(metric, Counter())[frozenset(items.names.ids)] += 1
-    for metric, found, items in held:
-        if frozenset(items.names.ids) != kinds[metric].most_common(1)[0][0]:
-            yield found.entry, f"its items of {metric} are not those that other runs have"
+
+
+def _unlike_others(held: Sequence[_Held]) -> Iterator[tuple[_Held, str]]:
+    """Those whose items are not named as in most runs of the metric, and in what."""
+    kinds: dict[str, list[dict[str, str]]] = {}
+    for one in held:
+        kinds.setdefault(one.metric, []).append(one.items.names.told)
+    usual = {metric: _usual(named) for metric, named in kinds.items()}
+    for one in held:
+        if why := _unlike(one.items.names.told, usual[one.metric]):
+            yield one, why
+
+
+def _usual(named: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Item -> what most runs say of it, of the items that at least half of the runs have."""
+    said: dict[str, Counter[str]] = {}
+    for one in named:
+        for item, words in one.items():
+            said.setdefault(item, Counter())[words] += 1
+    return {item: counts.most_common(1)[0][0] for item, counts in said.items() if 2 * counts.total() >= len(named)}
+
+
+def _unlike(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
+    """In what a run's items are others than most runs have; "" where they are the same."""
+    for verb, these, others in (("lacks", usual, own), ("has", own, usual)):
+        if odd := [item for item in these if item not in others]:
+            more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+            return f"{verb} item {odd[0]}{more}, which other runs {'have' if verb == 'lacks' else 'lack'}"
+    odd = [item for item in usual if own[item] != usual[item]]
+    return f"has item {odd[0]} with {own[odd[0]]}, which other runs have with {usual[odd[0]]}" if odd else ""
 
 
 def _contradicts(found: Metric, items: RunItems) -> str:

@@ -8,20 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluators.significance.comparisons import Items, ItemScores, ItemSum, PairedSeeds, align_items, pair
+from evaluators.significance.comparisons import (
+    BY_CLASS,
+    Items,
+    ItemScores,
+    ItemsError,
+    ItemSum,
+    PairedSeeds,
+    align_items,
+    pair,
+)
 from orchestration.plan.spread import Sample, SeenPairs
+from orchestration.verdicts.evidence import contradiction
 
 if TYPE_CHECKING:
+    from evaluators.metrics.scores import Aggregate
     from evaluators.significance.claims import Claim, ClaimSide
     from orchestration.plan.spread import Seen
-    from orchestration.verdicts.evidence import StudyRecords
+    from orchestration.verdicts.evidence import ItemNames, RunItems, StudyRecords
 
 
 def seen(evidence: StudyRecords) -> Seen:
     """What a plan may know of its claims."""
 
     def at(claim: Claim) -> SeenPairs:
-        return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
+        try:
+            return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
+        except ItemsError as error:
+            raise contradiction(evidence, error) from None
 
     return at
 
@@ -33,10 +47,20 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
         found = None if run_id is None else evidence.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups = len(set(evidence.items(run_id, claim.metric).names.groups))
+        groups = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
         if groups >= 2:
             return Sample(arm=side.arm, score=found.value, groups=groups, aggregate=found.aggregate)
     return None
+
+
+def _independent(aggregate: Aggregate, names: ItemNames) -> int:
+    """How many independent items a figure has; by class at most as many as if both classes were as rare as one."""
+    groups = set(names.groups)
+    if aggregate not in BY_CLASS or names.gold is None:
+        return len(groups)
+    ones = {group for group, label in zip(names.groups, names.gold, strict=True) if label == 1}
+    zeros = {group for group, label in zip(names.groups, names.gold, strict=True) if label != 1}
+    return min(len(groups), 2 * len(ones), 2 * len(zeros))
 
 
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
@@ -132,10 +156,35 @@ def _item_scores(
             group_ids=names.groups,
         )
     by_name = [[dict(zip(one.names.ids, one.values.tolist(), strict=True)) for one in side] for side in sides]
-    return align_items(
+    aligned = align_items(
         seeds,
         *(dict(zip(seeds, side, strict=True)) for side in by_name),
         aggregate=measured.aggregate,
         gold=None if names.gold is None else dict(zip(names.ids, names.gold.tolist(), strict=True)),
         groups=dict(zip(names.ids, names.groups, strict=True)),
     )
+    _check_named_alike(metric, seeds, (one, other), sides)
+    return aligned
+
+
+def _check_named_alike(
+    metric: str, seeds: Sequence[int], arms: Sequence[tuple[str, str]], sides: Sequence[Sequence[RunItems]]
+) -> None:
+    """ItemsError unless these runs, which hold the same items, put each into one group and give it one gold."""
+    runs = {
+        f"{arm} on {backbone} at seed {seed}": items.names
+        for (arm, backbone), side in zip(arms, sides, strict=True)
+        for seed, items in zip(seeds, side, strict=True)
+    }
+    first, names = next(iter(runs.items()))
+    for run, other in runs.items():
+        odd = (
+            None
+            if other is names
+            else next((item for item in names.ids if other.told[item] != names.told[item]), None)
+        )
+        if odd is not None:
+            raise ItemsError(
+                f"items: {metric} has {odd} with {other.told[odd]} in {run}, with {names.told[odd]} in {first}; "
+                "an item has one group and one gold in all runs"
+            )

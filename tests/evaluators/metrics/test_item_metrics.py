@@ -62,6 +62,13 @@ def test_correlations_are_scipys(column):
     assert spearman(values, other) == pytest.approx(spearman(other, values), abs=1e-12)
 
 
+def test_a_correlation_does_not_rest_on_where_zero_is():
+    """Near 2^53 neighbours lie 1 or 2 apart, and a mean is rounded to one of them."""
+    steps, other = np.array([0.0, 2, 2, 4, 8, 6, 4]), np.array([0.3, -1.2, 0.4, 0.1, 2.0, 0.7, -0.2])
+    assert pearson(steps + 2.0**53, other) == pytest.approx(pearson(steps, other), abs=1e-12)
+    assert pearson(other, steps - 2.0**53) == pytest.approx(pearson(steps, other), abs=1e-12)
+
+
 @given(COLUMN)
 def test_mid_ranks_are_scipys(column):
     assert np.array_equal(mid_ranks(column[0]), scipy.stats.rankdata(column[0]))

@@ -70,6 +70,15 @@ def test_groups_are_shared_by_item_and_by_name():
     assert sorted(part.tolist() for part in strata_of(apart)) == [[0, 1, 2], [3, 4]]
 
 
+def test_a_sum_rests_on_the_rarest_class_of_its_terms():
+    """Of three positives in one task a mean over tasks knows no more than that task alone."""
+    rare = replace(task("b", 40, aggregate="spearman"), aggregate="auc", gold=np.repeat([1.0, 0.0], [3, 37]))
+    both = ItemSum(((0.5, task("a", 90)), (0.5, rare)))
+    assert (both.groups, both.rarest, both.shortfall) == (40, 3, 1.5)
+    plain = ItemSum(((0.5, task("a", 90)), (0.5, task("b", 60))))
+    assert (plain.rarest, plain.shortfall) == (60, 1.0)
+
+
 def test_the_order_of_the_tasks_means_nothing():
     """Only the random draws differ: the variance agrees to their noise, mean and scope are the same."""
     tasks = [task("a", 90, aggregate="spearman"), task("b", 60)]

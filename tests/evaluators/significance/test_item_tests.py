@@ -116,7 +116,7 @@ def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
         drawn = resampled_deltas(items, np.random.default_rng(2), 4_000)
         assert drawn is not None
         assert view.variance.method == "analytic"
-        assert view.variance.v_both == pytest.approx(resampled_variance(drawn).v_both, rel=0.1)
+        assert view.variance.v_both == pytest.approx(resampled_variance(items, drawn).v_both, rel=0.1)
         assert view.variance.v_item == pytest.approx(drawn.mean(0).var(), rel=0.1)
 
 
@@ -126,6 +126,51 @@ def test_groups_of_unequal_size_and_rank_metrics_are_bootstrapped():
     assert item_view(items_of("mean", a, b, groups=3), 1, rng).variance.method == "bootstrap"
     assert item_view(items_of("spearman", a, b, rng.normal(size=50)), 1, rng).variance.method == "bootstrap"
     assert item_view(items_of("mean", a, b, groups=3), 1, rng).groups == 17
+
+
+def test_few_groups_vary_as_much_by_resamples_as_by_the_formula():
+    """One item fewer makes 5 equal groups unequal: resamples of them spread by 4/5 of what new ones would."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=5).repeat(200) + rng.normal(0, 0.1, size=(4, 1000)) for _ in range(2))
+    equal, fewer = (
+        item_view(items_of("mean", a[:, :size], b[:, :size], groups=200), 1, np.random.default_rng(1)).variance
+        for size in (1000, 999)
+    )
+    assert (equal.method, fewer.method) == ("analytic", "bootstrap")
+    assert fewer.v_item == pytest.approx(equal.v_item, rel=0.1)
+
+
+def test_resamples_of_items_by_themselves_are_taken_as_they_are():
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=30)
+    for kind in ("spearman", "pearson", "f1", "sd"):
+        items = items_of(kind, *rng.normal(gold, 1, size=(2, 3, 30)), (gold > 0) * 1.0 if kind == "f1" else gold)
+        drawn = resampled_deltas(items, np.random.default_rng(1), 300)
+        assert drawn is not None
+        assert resampled_variance(items, drawn).v_item == drawn.mean(0).var(ddof=1)
+        assert items.rarest == items.groups == 30
+
+
+def test_an_item_variance_by_class_rests_on_the_rarer_class():
+    """Three positives among 43 items: an AUC's variance is theirs, 3/2 of what their resamples spread by."""
+    rng = np.random.default_rng(0)
+    gold = np.repeat([1.0, 0.0], [3, 40])
+    a, b = rng.normal(gold, 1, size=(2, 4, 43))
+    items = items_of("auc", a, b, gold)
+    drawn = resampled_deltas(items, np.random.default_rng(1), 300)
+    assert drawn is not None
+    assert resampled_variance(items, drawn).v_item == pytest.approx(1.5 * drawn.mean(0).var(ddof=1))
+    assert (items.groups, items.rarest) == (43, 3)
+    assert item_view(items_of("balanced_accuracy", a, b, gold), 1, np.random.default_rng(1)).rarest == 3
+    assert items_of("f1", a, b, gold).rarest == 43
+
+
+def test_groups_that_hold_both_classes_count_for_either():
+    """Of 15 groups, 13 hold both labels, one holds only ones and one only zeros."""
+    rng = np.random.default_rng(0)
+    gold = np.array([1.0, 0.0] * 13 + [1.0, 1.0, 0.0, 0.0])
+    items = items_of("auc", *rng.normal(gold, 1, size=(2, 4, 30)), gold, groups=2)
+    assert (items.groups, items.rarest) == (15, 14)
 
 
 def test_few_distinct_predictions_fall_back_to_the_jackknife():

@@ -841,6 +841,18 @@ def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
     assert np.mean(np.array(alone) <= 0.05) > 0.12
 
 
+def test_an_auc_of_two_positives_keeps_its_level():
+    """2 positives of 102, the null is true: read with all items' degrees of freedom it is rejected in a fourth."""
+    rng, gold = np.random.default_rng(1), np.repeat([1.0, 0.0], [2, 100])
+    found = []
+    for _ in range(60):
+        items = gold + rng.normal(0, 0.5, 102)
+        arms = [items + rng.normal(0, 0.7, 102) + rng.normal(0, 0.2, (8, 102)) for _ in range(2)]
+        found += judge([(claim(), with_items(*arms, "auc", gold))])
+    assert {(one.n_groups, one.df_items) for one in found} == {(102, 1)}
+    assert np.mean([one.p <= 0.05 for one in found]) < 0.08  # type: ignore[operator]
+
+
 def test_three_paired_seeds_by_hand():
     """Deltas .02, .02 and -.01 have mean .01 and variance (1 + 1 + 4) / 20,000; two of three agree with the mean."""
     pairs = pair({0: 0.5, 1: 0.62, 2: 0.4}, {0: 0.48, 1: 0.6, 2: 0.41})

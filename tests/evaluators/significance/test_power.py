@@ -178,6 +178,12 @@ def test_item_noise_that_seeds_cannot_remove():
     assert above.k > 10
 
 
+def test_the_items_variance_is_known_from_so_many_as_is_said():
+    few, all_of = (Noise(sd=0.02, item=0.01, groups=203, item_df=df) for df in (2, 202))
+    assert smallest_effect(8, noise=all_of) == smallest_effect(8, noise=Noise(sd=0.02, item=0.01, groups=203))
+    assert smallest_effect(8, noise=few) == smallest_effect(8, noise=Noise(sd=0.02, item=0.01, groups=3))
+
+
 def test_reachable():
     five = reachable(5)
     assert (five.test, five.smallest_p, five.sign_flip_floor) == ("paired t", 0.0, 0.0625)

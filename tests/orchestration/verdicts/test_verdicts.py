@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,43 +49,60 @@ def test_a_run_without_the_compared_figure_costs_its_seed_not_the_report(tmp_pat
     assert (second.n_seeds, second.dropped) == (5, ((3, "treatment: its run yielded no such figure"),))
 
 
+REMEDY = r"`semray set-aside {entry}`"
+AS_WRITTEN = "It is as its run wrote it, and would be again: write every item in every run"
+ODD = r"t2d/recall@10 of B1 on small, seed 3"
+
+
 @pytest.mark.parametrize(
-    ("ids", "shift", "says"),
+    ("given", "shift", "says", "remedy"),
     [
-        (["a", "b", "c"], 0.2, "t2d/recall@10 is 0.83"),
-        (["a", "b", "x"], 0.0, "its items of t2d/recall@10 are not those that other runs have"),
+        ({}, 0.2, "t2d/recall@10 is 0.83", REMEDY),
+        ({"item_ids": ["a", "b", "x"]}, 0.0, f"{ODD} lacks item c, which other runs have", AS_WRITTEN),
+        ({"item_ids": ["a", "b"]}, 0.0, f"{ODD} lacks item c, which other runs have", AS_WRITTEN),
+        ({"item_ids": list("abcxy")}, 0.0, f"{ODD} has item x and 1 more, which other runs lack", AS_WRITTEN),
+        (
+            {"group_ids": ["p", "p", "q"]},
+            0.0,
+            f"{ODD} has item b with group p and gold 0, which other runs have with group q and gold 0",
+            AS_WRITTEN,
+        ),
+        (
+            {"gold": [1.0, 0.0, 0.0]},
+            0.0,
+            f"{ODD} has item c with group q and gold 0, which other runs have with group q and gold 1",
+            AS_WRITTEN,
+        ),
     ],
 )
 def test_items_that_do_not_fit_are_told_by_file_and_remedy(
-    ids: list[str], shift: float, says: str, tmp_path: Path
+    given: dict[str, list[Any]], shift: float, says: str, remedy: str, tmp_path: Path
 ) -> None:
-    """One run whose score its items do not make, and one that was scored on other items than the rest."""
+    """One run whose score its items do not make, and one that names its items otherwise than the rest. Were it done
+    again, the first might come out right, the others would not."""
     (tmp_path / "hard.yaml").write_text(STUDY.replace(", d2t]", "]").rpartition("  - {claim: H2")[0])
     study = read_study(tmp_path / "hard.yaml")
     ledger, runs = Ledger(tmp_path / "ledger"), plan(study, FACTS).runs
     odd = next(run for run in runs if run.seed == 3)
+    usual = {"item_ids": ["a", "b", "c"], "group_ids": ["p", "q", "q"], "gold": [1.0, 0.0, 1.0]}
     for run in runs:
-        values = np.array([0.4, 0.6, 0.8]) + (0.0 if run.seed is None else 0.01 * run.seed)
-        finish(
-            ledger,
-            run,
-            [
-                Score(
-                    metric="t2d/recall@10",
-                    value=float(values.mean()) + (shift if run is odd else 0.0),
-                    aggregate="mean",
-                    item_ids=ids if run is odd else ["a", "b", "c"],
-                    values=values,
-                )
-            ],
+        named = {**usual, **(given if run is odd else {})}
+        size = len(named["item_ids"])
+        items = {name: [*values, *values][:size] for name, values in named.items()}
+        values = np.linspace(0.4, 0.8, size) + (0.0 if run.seed is None else 0.01 * run.seed)
+        off = shift if run is odd else 0.0
+        score = Score(
+            metric="t2d/recall@10", value=float(values.mean()) + off, aggregate="mean", values=values, **items
         )
+        finish(ledger, run, [score])
     with pytest.raises(StudyError) as told:
         find(study, runs, ledger)
     entry = odd.entry("t2d")
     assert re.fullmatch(
-        rf"{ledger.url}/{entry}/scores\.parquet: {says}.*\n  accepted: .*`semray set-aside {entry}`.*",
+        rf"{ledger.url}/{entry}/scores\.parquet: {says}.*\n  accepted: .*{remedy.format(entry=entry)}.*",
         str(told.value),
     )
+    assert (remedy is REMEDY) == ("set-aside" in str(told.value))
     ledger.set_aside(entry)
     assert find(study, runs, ledger).findings[0].verdict.n_seeds == 5
 
