@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
@@ -19,7 +20,7 @@ def fingerprint(watch: Sequence[str]) -> str:
     """sha256 over the content of these files and folders. CorpusError, naming each that is not there.
 
     What Python and git keep beside sources is left out. A folder's place does not count, its name and all below
-    do.
+    do, linked folders too.
     """
     missing = [name for name in watch if not Path(name).expanduser().exists()]
     if missing:
@@ -70,23 +71,38 @@ def _git(folder: Path, *words: str) -> str | None:
 
 def _content(place: Path) -> list[list[str]]:
     """Name and digest of every file there, by name."""
-    files = [place] if place.is_file() else sorted(_below(place))
+    try:
+        files = sorted(_below(place, frozenset())) if place.is_dir() else [place]
+    except OSError as error:
+        raise _unread(error.filename, error.strerror) from None
     return [[file.relative_to(place).as_posix(), _digest(file)] for file in files]
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in MADE]
-        yield from (Path(above, name) for name in names if not name.endswith(".pyc"))
+def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """Links are followed, but for those to a folder that they lie in. above: those, by where they really are."""
+    above |= {folder.resolve()}
+    with os.scandir(folder) as there:
+        for one in there:
+            path = folder / one.name
+            if not one.is_dir():
+                yield from [] if one.name.endswith(".pyc") else [path]
+            elif one.name not in MADE and path.resolve() not in above:
+                yield from _below(path, above)
 
 
 def _digest(file: Path) -> str:
     """Read once in a process, as long as the file stays as it is."""
     try:
         state = file.stat()
+        if not S_ISREG(state.st_mode):  # a pipe would be read for ever
+            raise _unread(file, "no regular file")
         return _digest_of(file, state.st_mtime_ns, state.st_size)
     except OSError as error:
-        raise CorpusError(f"data.watch: {file}: {error.strerror}\n  accepted: files that can be read") from None
+        raise _unread(file, error.strerror) from None
+
+
+def _unread(path: Path | str, why: str | None) -> CorpusError:
+    return CorpusError(f"data.watch: {path}: {why}\n  accepted: files that can be read, and folders of such")
 
 
 @lru_cache(maxsize=10_000)

@@ -16,7 +16,7 @@ from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.ledger.ledger import Ledger, Spent
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
-from orchestration.study.names import printable
+from orchestration.study.names import printable, typed
 from orchestration.study.run import on
 from orchestration.study.study import Study
 
@@ -81,7 +81,7 @@ def _answer(
         )
 
     if lacking := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
-        return answer("open", f"runs of {' and '.join(lacking)} are missing; next: semray run {study.path}")
+        return answer("open", f"runs of {' and '.join(lacking)} are missing; next: {typed('run', study.path)}")
     if verdict.exploratory:
         return answer("not shown", "it was declared after its outcome could be seen; fresh seeds would test it")
     if not budget:

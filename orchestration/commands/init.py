@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 from argparse import Namespace
 from importlib.resources import files
 from pathlib import Path
@@ -40,7 +41,8 @@ def init(options: Namespace) -> int:
     folder = Path(options.path or f"semray-{options.name.replace('_', '-')}")
     write_family(options.name, folder)
     print(f"{folder} holds the family {options.name}; next:")
-    print(f"  cd {folder}\n  pip install -e '.[test]'\n  semray plan study.yaml\n  semray run study.yaml")
+    print(f"  cd {shlex.quote(str(folder))}\n  pip install -e '.[test]'")
+    print("  semray plan study.yaml\n  semray run study.yaml")
     print("  python -m pytest tests")
     return DONE
 

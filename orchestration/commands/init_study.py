@@ -19,7 +19,7 @@ from orchestration.families.contract import Family, FirstStudy
 from orchestration.families.registry import family, names, package
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.names import NAME_WORDS, is_path_component, listed, names_accepted
+from orchestration.study.names import NAME_WORDS, is_path_component, listed, names_accepted, typed
 from orchestration.study.run import built
 from orchestration.study.writable import file_fits
 
@@ -58,9 +58,9 @@ def init_study(options: Namespace) -> int:
         read_study(target)
     except StudyError as error:
         say(str(error))
-        print(f"{target} is written, but for what is said above; then:  semray plan {target}")
+        print(f"{target} is written, but for what is said above; then:  {typed('plan', target)}")
     else:
-        print(f"{target} is written; next:  semray plan {target}")
+        print(f"{target} is written; next:  {typed('plan', target)}")
     return DONE
 
 

@@ -14,6 +14,7 @@ from orchestration.commands.waiting import DRAWING, JUDGING, doing
 from orchestration.ledger.beside import reports
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import scored_before
+from orchestration.study.names import typed
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def sync(options: Namespace) -> int:
         findings = noted(find(study, plan.runs, ledger), before, confirmed_searches(study, ledger))
         findings = with_published(findings, study)
     done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
-    say(done.line, *([] if done.problem else [f"next    semray ui {options.study}"]))
+    say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study)}"]))
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE

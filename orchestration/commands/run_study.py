@@ -16,6 +16,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.kept_models import not_kept
 from orchestration.plan.plan import Plan, prepare
+from orchestration.study.names import typed
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
@@ -35,7 +36,7 @@ def run(options: Namespace) -> int:
 
     study, ledger = study_of(options), ledger_of(options)
     if study.search is not None:
-        say(f"the study's arms as they are; its search:  semray search {study.path}")
+        say(f"the study's arms as they are; its search:  {typed('search', study.path)}")
     findings, whole = run_study(study, ledger)
     findings = with_published(noted(findings, (), confirmed_searches(study, ledger)), study)
     show(options, findings)
@@ -49,10 +50,10 @@ def run(options: Namespace) -> int:
 def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
     """What a person may type after a run: how it goes on where it is not done, else where to look closer."""
     if not whole:
-        return [f"next    semray run {study}   goes on from here: what is finished is kept"]
+        return [f"next    {typed('run', study)}   goes on from here: what is finished is kept"]
     claims = [finding.verdict.claim for finding in findings.findings]
-    looks = [f"semray why {study} {claims[0]}   what a verdict rests on"] if claims else []
-    looks.append(f"semray ui {study}   every run in MLflow, on this machine alone")
+    looks = [f"{typed('why', study, claims[0])}   what a verdict rests on"] if claims else []
+    looks.append(f"{typed('ui', study)}   every run in MLflow, on this machine alone")
     return [f"next    {looks[0]}", *(f"        {look}" for look in looks[1:])]
 
 

@@ -29,7 +29,7 @@ from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.names import cut, printable
+from orchestration.study.names import cut, printable, typed
 from orchestration.study.study import Study
 from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
@@ -213,7 +213,9 @@ def _beside(options: Namespace) -> int:
 
 def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
     if not findings.with_status("finished"):
-        raise StudyError(f"{ledger.url}: holds no finished run of {study.name}\n  next: semray run {study.path}")
+        raise StudyError(
+            f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
+        )
     return findings
 
 

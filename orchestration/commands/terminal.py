@@ -15,7 +15,7 @@ from orchestration.ledger.beside import nearest_ledger
 from orchestration.ledger.ledger import Ledger
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.names import names_accepted, printable
+from orchestration.study.names import names_accepted, printable, typed
 from orchestration.study.study import Study
 
 DONE, SOME_FAILED, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
@@ -36,7 +36,7 @@ def study_file(named: str) -> Path:
         return path
     files = {file.stem: file for folder in (STUDIES, Path()) for file in _studies_in(folder)}
     if named not in files:
-        there = names_accepted(named, sorted(files)) if files else f"`semray init study {named}` writes one"
+        there = names_accepted(named, sorted(files)) if files else f"`{typed('init', 'study', named)}` writes one"
         raise StudyError(
             f"{named}: no such file, and no study of that name here or in {STUDIES}/\n  accepted: {there}"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,8 @@ from trainers.command.settings import SEED, Settings, defining, literal_words, n
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
+
+ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what lies beside the programs of one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +44,24 @@ def reads(settings: Settings) -> tuple[str, ...]:
 def check_watched(study: Study) -> None:
     """Every file that a command names is watched: else a changed script would count as the one that ran."""
     for name, arm in study.arms.items():
-        installed = {word for word in arm.run[:1] if "/" not in str(word) or str(word).startswith("/")}
+        programs = {str(word) for word in arm.run[:1] if installed(str(word))}
         for word in literal_words(arm):
-            if word not in installed and Path(word).is_file() and not covers(study.data.watch, Path(word)):
+            if word not in programs and Path(word).is_file() and not covers(study.data.watch, Path(word)):
                 raise ValueError(
                     f"arms.{name}.run: {word} is a file, and data.watch does not hold it\n"
                     f"  accepted: watch: [{', '.join((*study.data.watch, word))}], so that a change to it counts"
                 )
+
+
+def installed(program: str) -> bool:
+    """Whether it is looked for in PATH, or lies there or in a Python environment: others are somebody's own."""
+    if not program.startswith("/"):
+        return "/" not in program
+    folder = Path(program).parent.resolve()  # not of the program, which may be a link out of its environment
+    if any((folder.parent / sign).exists() for sign in ENVIRONMENT):
+        return True
+    search = [Path(sys.executable).parent, *map(Path, filter(None, os.environ.get("PATH", "").split(os.pathsep)))]
+    return folder in {place.resolve() for place in search}
 
 
 def check_starts(study: Study) -> None:

@@ -13,6 +13,7 @@ from corpora.san.data import SanData
 from orchestration.families.flags import add_fields, add_precision, made
 from orchestration.families.san_generate import DATA
 from orchestration.study.errors import StudyError
+from orchestration.study.names import typed
 from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class GeneratorTraining:
             f"{self.order.folder}   model {found['id'][:12]}",
             f"{found['backbone']} after {found['settings']['steps']} steps names {found['accuracy']:.3f} of"
             f" {found['targets']:,} masked words; the most frequent one has {found['most_frequent']:.3f}",
-            f"next    semray san-generate --generator {self.order.folder} --out FOLDER",
+            f"next    {typed('san-generate', '--generator', self.order.folder)} --out FOLDER",
         ]
         return found, "\n".join(words)
 

@@ -77,6 +77,30 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
+def started_in() -> str | None:
+    """Where what executes on Ray is to go: paths in a study are seen from where that was started, not Ray.
+
+    None in a job that brought its folder along, of which every process finds itself in a copy.
+    """
+    import ray
+
+    brought = ray.get_runtime_context().runtime_env.get("working_dir")
+    return None if brought else os.getcwd()
+
+
+def go_to(folder: str | None) -> None:
+    """Have this process see paths from there. StudyError, in one line, where its machine has no such folder."""
+    if folder is None:
+        return
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise StudyError(
+            f"{folder}, where the study was started: {error.strerror} on {socket.gethostname()}; "
+            "accepted: a folder that all machines share, or `ray job submit --working-dir .`, which takes it along"
+        ) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunShare:
     """What one run takes of a cluster. memory: in bytes, 0 when it is not counted."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
 from orchestration.lanes.checkpoints import scratch_of
+from orchestration.lanes.cluster import go_to
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.notes import LedgerError
 from orchestration.study.errors import StudyError
@@ -97,7 +98,7 @@ class Lane:
     """One process that executes jobs, one at a time, while another thread answers how far it is.
 
     warm: modules to import before the first job. gpus: the lane's share of a GPU, or their number; 0 means CPU.
-    models: whether results keep their models; those of a search would fill a disk.
+    models: whether results keep their models; those of a search would fill a disk. folder: as `started_in` has it.
     """
 
     def __init__(
@@ -110,9 +111,11 @@ class Lane:
         threads: int,
         checkpoint_every: int,
         models: bool,
+        folder: str | None = None,
     ) -> None:
         from orchestration.ledger.ledger import Ledger
 
+        go_to(folder)
         gc.disable()  # collecting amid the imports costs an eighth of them, and finds nothing
         for module in warm:
             importlib.import_module(module)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orchestration.families.registry import family
-from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit
+from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit, started_in
 from orchestration.lanes.events import Event, Outcome, Preparing
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import JobSource
@@ -201,6 +201,7 @@ def _lane_kind(
         memory=share.memory,
         checkpoint_every=checkpoint_every,
         models=models,
+        folder=started_in(),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corpora.store.errors import CorpusError
-from orchestration.lanes.cluster import RunShare, connected, cores, runs_that_fit
+from orchestration.lanes.cluster import RunShare, connected, cores, go_to, runs_that_fit, started_in
 from orchestration.study.errors import StudyError
 
 Write = Callable[[int], None]
@@ -23,17 +23,18 @@ Write = Callable[[int], None]
 class _Worker:
     """An actor of the pool: what is costly to open is opened once. Reasons for people travel as data, whole."""
 
-    def __init__(self, open_writer: Callable[[], Write]) -> None:
-        self.open_writer = open_writer
+    def __init__(self, open_writer: Callable[[], Write], folder: str | None) -> None:
+        self.open_writer, self.folder = open_writer, folder
         self.write: Write | None = None
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         reason = ""
         try:
+            go_to(self.folder)
             self.write = self.write or self.open_writer()
             for shard in batch["shard"].tolist():
                 self.write(shard)
-        except CorpusError as error:
+        except (CorpusError, StudyError) as error:
             reason = str(error)
         return {**batch, "reason": np.array([reason] * len(batch["shard"]))}
 
@@ -70,7 +71,7 @@ def write_shards(
         resources: dict[str, Any] = {"num_cpus": share.cpus} | ({"num_gpus": share.gpus} if share.gpus else {})
         rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
         done = rows.map_batches(
-            _Worker, fn_constructor_args=(open_writer,), batch_size=1, compute=pool, **resources
+            _Worker, fn_constructor_args=(open_writer, started_in()), batch_size=1, compute=pool, **resources
         )
         for row in done.iter_rows():
             if row["reason"]:

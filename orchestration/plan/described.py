@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
-from orchestration.study.names import listed
+from orchestration.study.names import listed, typed
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Failure
@@ -83,7 +83,7 @@ def describe(
 
 def next_step(plan: Plan) -> str:
     """What to type after a look at the plan."""
-    return f"next    semray {'run' if plan.left else 'report'} {plan.study.path}"
+    return f"next    {typed('run' if plan.left else 'report', plan.study.path)}"
 
 
 def _formula(plan: Plan) -> str:

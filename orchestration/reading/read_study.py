@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from corpora.store.fields import NAME, Name, Text, accepts, field_types, is_name, words
-from evaluators.metrics.ranges import range_of
+from evaluators.metrics.ranges import range_of, range_of_ours
 from evaluators.significance.claims import Claim, Joint
 from evaluators.tasks.figures import is_mean, names_of
+from evaluators.tasks.scores_file import NAME as SCORES
 from evaluators.tasks.task import Table, Task, Tasks, is_dev, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.document import Document, Place, read
@@ -326,7 +327,7 @@ def _check_claim(
         if figures is not None:
             if figures != (entry["metric"],):
                 parts["figures"][entry["metric"]] = figures
-            _check_margins(check, place, entry, figures)
+            _check_margins(check, place, entry, figures, known[0])
 
 
 def _written_arms(entry: Mapping[str, Any], role: str) -> list[tuple[tuple[str | int, ...], str]]:
@@ -346,12 +347,14 @@ def _check_at_least(check: Checker, place: Place, claim: Any, figures: Mapping[s
         check.refuse((*place, "at_least"), f"1 to {most}, as many tasks as {claim.metric} names")
 
 
-def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figures: Sequence[str]) -> None:
+def _check_margins(
+    check: Checker, place: Place, entry: Mapping[str, Any], figures: Sequence[str], tasks: Tasks
+) -> None:
     """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large.
 
     A mean is as wide as its figures are on average; of `each(…)` the narrowest counts.
     """
-    ranges = [limits for figure in figures if (limits := range_of(figure)) is not None]
+    ranges = [limits for figure in figures if (limits := _range(figure, tasks)) is not None]
     if not ranges or (is_mean(entry["metric"]) and len(ranges) < len(figures)):
         return
     low, high = min(ranges, key=lambda limits: limits[1] - limits[0])
@@ -364,6 +367,12 @@ def _check_margins(check: Checker, place: Place, entry: Mapping[str, Any], figur
         if value >= (width := high - low):
             between = f"{entry['metric']} lies between {low:g} and {high:g}"
             check.refuse((*place, key), f"below {width:g}: {between}, so no difference is larger")
+
+
+def _range(figure: str, tasks: Tasks) -> tuple[float, float] | None:
+    """Of a figure that a script or a table names: what its name means to everybody."""
+    theirs = any(task.reads == SCORES and figure in task.metrics for task in tasks.values())
+    return range_of(figure) if theirs else range_of_ours(figure)
 
 
 def _figures(

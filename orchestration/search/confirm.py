@@ -16,6 +16,7 @@ from corpora.store.fields import changed, flat
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
+from orchestration.study.names import typed
 from orchestration.study.run import canonical
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _check_finished(study: Study, found: Searched) -> None:
     if best is None or len(best.scores) < len(found.selection.seeds):
         raise StudyError(
             f"{study.path}: the search around {found.selection.arm} has no point with all seeds in the ledger\n"
-            f"  next: semray search {study.path}, with more trials or budget where it has ended"
+            f"  next: {typed('search', study.path)}, with more trials or budget where it has ended"
         )
 
 

@@ -15,6 +15,7 @@ from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.plan.held import facts_where
 from orchestration.search.confirm import tuned
 from orchestration.search.trials import selections
+from orchestration.study.names import typed
 from orchestration.verdicts.findings import ConfirmedSearch
 from search_spaces.space import settings_at
 
@@ -102,10 +103,11 @@ def _tested(told: Confirmed) -> str:
 def _since(selection: Selection, number: int, came: SearchOutcome | None) -> str:
     """What became of the search since, or where to see the confirmation again."""
     path = selection.study.path
+    again = typed("confirm", path)
     if came is None or (came.best == number and not came.ended):
-        return f"the search has not ended: semray search {path} goes on"
+        return f"the search has not ended: {typed('search', path)} goes on"
     if came.best == number:
-        return f"semray confirm {path} shows it again"
+        return f"{again} shows it again"
     if came.best:
-        return f"since then another point is the best, {selection.arm}@{came.best}: semray confirm {path}"
+        return f"since then another point is the best, {selection.arm}@{came.best}: {again}"
     return "since then no point is better than what the search began with"

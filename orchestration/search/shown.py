@@ -12,6 +12,7 @@ from orchestration.lanes import events
 from orchestration.lanes.progress import duration
 from orchestration.search.confirm import confirmation
 from orchestration.study.errors import StudyError
+from orchestration.study.names import typed
 from orchestration.study.run import on
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def next_step(study: Study, found: Sequence[Searched]) -> str:
         confirmation(study, found)
     except StudyError as error:
         return str(error)
-    return f"next    semray confirm {study.path}"
+    return f"next    {typed('confirm', study.path)}"
 
 
 def ranked(searched: Searched) -> list[Trial]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -77,6 +78,11 @@ def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:
 def listed(names: Sequence[str], most: int = LIST_AT_MOST) -> str:
     """`A, B, C and 7 more`."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def typed(*words: object) -> str:
+    """`semray run 'my study.yaml'`: the command as a person types it, whatever stands in a name."""
+    return shlex.join(["semray", *map(str, words)])
 
 
 def names_accepted(name: str, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.ledger.beside import reports
 from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
-from orchestration.study.names import slug
+from orchestration.study.names import slug, typed
 from orchestration.tracking import sync
 from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
 from orchestration.tracking.sync import Tree
@@ -33,7 +33,7 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
         lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
         lines.append(sync.mirror(_tree(searched), uri).line)
     studies = dict.fromkeys(one.selection.study.path for one in found)
-    return [*lines, *(f"look at it:  semray ui {path}" for path in studies)]
+    return [*lines, *(f"look at it:  {typed('ui', path)}" for path in studies)]
 
 
 def _tree(searched: Searched) -> Tree:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from orchestration.study.errors import StudyError
+from orchestration.study.names import typed
 from orchestration.tracking import pages
 from orchestration.tracking.sync import SETTINGS, outside_errors, quiet, reason, refuse_unwritable, shown
 
@@ -38,7 +39,9 @@ def experiment_page(uri: str, study: str, base: str) -> str:
             f"mlflow {shown(uri)}: {reason(error)}\n  accepted: a server that answers, or a database"
         ) from None
     if found is None:
-        raise StudyError(f"mlflow: no experiment {study}\n  accepted: one that `semray sync {study}` has written")
+        raise StudyError(
+            f"mlflow: no experiment {study}\n  accepted: one that `{typed('sync', study)}` has written"
+        )
     viewed = pages.VIEW_TAG in found.tags
     return f"{base.rstrip('/')}/{pages.experiment(found.experiment_id, viewed=viewed)}"
 

@@ -6,6 +6,7 @@ resume by themselves go on from their own checkpoints.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import tempfile
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from corpora.command.corpus import CommandCorpus
 from corpora.store.cache import key_of
+from corpora.store.durable import flush
 from trainers.command.process import PYTHON, CommandFailed, Running, running
 from trainers.command.product import LOG, Product, left_in, opened
 from trainers.command.progress import curve_of
@@ -26,6 +28,7 @@ from trainers.engine.world import GROUP, Progress, Stopped, World
 from trainers.errors import TrainerError
 
 POLL_SECONDS = 0.2
+COST, KEEP_SECONDS = "cost.json", 5.0  # what the run has cost so far, kept so often
 
 
 def read(settings: Settings, folder: Path, world: World) -> Product:
@@ -49,13 +52,44 @@ def fit(
         out.mkdir(exist_ok=True)
         given = {"seed": str(seed), "out": str(out), "backbone": str(backbone or "")}
         words = command_of(settings, given)
-        with running(words, _environment(given, world), log) as command:
-            _follow(command, settings.timeout, world)
+        with _billed(world, kept) as metered, running(words, _environment(given, world), log) as command:
+            _follow(command, settings.timeout, metered)
     notes = {"code": "; ".join(corpus.states)} if corpus.states else {}
     left = (
         left_in(kept / "out", world, notes=notes, log=log, room=room) if world.rank == 0 else opened(kept, world)
     )
     return left, curve_of(log.read_text(errors="replace").replace("\r", "\n"))
+
+
+@contextmanager
+def _billed(world: World, kept: Path) -> Iterator[World]:
+    """The world, which hears what earlier attempts cost; what the run has cost is kept for those to come.
+
+    Whether the command goes on where they ended is its own affair: they were paid for.
+    """
+    place, kept_at = kept / COST, time.monotonic()
+    if world.rank == 0 and place.exists():
+        world.go_on(json.loads(place.read_text()))
+
+    def keep() -> None:
+        draft = place.with_suffix(".draft")
+        with suppress(OSError):  # no run fails for its bill, nor for a folder that a newer attempt has taken over
+            draft.write_text(json.dumps(dict(world.so_far())))
+            flush(draft)
+            draft.replace(place)
+
+    def report(progress: Progress) -> None:
+        nonlocal kept_at
+        world.report(progress)
+        if time.monotonic() - kept_at >= KEEP_SECONDS and world.rank == 0:
+            keep()
+            kept_at = time.monotonic()
+
+    try:
+        yield replace(world, report=report)
+    finally:
+        if world.rank == 0:
+            keep()
 
 
 def _follow(command: Running, timeout: float | None, world: World) -> None:

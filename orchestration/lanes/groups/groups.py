@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from orchestration.lanes.cluster import RunShare, room_words
+from orchestration.lanes.cluster import RunShare, room_words, started_in
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, RunMoved, RunStarted, Waiting
 from orchestration.lanes.groups.board import Board, Sign
 from orchestration.lanes.groups.fit import fit, give_back
@@ -91,6 +91,7 @@ class Groups:
             memory=resources.memory_per_worker,
             retries=resources.retries,
             checkpoint_every=resources.checkpoint_every,
+            folder=started_in(),
         )
         self.elsewhere = Elsewhere(ledger, on_event)
         self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()

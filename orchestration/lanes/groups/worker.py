@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.lanes.checkpoints import private
+from orchestration.lanes.cluster import go_to
 from orchestration.lanes.lane import billed, metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupKind:
-    """What the worker groups of a launch have in common. gpus and memory, in bytes: per worker."""
+    """What the worker groups of a launch have in common. gpus and memory, in bytes: per worker.
+
+    folder: as `started_in` has it.
+    """
 
     body: Body | str
     url: str
@@ -37,6 +41,7 @@ class GroupKind:
     memory: int
     retries: int
     checkpoint_every: int
+    folder: str | None
 
 
 def train(config: dict[str, Any]) -> None:
@@ -61,6 +66,7 @@ def train(config: dict[str, Any]) -> None:
     threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
     attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
     try:
+        go_to(kind.folder)
         scratch = _checkpoints(ledger, run.id, attempt)
         world = _world(kind, run, scratch, config["board"])
         job = Job(runs=(run,))

@@ -34,6 +34,7 @@ class LaneKind:
     memory: int
     checkpoint_every: int
     models: bool
+    folder: str | None = None
 
     def start(self, url: str) -> Any:
         """A new actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,6 +38,29 @@ def test_what_is_not_there_is_said(place: Path) -> None:
     with pytest.raises(CorpusError, match=r"data.watch: no.py, nor: no such file or folder in") as said:
         fingerprint(["no.py", "train.py", "nor"])
     assert str(place) in str(said.value)
+
+
+def test_a_linked_folder_counts_as_if_it_lay_there(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    data = tmp_path_factory.mktemp("data")
+    (data / "rows.csv").write_text("1\n")
+    without = fingerprint(["lib"])
+    (place / "lib" / "data").symlink_to(data)
+    linked = fingerprint(["lib"])
+    (data / "rows.csv").write_text("22\n")
+    changed = fingerprint(["lib"])
+    assert len({without, linked, changed}) == 3
+    (data / "back").symlink_to(place / "lib")
+    assert fingerprint(["lib"]) == changed, "a circle ends"
+    (place / "lib" / "data").unlink()
+    shutil.copytree(data, place / "lib" / "data", symlinks=True)
+    assert fingerprint(["lib"]) == changed
+
+
+@pytest.mark.parametrize("watch", ["lib", "lib/pipe"])
+def test_what_is_no_regular_file_is_refused_by_name(place: Path, watch: str) -> None:
+    os.mkfifo(place / "lib" / "pipe")
+    with pytest.raises(CorpusError, match=r"data\.watch: lib/pipe: no regular file\n  accepted: files"):
+        fingerprint([watch])
 
 
 def test_a_file_is_covered_by_itself_and_by_a_folder_above(place: Path) -> None:

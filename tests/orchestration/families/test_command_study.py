@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from evaluators.tasks.scores_file import tasks_of_script
 from orchestration.commands.cli import main
+from orchestration.commands.run_study import next_steps
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan
@@ -151,6 +158,53 @@ def test_a_metric_more_is_read_from_what_was_kept(place: Path, tmp_path: Path) -
 def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         planned(place, old, new)
+
+
+@pytest.mark.parametrize("name", ["edit_dist", "gap", "accuracy_gain"])
+def test_a_figure_of_ones_own_may_lie_anywhere(place: Path, name: str) -> None:
+    """Its name is no promise: neither a margin nor a score of it is refused for its size."""
+    text = STUDY.replace("accuracy: higher", f"{name}: higher").replace("scores/accuracy", f"scores/{name}")
+    (place / "mine.yaml").write_text(text.replace("expect: better", "expect: equivalent, margin: 5"))
+    study = read_study(place / "mine.yaml")
+    (place / "scores.csv").write_text(f"metric,item,score\n{name},one,6\n{name},two,-7\nloss,,1\n")
+    task = tasks_of_script(study.data.metrics)["scores"]
+    found = task.score(study.data.metrics, lambda names: [place / "scores.csv"])
+    assert found[0].value == -0.5
+    with pytest.raises(StudyError, match=r"margin = 5\n  accepted: below 1: scores/accuracy lies between 0 and 1"):
+        planned(place, "expect: better", "expect: equivalent, margin: 5")
+
+
+def test_what_is_printed_to_type_next_can_be_typed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever a study's file and its claims are called."""
+    (place / "my study #1.yaml").write_text(STUDY)
+    assert main(["plan", "my study #1.yaml"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("next"))
+    assert shlex.split(line)[1:] == ["semray", "run", "my study #1.yaml"]
+    verdict: Any = SimpleNamespace(findings=[SimpleNamespace(verdict=SimpleNamespace(claim="H 1 'a'"))])
+    why, ui = next_steps("my study #1.yaml", verdict, whole=True)
+    assert shlex.split(why)[1:5] == ["semray", "why", "my study #1.yaml", "H 1 'a'"]
+    assert shlex.split(ui)[:3] == ["semray", "ui", "my study #1.yaml"]
+
+
+def test_a_program_is_watched_unless_it_is_installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python that runs semray, what lies in PATH, and a Python environment elsewhere; not a script of one's
+    own, however its path is written."""
+
+    def starts(program: Path | str) -> Plan:
+        return planned(place, "[python, train.py,", f"[{program}, train.py,")
+
+    own, other = place / "own", place / "env"
+    for program in (own / "start.sh", other / "bin" / "python"):
+        program.parent.mkdir(parents=True)
+        program.touch()
+    (other / "pyvenv.cfg").touch()
+    for program in (sys.executable, "/bin/sh", other / "bin" / "python"):
+        assert starts(program).runs
+    for program in (own / "start.sh", "own/start.sh"):
+        with pytest.raises(StudyError, match=rf"run: {program} is a file, and data\.watch does not hold it"):
+            starts(program)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{own}")
+    assert starts(own / "start.sh").runs
 
 
 SEARCH = """\

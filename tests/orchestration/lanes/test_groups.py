@@ -135,14 +135,15 @@ def go(
 
 
 def placed(job: Job, world: World) -> Iterator[Result]:
-    """The size of each run's world, and whether its workers meet at checkpoints; then they wait to be let go."""
+    """The size of each run's world, whether its workers meet at checkpoints, and where they are; then they wait to be
+    let go."""
     import time
 
     for run in job.runs:
         while world.save is not None and not (Path(run.data["folder"]) / "go").exists():
             world.report(Progress(step=1, steps=2, loss=0.0))
             time.sleep(0.1)
-        yield from results(run, notes={"size": world.size, "group": world.save is not None})
+        yield from results(run, notes={"size": world.size, "group": world.save is not None, "at": os.getcwd()})
 
 
 def lines(file: Path) -> list[int]:
@@ -388,11 +389,13 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
     assert not failed.retrying
 
 
-def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
+def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The untrained arm's run has one worker, so it goes to a pooled lane, and first.
 
-    Whoever shows how far runs are may die, and comes again.
+    Both see paths from where the launch is, though Ray was started elsewhere. Whoever shows how far runs are may
+    die, and comes again.
     """
+    monkeypatch.chdir(tmp_path)
     untrained, trained = make_run(tmp_path / "meet", "B0", seed=None), make_run(tmp_path / "meet")
     moved: list[Event] = []
 
@@ -409,8 +412,8 @@ def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path) -> None:
     assert len(moved) > 1
     assert outcome.finished == (untrained.id, trained.id)
     assert (outcome.failed, outcome.stopped) == ({}, False)
-    assert ledger.record(untrained).notes == {"size": 1, "group": False}
-    assert ledger.record(trained).notes == {"size": 2, "group": True}
+    assert ledger.record(untrained).notes == {"size": 1, "group": False, "at": os.getcwd()}
+    assert ledger.record(trained).notes == {"size": 2, "group": True, "at": os.getcwd()}
 
 
 def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

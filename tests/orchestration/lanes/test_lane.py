@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
+from orchestration.lanes.cluster import started_in
 from orchestration.lanes.lane import Lane, Lease, Problem, metered, problem, with_models
 from orchestration.lanes.pooled.slots import LaneKind
 from orchestration.ledger.away import StoreAway
@@ -196,6 +198,27 @@ def test_a_lane_without_a_gpu_sees_none(monkeypatch: pytest.MonkeyPatch, gpus: f
     monkeypatch.setattr(ray, "remote", remote)
     LaneKind(body="a:b", warm=(), gpus=gpus, threads=1, memory=0, checkpoint_every=0, models=True).start("ledger")
     assert asked["runtime_env"]["env_vars"].get("CUDA_VISIBLE_DEVICES") == seen
+
+
+def test_a_machine_without_the_study_s_folder_is_named(tmp_path: Path) -> None:
+    where = {"warm": (), "gpus": 0, "threads": 1, "checkpoint_every": 0, "models": True, "folder": "/no/such"}
+    with pytest.raises(
+        StudyError, match=r"/no/such, where the study was started: No such file or directory on (.+);"
+    ) as said:
+        Lane(lambda job, world: iter(()), str(tmp_path), **where)
+    assert f" on {socket.gethostname()}; accepted: a folder that all machines share" in str(said.value)
+    assert "\n" not in str(said.value), "of a lane that does not start the last line is told"
+
+
+@pytest.mark.parametrize(("brought", "goes"), [({}, True), ({"working_dir": "gcs://_ray_pkg_1.zip"}, False)])
+def test_a_job_that_brought_its_folder_stays_in_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brought: dict[str, str], goes: bool
+) -> None:
+    import ray
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(runtime_env=brought))
+    assert started_in() == (str(tmp_path) if goes else None)
 
 
 def test_a_lane_does_not_collect_again_over_what_its_first_job_left(tmp_path: Path) -> None:

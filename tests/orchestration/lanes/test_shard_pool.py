@@ -103,12 +103,16 @@ def test_more_than_there_is():
 
 
 def test_the_command(order, tmp_path, monkeypatch, capsys):
-    """From the command line to a set that says what it is like; the same again does nothing but say so."""
+    """From the command line to a set that says what it is like; the same again does nothing but say so.
+
+    Ray was started elsewhere than the command is given, and its folder is seen from there.
+    """
+    monkeypatch.chdir(tmp_path)
     data = order.data
     words = [
         "san-generate",
         "--out",
-        str(tmp_path / "set"),
+        "set",
         "--sentences",
         data.sentences,
         "--wordnet",

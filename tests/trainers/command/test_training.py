@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -153,6 +156,24 @@ def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
     _, curve = script("--pause", "0", world=World(scratch=tmp_path))
     assert "resuming after step" in (tmp_path / "command.log").read_text()
     assert [point.loss for point in curve] == [point.loss for point in script("--pause", "0")[1]]
+
+
+def test_what_an_earlier_attempt_cost_is_told_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of one that was killed too, up to a moment before."""
+    monkeypatch.setattr("trainers.command.training.KEEP_SECONDS", 0.0)
+    killed, told = tmp_path / "killed", list[Mapping[str, float]]()
+    killed.mkdir()
+
+    def at_work(progress: Progress) -> None:
+        if (kept := tmp_path / "cost.json").exists():
+            shutil.copy(kept, killed)
+
+    world = World(scratch=tmp_path, report=at_work, so_far=lambda: {"seconds": 7.0}, go_on=told.append)
+    with pytest.raises(Stopped):
+        script("--pause", "0.3", world=replace(world, stopping=(tmp_path / "out" / "checkpoint.json").exists))
+    script("--pause", "0", world=replace(world, report=World().report))
+    script("--pause", "0.3", world=replace(world, scratch=killed))
+    assert told == [{"seconds": 7.0}] * 2
 
 
 STARTS_MORE = """
