@@ -125,8 +125,8 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
     call.
 
     A product of (n, i) and (i, o) costs 2·n·i·o forward, and as much again for the gradient of either side, where
-    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Of what was first
-    read without one, the gradients are counted then. Attention is what has projections by one of the names
+    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Of what was
+    first read without one, the gradients are counted then. Attention is what has projections by one of the names
     `PROJECTIONS`; padding is multiplied too, where there is some.
     """
     import torch
