@@ -72,22 +72,37 @@ def _git(folder: Path, *words: str) -> str | None:
 def _content(place: Path) -> list[list[str]]:
     """Name and digest of every file there, by name."""
     try:
-        files = sorted(_below(place, frozenset())) if place.is_dir() else [place]
+        rows = list(_below(place, place, frozenset(), {})) if place.is_dir() else [[".", _digest(place)]]
     except OSError as error:
         raise _unread(error.filename, error.strerror) from None
-    return [[file.relative_to(place).as_posix(), _digest(file)] for file in files]
+    return sorted(rows, key=lambda row: Path(row[0]))
 
 
-def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """Links are followed, but for those to a folder that they lie in. above: those, by where they really are."""
+def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path, str]) -> Iterator[list[str]]:
+    """Of a folder in the place. Links are followed, but for those to a folder that they lie in.
+
+    above: those, by where they really are. linked: likewise what links led to so far: where another leads to it
+    again, that is named, not read.
+    """
     above |= {folder.resolve()}
     with os.scandir(folder) as there:
-        for one in there:
-            path = folder / one.name
-            if not one.is_dir():
-                yield from [] if one.name.endswith(".pyc") else [path]
-            elif one.name not in MADE and path.resolve() not in above:
-                yield from _below(path, above)
+        inside = sorted(there, key=lambda one: one.name)
+    for one in inside:
+        path = folder / one.name
+        name = path.relative_to(place).as_posix()
+        if not one.is_dir():
+            yield from [] if one.name.endswith(".pyc") else [[name, _digest(path)]]
+        elif one.name in MADE:
+            continue
+        elif not one.is_symlink():
+            yield from _below(place, path, above, linked)
+        elif (real := path.resolve()) in above:
+            continue
+        elif real in linked:
+            yield [name, f"as {linked[real]}"]
+        else:
+            linked[real] = name
+            yield from _below(place, path, above, linked)
 
 
 def _digest(file: Path) -> str:

@@ -53,15 +53,14 @@ class ItemVariance:
     v_both: float
     method: str
 
-    @property
-    def lasting(self) -> float:
-        """What of it no number of seeds takes away."""
-        return max(0.0, self.v_item - self.v_both)
-
     def noise(self, sd: float, n: int, items: Items | ItemView) -> Noise:
-        """What more seeds would meet. sd: of the n deltas. items: those that it is the variance of."""
+        """What more seeds would meet. sd: of the n deltas. items: those that it is the variance of.
+
+        Cells can make no more of the items' variance than deltas vary.
+        """
         cell = min(math.sqrt(n * self.v_both), sd)
-        return Noise(sd=sd, item=math.sqrt(self.lasting), cell=cell, groups=items.groups, item_df=items.rarest - 1)
+        item = math.sqrt(max(0.0, self.v_item - cell**2 / n))
+        return Noise(sd=sd, item=item, cell=cell, groups=items.groups, item_df=items.rarest - 1)
 
     @staticmethod
     def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:

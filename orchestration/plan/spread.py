@@ -24,11 +24,15 @@ ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One finished run of an arm on the compared metric: its score, and how many independent items made it."""
+    """One finished run of an arm on the compared metric: its score, and how many independent items made it.
+
+    rarest: of these, those of the rarer class where the figure is by class.
+    """
 
     arm: str
     score: float
     groups: int
+    rarest: int
     aggregate: Aggregate
 
 
@@ -74,9 +78,10 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     sd, source = public
     both = f"; {NUMBERS[trained]} arms, taken as uncorrelated" if trained > 1 else ""
     item, words = _guess(found.sample if found else None) if with_items else (0.0, ())
-    groups = found.sample.groups if item and found and found.sample else 0
+    sample = found.sample if item and found else None
+    groups, item_df = (sample.groups, sample.rarest - 1) if sample else (0, None)
     return Spread(
-        noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups),
+        noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups, item_df=item_df),
         whence=(source + both, *words),
     )
 

@@ -50,7 +50,8 @@ class ItemNames:
     @cached_property
     def told(self) -> dict[str, str]:
         """Item -> its group, and what it is compared with, in words."""
-        gold = [""] * len(self.ids) if self.gold is None else [f" and gold {one:g}" for one in self.gold]
+        whole = [] if self.gold is None else [repr(one).removesuffix(".0") for one in self.gold.tolist()]
+        gold = [f" and gold {one}" for one in whole] or [""] * len(self.ids)
         rows = zip(self.ids, self.groups, gold, strict=True)
         return {item: f"group {group}{compared}" for item, group, compared in rows}
 

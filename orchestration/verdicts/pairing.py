@@ -47,20 +47,24 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
         found = None if run_id is None else evidence.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
-        if groups >= 2:
-            return Sample(arm=side.arm, score=found.value, groups=groups, aggregate=found.aggregate)
+        groups, rarest = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
+        if rarest >= 2:
+            return Sample(arm=side.arm, score=found.value, groups=groups, rarest=rarest, aggregate=found.aggregate)
     return None
 
 
-def _independent(aggregate: Aggregate, names: ItemNames) -> int:
-    """How many independent items a figure has; by class at most as many as if both classes were as rare as one."""
-    groups = set(names.groups)
+def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, int]:
+    """How many independent items a figure has, and how many of the rarer class.
+
+    Of a figure by class the first is at most what it would be if the other class were as rare.
+    """
+    groups = len(set(names.groups))
     if aggregate not in BY_CLASS or names.gold is None:
-        return len(groups)
+        return groups, groups
     ones = {group for group, label in zip(names.groups, names.gold, strict=True) if label == 1}
     zeros = {group for group, label in zip(names.groups, names.gold, strict=True) if label != 1}
-    return min(len(groups), 2 * len(ones), 2 * len(zeros))
+    rarest = min(len(ones), len(zeros))
+    return min(groups, 2 * rarest), rarest
 
 
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:

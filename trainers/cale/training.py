@@ -71,7 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, occurrences),
         micro=micro,
-        halved=encoder.halves(world.device),
+        halved=encoder.halves(world.device, in_parts=micro.asked),
     )
     return occurrences, curve
 

@@ -94,7 +94,7 @@ def fit(
         world=world,
         look=partial(world.look, encoder),
         micro=micro,
-        halved=encoder.halves(world.device),
+        halved=encoder.halves(world.device, in_parts=micro.asked),
     )
     return encoder, curve
 

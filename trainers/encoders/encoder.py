@@ -150,9 +150,12 @@ class Encoder(nn.Module):
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size
 
-    def halves(self, device: str) -> list[Half]:
-        """What of the backbone's linear layers training in bf16 copies on such a device."""
-        fuses = self.packed and torch.device(device).type != "cpu"
+    def halves(self, device: str, *, in_parts: bool = False) -> list[Half]:
+        """What of the backbone's linear layers training in bf16 copies on such a device.
+
+        in_parts: texts may be read again in the pass back, where there are no copies: nothing is fused.
+        """
+        fuses = self.packed and not in_parts and torch.device(device).type != "cpu"
         layers = self.backbone.encoder.layer if fuses else ()
         fused = [half for layer in layers for half in fused_halves(layer.attention.self)]
         held = {id(one) for half in fused for one in half.of}

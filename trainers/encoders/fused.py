@@ -48,12 +48,11 @@ class _Fusing(nn.Module):
     """What comes before transformers' own self-attention of BERT's kind, which runs packed."""
 
     def forward(self: Any, hidden_states: Tensor, *given: Any, **named: Any) -> tuple[Tensor, None]:
-        weight, bias = vars(self).get(FUSED), vars(self).get(BIAS)
-        if weight is None:
+        if FUSED not in vars(self):
             return super().forward(hidden_states, *given, **named)
         mixed = fused_attention(
             self,
-            F.linear(hidden_states, weight, bias),
+            F.linear(hidden_states, vars(self)[FUSED], vars(self)[BIAS]),
             heads=self.num_attention_heads,
             scaling=self.scaling,
             dropout=self.dropout.p if self.training else 0.0,

@@ -56,6 +56,23 @@ def test_a_linked_folder_counts_as_if_it_lay_there(place: Path, tmp_path_factory
     assert fingerprint(["lib"]) == changed
 
 
+def test_folders_that_link_to_each_other_are_read_once(place: Path) -> None:
+    """As those of a store of packages: there are more ways to each than could be gone."""
+    folders = [place / "lib" / f"p{number}" for number in range(40)]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        (folder / "code.js").write_text(str(number))
+    for number, folder in enumerate(folders):
+        for other in (*folders[number + 1 : number + 3], *folders[max(0, number - 2) : number]):
+            (folder / other.name).symlink_to(other)
+    before = fingerprint(["lib"])
+    (folders[39] / "code.js").write_text("other")
+    changed = fingerprint(["lib"])
+    (folders[0] / "p1").unlink()
+    (folders[0] / "p1").symlink_to(folders[39])
+    assert len({before, changed, fingerprint(["lib"])}) == 3
+
+
 @pytest.mark.parametrize("watch", ["lib", "lib/pipe"])
 def test_what_is_no_regular_file_is_refused_by_name(place: Path, watch: str) -> None:
     os.mkfifo(place / "lib" / "pipe")

@@ -1,5 +1,7 @@
 """Golden numbers come from an independent numpy script; oracles: the O(mn) DeLong, scikit-learn, statsmodels."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ from evaluators.significance.item_tests import (
     steiger,
     williams,
 )
+from evaluators.significance.power import more_seeds
 from evaluators.significance.seed_tests import Estimate, paired_t
 
 Y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
@@ -88,14 +91,27 @@ def test_noise_of_single_cells_counts_once():
     v_seed = differences.mean(1).var(ddof=1) / 4
     t = crossed_t(differences.mean(1), variance.v_item, 30, variance.v_both)
     assert t.se**2 == pytest.approx(v_seed + variance.v_item - variance.v_both)
-    assert variance.lasting == pytest.approx(variance.v_item - variance.v_both)
+    lasting = variance.noise(math.inf, 4, items).item ** 2  # what no number of seeds takes away
+    assert lasting == pytest.approx(variance.v_item - variance.v_both)
 
 
 def test_what_items_add_to_every_seed_alike_is_not_noise_of_cells():
     shared = np.repeat(np.random.default_rng(0).normal(size=(1, 50)), 4, 0)
-    variance = item_view(items_of("mean", shared, np.zeros_like(shared)), 1, np.random.default_rng(1)).variance
+    items = items_of("mean", shared, np.zeros_like(shared))
+    variance = item_view(items, 1, np.random.default_rng(1)).variance
     assert variance.v_both == pytest.approx(0, abs=1e-15)
-    assert variance.lasting == pytest.approx(variance.v_item)
+    assert variance.noise(1.0, 4, items).item ** 2 == pytest.approx(variance.v_item)
+
+
+def test_of_equal_deltas_all_item_variance_lasts():
+    """Cells that made it would have made the deltas vary too: as in the interval itself, one is never below the other."""
+    cells = np.random.default_rng(0).normal(size=(4, 30))
+    items = items_of("mean", cells - cells.mean(1)[:, None], np.zeros_like(cells))
+    variance = item_view(items, 1, np.random.default_rng(1)).variance
+    assert variance.v_both > 0.9 * variance.v_item
+    found = variance.noise(0.0, 4, items)
+    assert found.item**2 == pytest.approx(variance.v_item)
+    assert not more_seeds(4, found, aim="difference", alpha=0.05, effect=0.01).settles
 
 
 def test_crossed_t_without_one_of_the_variances():

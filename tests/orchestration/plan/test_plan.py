@@ -356,11 +356,11 @@ def test_a_margin_is_planned_at_the_difference_that_was_seen(load: Load) -> None
 def test_an_arms_own_items_are_a_named_guess(load: Load) -> None:
     """p(1 - p)/M: .36 · .64 / 400 = .024²."""
     empty = PairedSeeds(seeds=(), treatment=(), control=())
-    sample = Sample(arm="B0", score=0.36, groups=400, aggregate="mean")
+    sample = Sample(arm="B0", score=0.36, groups=400, rarest=400, aggregate="mean")
     (reach,) = reachability(plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=sample))
     assert (reach.item_sd, reach.items, reach.test) == (pytest.approx(0.024), 400, "crossed t")
     assert reach.whence[1] == "items: p(1 - p)/M of B0 at 0.360 with 400 items, a guess"
-    correlated = Sample(arm="B0", score=0.6, groups=400, aggregate="spearman")
+    correlated = Sample(arm="B0", score=0.6, groups=400, rarest=400, aggregate="spearman")
     (reach,) = reachability(
         plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=correlated)
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Aggregate
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import ItemsError
 from orchestration.ledger.ledger import Ledger
@@ -36,7 +37,12 @@ GOLD = [1.0, 0.0, 1.0, 0.0]
 
 
 def records(
-    folder: Path, odd: tuple[str, int], groups: list[str], gold: list[float], runs: int = 8
+    folder: Path,
+    odd: tuple[str, int],
+    groups: list[str],
+    gold: list[float],
+    runs: int = 8,
+    aggregate: Aggregate = "auc",
 ) -> StudyRecords:
     """The first so many runs, of which one, (arm, seed), has groups and gold of its own."""
     (folder / "hard.yaml").write_text(STUDY)
@@ -46,13 +52,19 @@ def records(
         own, ids = (run.arm, run.seed) == odd, NAMES if len(gold) == 4 else list(map(str, range(len(gold))))
         values = np.random.default_rng(run.seed).normal(size=len(gold))
         named = (groups, gold) if own else (ids, GOLD if len(gold) == 4 else gold)
-        score = score_of_items("stress/negate/auc", "auc", ids, named[0], values, np.array(named[1]))
+        score = score_of_items("stress/negate/auc", aggregate, ids, named[0], values, np.array(named[1]))
         finish(ledger, run, [score])
     return StudyRecords(study, asked, ledger)
 
 
 @pytest.mark.parametrize("odd", [("B1", 0), ("B1", 2), ("B2", 0), ("B2", 3)])
-@pytest.mark.parametrize(("groups", "gold"), [(["one", "one", "two", "two"], GOLD), (NAMES, [1.0, 0.0, 0.0, 1.0])])
+@pytest.mark.parametrize(
+    ("groups", "gold"),
+    [
+        (["one", "one", "two", "two"], GOLD),
+        (NAMES, [1.0, 0.0, 0.0, 1.0]),
+    ],
+)
 def test_runs_that_group_or_label_an_item_otherwise_are_not_compared(
     odd: tuple[str, int], groups: list[str], gold: list[float], tmp_path: Path
 ) -> None:
@@ -69,6 +81,18 @@ def test_runs_that_group_or_label_an_item_otherwise_are_not_compared(
         seen(evidence)(claim)
 
 
+def test_gold_that_differs_in_a_late_digit_is_other_gold(tmp_path: Path) -> None:
+    said = []
+    for number in (1_000_001.0, 1_000_002.0):
+        (tmp_path / str(number)).mkdir()
+        evidence = records(tmp_path / str(number), ("B1", 0), NAMES, [number, 0.0, 1.0, 2.0], 1, "spearman")
+        run = next(iter(evidence.entries))
+        said.append(evidence.items(run, "stress/negate/auc").names.told)
+    assert said[0]["a"].endswith("gold 1000001")
+    assert said[0]["a"] != said[1]["a"]
+    assert said[0]["b"] == said[1]["b"]
+
+
 def test_the_guess_of_a_plan_knows_a_rare_class(tmp_path: Path) -> None:
     """Three of 40 items are labelled 1: their figure is as well known as one of six items, not of forty."""
     gold = [1.0] * 3 + [0.0] * 37
@@ -77,4 +101,4 @@ def test_the_guess_of_a_plan_knows_a_rare_class(tmp_path: Path) -> None:
     assert isinstance(claim, Claim)
     sample = seen(evidence)(claim).sample
     assert sample is not None
-    assert sample.groups == 6
+    assert (sample.groups, sample.rarest) == (6, 3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_backbone, tiny_corpus
+from tests.trainers.cale_corpus import cale_corpus
 from tests.trainers.san.corpus import san_corpus
+from trainers.cale import settings as cale_settings
+from trainers.cale import training as cale
+from trainers.concept import settings as concept_settings
+from trainers.concept import training as concept
 from trainers.encoders import packing
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.fused import BIAS, put_fusing
@@ -24,6 +29,29 @@ from trainers.engine.world import World
 from trainers.san import settings as san_settings
 from trainers.san import training as san
 
+SHORT: dict[str, Any] = {"steps": 3, "batch_size": 8, "learning_rate": 1e-3, "max_length": 48}
+
+
+def san_training(backbone: Path, given: Mapping[str, Any]) -> Any:
+    settings = san_settings.Settings(san="hince", negatives="san", **{**SHORT, **given})
+    return san.fit(settings, backbone, san_corpus(), 0, World(precision="bf16"))
+
+
+def concept_training(backbone: Path, given: Mapping[str, Any]) -> Any:
+    settings = concept_settings.Settings(hard_negatives=True, **{**SHORT, **given})
+    return concept.fit(settings, backbone, tiny_corpus(), 0, World(precision="bf16"))
+
+
+def cale_training(backbone: Path, given: Mapping[str, Any]) -> Any:
+    settings = cale_settings.Settings(**{**SHORT, **given})
+    return cale.fit(settings, backbone, cale_corpus(), 0, World(precision="bf16"))
+
+
+ARMS: dict[str, Callable[[Path, Mapping[str, Any]], Any]] = {
+    "san": san_training,
+    "concept": concept_training,
+    "cale": cale_training,
+}
 LENGTHS = np.array([3, 11, 1, 7, 7, 30, 36, 2, 2, 2])
 TOKENS = Tokens(np.random.default_rng(0).integers(5, 50, LENGTHS.sum()), LENGTHS)
 
@@ -144,26 +172,56 @@ def test_as_many_operations_are_counted() -> None:
     assert found[0] == found[1] > 0
 
 
-def test_a_training_goes_as_it_does_with_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a few steps, forward and back, with texts that drop from a stream of their own."""
+@dataclass(frozen=True)
+class OnACard:
+    """How many products of three a training asks for whose copies are those of a card."""
+
+    asked: list[int]
+
+    def fused(self, width: int) -> int:
+        return self.asked.count(3 * width)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> OnACard:
     asked: list[int] = []
-    usual = nn.functional.linear
+    usual, halves = nn.functional.linear, Encoder.halves
 
     def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         asked.append(len(weight))
         return usual(rows, weight, bias)
 
-    width = 32
-    backbone = tiny_backbone(tmp_path / "backbone", layers=2, width=width)
-    short: dict[str, Any] = {"steps": 3, "batch_size": 8, "learning_rate": 1e-3, "max_length": 32}
-    settings = san_settings.Settings(san="hince", negatives="san", **short)
-    fit: Callable[[], Any] = partial(san.fit, settings, backbone, san_corpus(), 0, World(precision="bf16"))
-    _, apart = fit()
-    halves = Encoder.halves
-    monkeypatch.setattr(Encoder, "halves", lambda encoder, device: halves(encoder, "cuda"))
     monkeypatch.setattr("trainers.encoders.fused.F.linear", linear)
-    _, together = fit()
-    assert asked.count(3 * width) == 2 * 3
-    assert together[0].loss == apart[0].loss
-    assert together[-1].loss == pytest.approx(apart[-1].loss, rel=0.02)
-    assert together[-1].loss != apart[-1].loss
+    monkeypatch.setattr(Encoder, "halves", lambda encoder, device, **named: halves(encoder, "cuda", **named))
+    return OnACard(asked)
+
+
+def losses_of(arm: str, folder: Path, **settings: Any) -> list[float]:
+    _, curve = ARMS[arm](folder, settings)
+    return [one.loss for one in curve]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_training_goes_as_it_does_with_three(arm: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Over a few steps, forward and back, also with texts that drop from a stream of their own."""
+    backbone = tiny_backbone(tmp_path / "backbone", layers=2, width=32)
+    apart = losses_of(arm, backbone)
+    card: OnACard = request.getfixturevalue("card")
+    together = losses_of(arm, backbone)
+    assert card.fused(32) >= 2 * 3
+    assert together[0] == apart[0]
+    assert together[-1] == pytest.approx(apart[-1], rel=0.02)
+    assert together[-1] != apart[-1]
+
+
+@pytest.mark.parametrize("size", [4, "auto"])
+@pytest.mark.parametrize("arm", ARMS)
+def test_what_may_be_read_in_parts_is_not_fused(
+    arm: str, size: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A part is read again in the pass back, and has to be read the same way."""
+    backbone = tiny_backbone(tmp_path / "backbone", layers=2, width=32)
+    apart = losses_of(arm, backbone, micro_batch=size)
+    card: OnACard = request.getfixturevalue("card")
+    assert losses_of(arm, backbone, micro_batch=size) == apart
+    assert card.fused(32) == 0
