@@ -14,6 +14,7 @@ from corpora.store.cache import digest_of
 from evaluators.tasks.figures import names_of
 from evaluators.tasks.scores_file import NAME, figures, outside_range, tasks
 from orchestration.families.contract import ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
+from orchestration.study.names import typed
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ElsewhereFamily:
 
     def check(self, study: Study) -> None:
         """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
-        raise ValueError(f"family = {study.family}\n  accepted: semray judge {study.data.table}")
+        raise ValueError(f"family = {study.family}\n  accepted: {typed('judge', study.data.table)}")
 
     def slips(self, study: Study) -> tuple[str, ...]:
         return ()
