@@ -337,10 +337,11 @@ def rows_of_few_items(replications: int, rng: np.random.Generator) -> Iterator[d
 
 
 def rare_class(kind: Aggregate, ones: int, rng: np.random.Generator) -> bool:
-    """Two arms of one quality, told apart on items of which so many are labelled 1: those of the highest gold."""
-    gold, arms = world(5, 200, SEED_SD["items dominate"], (0.65, 0.65), rng)
-    label = (gold >= np.sort(gold)[-ones]).astype(float)
-    return told_apart([replace(scored(kind, gold, arms), gold=label)])
+    """Two arms of one quality: an item gets much of each, whatever its label, and little by chance."""
+    label = np.where(np.arange(200) < ones, 0.5, -0.5)
+    both = label + rng.normal(0, 0.5, 200)
+    arms = [both + rng.normal(0, 0.7, 200) + rng.normal(0, 0.2, (5, 200)) for _ in range(2)]
+    return told_apart([scored(kind, label, arms)])
 
 
 def few_groups(groups: int, rng: np.random.Generator) -> bool:
