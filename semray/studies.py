@@ -35,8 +35,8 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
     """Train and score what the ledger lacks, tell progress on stderr, and judge; a second call computes nothing.
 
     ledger: a folder or a URL such as s3://bucket/ledger; None for $SEMRAY_LEDGER or ./ledger, as on the command
-    line. Runs that failed or are left are in the findings too:
-    `findings.with_status("failed")`. Raises StudyError for a request that cannot work.
+    line. Runs that failed or are left are in the findings too: `findings.with_status("failed")`. Raises StudyError
+    for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
     from semray.shown import shown

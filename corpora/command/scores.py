@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
-from corpora.store.rows import EACH_ONCE, NamedTwice, as_wide_as_head, json_lines, named_twice, object_of
+from corpora.store.rows import EACH_ONCE, NamedTwice, as_wide_as_head, check_each_once, json_lines, object_of
 
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
@@ -165,10 +165,13 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
     if path.suffix == ".csv":
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            check_names(reader.fieldnames or [])
+            names = reader.fieldnames or []
+            check_each_once(names, partial(wrong, path))
+            check_names(names)
             yield from as_wide_as_head(reader, partial(_no_row, path))
         return
     file = pq.ParquetFile(path)
+    check_each_once(file.schema_arrow.names, partial(wrong, path))
     check_names(file.schema_arrow.names)
     for batch in file.iter_batches():
         yield from batch.to_pylist()
@@ -177,8 +180,6 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
 def _check_names(
     path: Path, needed: Sequence[str], optional: Sequence[str], else_: str, names: Sequence[str]
 ) -> None:
-    if twice := named_twice(names):
-        raise wrong(path, f"names two columns {twice!r}", EACH_ONCE)
     lacking = [name for name in needed if name not in names]
     strange = [name for name in names if name not in (*needed, *optional)]
     if lacking or strange:

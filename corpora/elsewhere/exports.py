@@ -12,13 +12,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora.command.data import NAME
 from corpora.command.scores import number_of, wrong
 from corpora.store.errors import first_line
-from corpora.store.rows import EACH_ONCE, named_twice
+from corpora.store.rows import check_each_once
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
 WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
@@ -97,8 +98,7 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            if twice := named_twice(reader.fieldnames or ()):
-                raise wrong(path, f"names two columns {twice!r}", EACH_ONCE)
+            check_each_once(reader.fieldnames or (), partial(wrong, path))
             rows: list[Mapping[str, Any]] = [
                 {name: value or "" for name, value in row.items() if name} for row in reader
             ]

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from corpora.store.arrow_files import mapped_columns, write_columns
 from corpora.store.cache import MANIFEST, key_of
 from corpora.store.columns import Texts
-from corpora.store.durable import flush
+from corpora.store.durable import publish
 from corpora.store.errors import CorpusError
 
 SCHEMA_VERSION = 1
@@ -51,10 +51,10 @@ def begin(folder: Path, manifest: Mapping[str, Any], texts: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{SENTENCES}.{os.getpid()}"
     write_columns(draft, {"text": pa.array(texts, pa.large_string())})
-    _publish(draft, folder / SENTENCES)
+    publish(draft, folder / SENTENCES)
     draft = folder / f".{MANIFEST}.{os.getpid()}"
     draft.write_text(json.dumps(content, indent=1))
-    _publish(draft, folder / MANIFEST)
+    publish(draft, folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def write_shard(folder: Path, shard: int, table: pa.Table) -> None:
     """Publish a shard's rows. Two that write the same shard write the same bytes."""
     draft = folder / f".part-{shard:05d}.{os.uname().nodename}.{os.getpid()}"
     pq.write_table(table, draft, compression="zstd")
-    _publish(draft, path_of(folder, shard))
+    publish(draft, path_of(folder, shard))
 
 
 def read(folder: Path) -> Iterator[pa.Table]:
@@ -124,9 +124,3 @@ def read(folder: Path) -> Iterator[pa.Table]:
         if len(table) != expected:
             raise CorpusError(f"corpora: {path_of(folder, shard)} has {len(table)} rows, expected {expected}")
         yield table
-
-
-def _publish(draft: Path, place: Path) -> None:
-    flush(draft)
-    draft.rename(place)
-    flush(place.parent)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError
-from corpora.store.rows import EACH_ONCE, NoRow, as_wide_as_head, json_lines, named_twice
+from corpora.store.rows import NoRow, as_wide_as_head, check_each_once, json_lines
 
 Row = Mapping[str, Any]
 LETTERS_SHOWN = 60  # of a line that is no row
@@ -21,8 +21,7 @@ def rows_of_file(file: Path) -> Iterator[Row]:
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        if twice := named_twice(pq.read_schema(file).names):
-            raise CorpusError(f"{file} names two columns {twice!r}\n  accepted: {EACH_ONCE}")
+        check_each_once(pq.read_schema(file).names, partial(_wrong, str(file)))
         yield from pq.read_table(file).to_pylist()
         return
     no_row, text = partial(_no_row, file), file.read_text(encoding="utf-8-sig")
@@ -45,4 +44,8 @@ def _objects(lines: Sequence[str], no_row: NoRow) -> Iterator[Row]:
 
 
 def _no_row(file: Path, line: int, told: str, accepted: str) -> CorpusError:
-    return CorpusError(f"{file}, line {line} {told}\n  accepted: {accepted}")
+    return _wrong(f"{file}, line {line}", told, accepted)
+
+
+def _wrong(where: str, told: str, accepted: str) -> CorpusError:
+    return CorpusError(f"{where} {told}\n  accepted: {accepted}")

@@ -15,6 +15,13 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
+def publish(draft: Path, place: Path) -> None:
+    """A file that was written under another name, put in the place of what was there."""
+    flush(draft)
+    draft.replace(place)
+    flush(place.parent)
+
+
 def flush_tree(folder: Path) -> None:
     """Every file and folder below, then the folder itself."""
     for path in folder.rglob("*"):

@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
@@ -37,31 +38,31 @@ def json_lines(lines: Iterable[str], no_row: NoRow) -> Iterator[tuple[int, Any]]
 
 def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict[str, str]]:
     """The rows of a table with a head of names, each of which stands there once."""
-    if twice := named_twice(reader.fieldnames or ()):
-        raise no_row(reader.line_num, f"names two columns {twice!r}", EACH_ONCE)
+    names = reader.fieldnames or ()
+    check_each_once(names, partial(no_row, reader.line_num))
     for row in reader:
         if None in row or None in row.values():
             raise no_row(reader.line_num, "has another number of columns", "as many as its head")
         yield row
 
 
-def named_twice(names: Iterable[str]) -> str | None:
-    """The first name that stands in a head once more: of its columns a reader would see the last alone.
+def check_each_once(names: Iterable[str], wrong: Callable[[str, str], CorpusError]) -> None:
+    """CorpusError for a head in which a name stands twice: of its columns a reader would see the last alone.
 
-    Nobody asks for what has no name.
+    Nobody asks for what has no name. wrong: of what a head says, and what is accepted.
     """
-    seen = set[str]()
-    for name in filter(None, names):
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    if twice := _twice(filter(None, names)):
+        raise wrong(f"names two columns {twice!r}", EACH_ONCE)
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that comes twice."""
+    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`: an object whose names stand there once. NamedTwice for another."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        raise NamedTwice(f"names {next(name for name in times if times[name] > 1)!r} twice")
+        raise NamedTwice(f"names {_twice(name for name, _ in pairs)!r} twice")
     return found

@@ -92,7 +92,7 @@ class ItemScores:
     @cached_property
     def rarest(self) -> int:
         """Groups that the item variance rests on: of a figure by class, those that hold the rarer one."""
-        return _rarest(self, self.group_index)
+        return rarest(self.aggregate, self.gold, self.group_index)
 
     @property
     def shortfall(self) -> float:
@@ -137,7 +137,7 @@ class ItemSum:
     @property
     def rarest(self) -> int:
         """Groups that the item variance rests on, of the term where they are fewest."""
-        return min(_rarest(term, index) for term, index in self._indexed)
+        return min(rarest(term.aggregate, term.gold, index) for term, index in self._indexed)
 
     @property
     def shortfall(self) -> float:
@@ -149,16 +149,17 @@ class ItemSum:
         return [(term, self.group_index[place]) for (_, term), place in zip(self.terms, self.places, strict=True)]
 
 
-def _rarest(items: ItemScores, group_of_item: np.ndarray) -> int:
-    if items.aggregate not in BY_CLASS:
+def rarest(aggregate: Aggregate, gold: np.ndarray | None, group_of_item: np.ndarray) -> int:
+    """Groups that the item variance of a figure rests on, as numbers or by name. gold, group_of_item: (M,)."""
+    if aggregate not in BY_CLASS or gold is None:
         return len(np.unique(group_of_item))
-    return min(len(np.unique(group_of_item[items.gold == label])) for label in (0, 1))
+    return min(len(np.unique(group_of_item[gold == label])) for label in (0, 1))
 
 
 def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
     """G / (G - 1) of groups and of items of a class, of which there may be few; 1 of items by themselves."""
-    rarest = _rarest(items, group_of_item)
-    return 1.0 if rarest in (1, len(items.item_ids)) else rarest / (rarest - 1)  # one group alone has no variance
+    fewest = rarest(items.aggregate, items.gold, group_of_item)
+    return 1.0 if fewest in (1, len(items.item_ids)) else fewest / (fewest - 1)  # one group alone has no variance
 
 
 Items = ItemScores | ItemSum

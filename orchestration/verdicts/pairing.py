@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluators.significance.comparisons import (
-    BY_CLASS,
     Items,
     ItemScores,
     ItemsError,
@@ -17,6 +16,7 @@ from evaluators.significance.comparisons import (
     PairedSeeds,
     align_items,
     pair,
+    rarest,
 )
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.verdicts.evidence import contradiction
@@ -47,9 +47,9 @@ def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
         found = None if run_id is None else evidence.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups, rarest = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
-        if rarest >= 2:
-            return Sample(arm=side.arm, score=found.value, groups=groups, rarest=rarest, aggregate=found.aggregate)
+        groups, fewest = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
+        if fewest >= 2:
+            return Sample(arm=side.arm, score=found.value, groups=groups, rarest=fewest, aggregate=found.aggregate)
     return None
 
 
@@ -58,13 +58,8 @@ def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, int]:
 
     Of a figure by class the first is at most what it would be if the other class were as rare.
     """
-    groups = len(set(names.groups))
-    if aggregate not in BY_CLASS or names.gold is None:
-        return groups, groups
-    ones = {group for group, label in zip(names.groups, names.gold, strict=True) if label == 1}
-    zeros = {group for group, label in zip(names.groups, names.gold, strict=True) if label != 1}
-    rarest = min(len(ones), len(zeros))
-    return min(groups, 2 * rarest), rarest
+    fewest = rarest(aggregate, names.gold, np.array(names.groups))
+    return min(len(set(names.groups)), 2 * fewest), fewest
 
 
 def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
@@ -182,12 +177,8 @@ def _check_named_alike(
     }
     first, names = next(iter(runs.items()))
     for run, other in runs.items():
-        odd = (
-            None
-            if other is names
-            else next((item for item in names.ids if other.told[item] != names.told[item]), None)
-        )
-        if odd is not None:
+        if other is not names and other.told != names.told:
+            odd = next(item for item in names.ids if other.told[item] != names.told[item])
             raise ItemsError(
                 f"items: {metric} has {odd} with {other.told[odd]} in {run}, with {names.told[odd]} in {first}; "
                 "an item has one group and one gold in all runs"

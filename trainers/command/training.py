@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from corpora.command.corpus import CommandCorpus
 from corpora.store.cache import key_of
-from corpora.store.durable import flush
+from corpora.store.durable import publish
 from trainers.command.process import PYTHON, CommandFailed, Running, running
 from trainers.command.product import LOG, Product, left_in, opened
 from trainers.command.progress import curve_of
@@ -75,8 +75,7 @@ def _billed(world: World, kept: Path) -> Iterator[World]:
         draft = place.with_suffix(".draft")
         with suppress(OSError):  # no run fails for its bill, nor for a folder that a newer attempt has taken over
             draft.write_text(json.dumps(dict(world.so_far())))
-            flush(draft)
-            draft.replace(place)
+            publish(draft, place)
 
     def report(progress: Progress) -> None:
         nonlocal kept_at
