@@ -18,9 +18,10 @@ from tables import save
 
 from evaluators.significance.futility import HOPELESS, chance_left
 from evaluators.significance.power import Noise, power_paired_t, seeds_required
-from evaluators.significance.sequential import e_values, running_moments
+from evaluators.significance.sequential import Sequential, e_values, running_moments
 
 N_MAX, LOOKS, ALPHA = 20, 50, 0.05
+TAU2 = Sequential().tau2
 START = 5  # seeds before the first look for futility
 PLANNED_DZ = 0.8  # the smallest effect a fixed design would have been sized for
 
@@ -90,7 +91,7 @@ def hopeless(replications: int) -> None:
 
 def futile_row(worth: float, dz: float, replications: int, rng: np.random.Generator) -> dict[str, object]:
     deltas = rng.normal(dz, 1, size=(replications, N_MAX))
-    crossed = e_values(deltas) >= 1 / ALPHA
+    crossed = e_values(deltas, TAU2) >= 1 / ALPHA
     whole = np.where(crossed.any(1), crossed.argmax(1) + 1, N_MAX)
     whole = np.maximum(whole, START)  # these seeds run whatever they show
     positive = running_moments(deltas)[0][np.arange(replications), crossed.argmax(1)] > 0
@@ -116,7 +117,7 @@ def futile_row(worth: float, dz: float, replications: int, rng: np.random.Genera
 def futile_at(deltas: np.ndarray, worth: float, end: int, rng: np.random.Generator) -> int:
     """The number of seeds at which the study gives up before its end; 0: never."""
     for n in range(START, end):
-        if chance_left(deltas[:n], worth, n_max=N_MAX, rng=rng) < HOPELESS:
+        if chance_left(deltas[:n], worth, n_max=N_MAX, rng=rng, tau2=TAU2) < HOPELESS:
             return n
     return 0
 
@@ -126,11 +127,11 @@ def null_row(name: str, deltas: np.ndarray) -> dict[str, object]:
     n = np.arange(2, LOOKS + 1)
     t = np.abs(mean[:, 1:]) / sd[:, 1:] * np.sqrt(n)
     repeated = (t > stats.t.ppf(1 - ALPHA / 2, n - 1)).any(1).mean()
-    return row(f"A/A, {name}", false=(e_values(deltas) >= 1 / ALPHA).any(1).mean(), repeated=float(repeated))
+    return row(f"A/A, {name}", false=(e_values(deltas, TAU2) >= 1 / ALPHA).any(1).mean(), repeated=float(repeated))
 
 
 def effect_row(dz: float, deltas: np.ndarray) -> dict[str, object]:
-    crossed = e_values(deltas) >= 1 / ALPHA
+    crossed = e_values(deltas, TAU2) >= 1 / ALPHA
     stop = np.where(crossed.any(1), crossed.argmax(1) + 1, N_MAX)
     at_stop = running_moments(deltas)[0][np.arange(len(deltas)), stop - 1]
     power = float((crossed.any(1) & (at_stop > 0)).mean())

@@ -17,6 +17,7 @@ from evaluators.significance.evidence import stream
 from evaluators.significance.level import ALPHA
 
 RESAMPLES = 10_000
+ASO_RESAMPLES = 1_000
 
 
 def _complete(parts: Sequence[PairedSeeds]) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
@@ -130,13 +131,11 @@ def _violations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(part, total, out=np.full(len(gap), 0.5), where=total != 0)
 
 
-def aso_bound(
-    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, resamples: int = 1_000, alpha: float = ALPHA
-) -> float:
+def aso_bound(a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> float:
     """Upper bound of the violation ratio (a "better" is often read below 0.2); arms are resampled unpaired."""
     scale = np.sqrt(len(a) * len(b) / (len(a) + len(b)))
     ratio = aso_violation(a, b)
-    places = rng.integers(0, np.repeat([len(a), len(b)], [len(a), len(b)]), (resamples, len(a) + len(b)))
+    places = rng.integers(0, np.repeat([len(a), len(b)], [len(a), len(b)]), (ASO_RESAMPLES, len(a) + len(b)))
     drawn = _violations(a[places[:, : len(a)]], b[places[:, len(a) :]])
     sigma = np.std(scale * (drawn - ratio), ddof=1)
-    return float(np.clip(ratio + sigma * special.ndtri(1 - alpha) / scale, 0, 1))
+    return float(np.clip(ratio + sigma * special.ndtri(1 - ALPHA) / scale, 0, 1))

@@ -18,7 +18,7 @@ from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import ITEM_FRAGILE, SEED_FRAGILE, Evidence, Rules, stream
 from evaluators.significance.futility import HOPELESS, chance_left, may_stop
-from evaluators.significance.level import places_of_p
+from evaluators.significance.level import ALPHA, places_of_p
 from evaluators.significance.power import Aim, MoreSeeds, Noise, more_seeds, upper_sd_factor
 from evaluators.significance.sequential import seeds_until
 
@@ -63,10 +63,10 @@ def decide(
         return Decision(verdict="undecided", words=f"undecided: {evidence.refusal}")
     if pairs.selected:
         return Decision(verdict="undecided", words="exploratory (selected on these seeds)")
-    word = _word(claim, evidence, q, rules.alpha)
+    word = _word(claim, evidence, q)
     if word == "undecided":
         return _undecided(claim, evidence, q, rules, part)
-    said = _said(claim, evidence, word, q, rules.alpha)
+    said = _said(claim, evidence, word, q)
     more, advice = _advice_on_margin(claim, evidence, rules) if said == OPEN else (None, "")
     words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
     plain = words.get(word, f"{word} than {claim.control}" if claim.signal else word)
@@ -74,8 +74,8 @@ def decide(
     return Decision(verdict=word, words=plain + nuance, nuance=nuance, advice=advice, more=more)
 
 
-def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> Word:
-    holds = {line: value <= alpha for line, value in q.items()}  # NaN never holds
+def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float]) -> Word:
+    holds = {line: value <= ALPHA for line, value in q.items()}  # NaN never holds
     difference: Word = "better" if evidence.sign > 0 else "worse"
     match claim.expect:
         case "not_worse":
@@ -88,44 +88,44 @@ def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float
             return "equivalent" if holds.get("equivalent") else "undecided"
 
 
-def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> str:
+def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) -> str:
     """Where the difference lies by the margin, and what it is due to."""
-    beyond, inside = _limits(claim, evidence, alpha)
+    beyond, inside = _limits(claim, evidence)
     if claim.expect == "equivalent":
         if word == "equivalent":
-            return ", though not zero" if q["difference"] <= alpha else ""
+            return ", though not zero" if q["difference"] <= ALPHA else ""
         return BEYOND if beyond else OPEN
     if claim.expect == "not_worse" or word == "equivalent":
         return ""
-    return (", but inside the margin" if inside else "") + _due(claim, evidence, q, alpha)
+    return (", but inside the margin" if inside else "") + _due(claim, evidence, q)
 
 
-def _limits(claim: Claim, evidence: Evidence, alpha: float) -> tuple[bool, bool]:
+def _limits(claim: Claim, evidence: Evidence) -> tuple[bool, bool]:
     """Whether the interval lies outside of the margin, and whether it lies inside."""
     if claim.margin is None or evidence.estimate is None:
         return False, False
-    low, high = evidence.estimate.interval(alpha)
+    low, high = evidence.estimate.interval(ALPHA)
     return low > claim.margin or high < -claim.margin, -claim.margin < low <= high < claim.margin
 
 
-def as_expected(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float], alpha: float) -> bool | None:
+def as_expected(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) -> bool | None:
     """Whether the verdict is what was claimed, of a gain that is due to a signal both halves; None while open."""
     if word == "undecided":
         return None
     expected = word == claim.expect.replace("_", " ")
-    return _is_due(evidence, q, alpha) if expected and claim.signal is not None else expected
+    return _is_due(evidence, q) if expected and claim.signal is not None else expected
 
 
-def _is_due(evidence: Evidence, q: Mapping[str, float], alpha: float) -> bool | None:
+def _is_due(evidence: Evidence, q: Mapping[str, float]) -> bool | None:
     """Whether the difference from the control is one from the matched control too; None where that is not told."""
     second = evidence.against_matched
-    return second.sign == evidence.sign if second is not None and q["signal"] <= alpha else None
+    return second.sign == evidence.sign if second is not None and q["signal"] <= ALPHA else None
 
 
-def _due(claim: Claim, evidence: Evidence, q: Mapping[str, float], alpha: float) -> str:
+def _due(claim: Claim, evidence: Evidence, q: Mapping[str, float]) -> str:
     if claim.signal is None:
         return ""
-    return f", {'due' if _is_due(evidence, q, alpha) else 'not shown to be due'} to {claim.signal}"
+    return f", {'due' if _is_due(evidence, q) else 'not shown to be due'} to {claim.signal}"
 
 
 def _fragility(evidence: Evidence) -> str:
@@ -138,9 +138,9 @@ def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: 
         more, advice = None, f"{'futile' if part else STOPPED}: {_why_futile(claim, evidence, rules, chance)}"
     else:
         more, advice = _advice(claim, evidence, rules)
-    kept_back = [ASKED.get(line, line) for line, p in evidence.lines.items() if p <= rules.alpha < q[line]]
+    kept_back = [ASKED.get(line, line) for line, p in evidence.lines.items() if p <= ALPHA < q[line]]
     others = (
-        f" ({' and '.join(kept_back)} p alone at most {rules.alpha}; the correction over {rules.nulls} claims "
+        f" ({' and '.join(kept_back)} p alone at most {ALPHA}; the correction over {rules.nulls} claims "
         f"keeps {'it' if len(kept_back) == 1 else 'them'} back)"
         if kept_back
         else ""
@@ -162,7 +162,6 @@ def _chance_left(claim: Claim, evidence: Evidence, rules: Rules) -> float | None
         n_max=growing.n_max,
         rng=stream(claim.scores, "futility"),
         tau2=growing.tau2,
-        alpha=rules.alpha,
     )
 
 
@@ -236,7 +235,7 @@ def _advice_on_equal_deltas(claim: Claim, evidence: Evidence, rules: Rules) -> t
         return None, NEVER_EQUAL
     if (evidence.sign > 0) != (claim.expect == "better"):
         return None, f"{AGAINST} (degenerate, sign-flip {said_p(p)}, n = {n})"
-    k = max(1, math.ceil(1 - math.log2(rules.alpha / rules.nulls)) - n)
+    k = max(1, math.ceil(1 - math.log2(ALPHA / rules.nulls)) - n)
     return MoreSeeds(k=k, k_upper=None), f"{_needs(k)} (degenerate, sign-flip {said_p(p)}, n = {n})"
 
 
@@ -244,7 +243,7 @@ def _seeds_for(
     evidence: Evidence, rules: Rules, hope: str, *, aim: Aim = "difference", effect: float, margin: float = 0.0
 ) -> tuple[MoreSeeds, str]:
     """How many more seeds would show the aim at this true difference, in words."""
-    n, noise, level = len(evidence.deltas), evidence.noise, rules.alpha / rules.nulls
+    n, noise, level = len(evidence.deltas), evidence.noise, ALPHA / rules.nulls
     if rules.sequential:
         room = {"difference": abs(effect), "equivalent": margin - abs(effect), "not worse": margin + effect}[aim]
         more = _until(n, room, noise, rules.sequential.tau2, level, rules.sequential.n_max)

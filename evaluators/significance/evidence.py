@@ -22,6 +22,7 @@ from evaluators.significance.item_tests import (
     item_view,
     single_run,
 )
+from evaluators.significance.level import ALPHA
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
@@ -45,7 +46,6 @@ class Rules:
     """
 
     nulls: int
-    alpha: float
     sequential: Sequential | None = None
     withdrawn: int = 0
 
@@ -264,13 +264,7 @@ def _tested(
     """The row of the decision table that these data fall into."""
     deltas = pairs.deltas
     over_seeds = None if pairs.flat else paired_t(deltas, pairs.scale)
-    seed_test, p = seed_p(
-        deltas,
-        over_seeds,
-        claims=rules.nulls,
-        alpha=rules.alpha,
-        rng=lambda: stream(claim.scores, "sign-flip"),
-    )
+    seed_test, p = seed_p(deltas, over_seeds, claims=rules.nulls, rng=lambda: stream(claim.scores, "sign-flip"))
     p_seeds = None if pairs.frozen else _declared_p(claim, over_seeds, p)
     p_items = _declared_p(claim, items.alone, items.alone.p) if items and items.alone else None
     evidence = replace(untested, items=items, p_seeds_alone=p_seeds, p_items_alone=p_items)
@@ -284,11 +278,11 @@ def _tested(
     elif rules.sequential:  # equal deltas leave the e-process at 1: sign vectors would stop at a look of their own
         estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2, pairs.scale)
         seed_test, p = "t e-process", estimate.p if estimate else 1.0
-    if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(rules.alpha)) > 0:
+    if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(ALPHA)) > 0:
         return replace(evidence, refusal=DRIFT)  # these deltas have no one mean to tell of
     flags = [DEGENERATE] if estimate is None else []
     if items and items.crossed:
-        flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p), rules.alpha)
+        flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p))
     return replace(
         evidence,
         test=_test_name(claim, seed_test, estimate),
@@ -329,13 +323,13 @@ def _lines(claim: Claim, p: float, estimate: Estimate | Anytime | None) -> dict[
     return lines
 
 
-def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | None, alpha: float) -> list[str]:
+def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | None) -> list[str]:
     """Whether seeds alone and the view that also samples items part ways."""
     if p_seeds is None or p_crossed is None:
         return []
-    if p_seeds <= alpha < p_crossed:
+    if p_seeds <= ALPHA < p_crossed:
         return [ITEM_FRAGILE]
-    if p_seeds > alpha and min(p_crossed, 1.0 if p_items is None else p_items) <= alpha:
+    if p_seeds > ALPHA and min(p_crossed, 1.0 if p_items is None else p_items) <= ALPHA:
         return [SEED_FRAGILE]
     return []
 
@@ -362,15 +356,15 @@ def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules
         evidence,
         against_matched=second,
         lines=evidence.lines | {"signal": float(signal)},
-        share=_share(claim, pairs, evidence, rules.alpha) if told else None,
+        share=_share(claim, pairs, evidence) if told else None,
     )
 
 
-def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence, alpha: float) -> Share | None:
+def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> Share | None:
     """(T - C) / (T - B) with a percentile interval over seeds, and over items where there are any."""
     if evidence.estimate is None:
         return None
-    low, high = evidence.estimate.interval(alpha)
+    low, high = evidence.estimate.interval(ALPHA)
     if low <= 0 <= high:
         return None
     n = len(pairs.seeds)
@@ -385,7 +379,7 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence, alpha: float) -
             )  # (2n, B): 5 draws of seeds per draw of items
             gain, rest = pairs.sign * repeated[:n], pairs.sign * repeated[n:]
     ratios = (counts.T * rest).sum(0) / (counts.T * gain).sum(0)
-    limits = np.quantile(ratios, [alpha / 2, 1 - alpha / 2])
+    limits = np.quantile(ratios, [ALPHA / 2, 1 - ALPHA / 2])
     return Share(
         value=float(pairs.matched_deltas.mean() / pairs.deltas.mean()), low=float(limits[0]), high=float(limits[1])
     )

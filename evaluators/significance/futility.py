@@ -43,17 +43,16 @@ def chance_left(
     *,
     n_max: int,
     rng: np.random.Generator,
-    tau2: float = 2.0,
-    alpha: float = ALPHA,
+    tau2: float,
     draws: int = DRAWS,
 ) -> float:
-    """Chance that the e-process has crossed 1/alpha above zero by n_max seeds, if `worth` or more is true.
+    """Chance that the e-process has crossed 1/ALPHA above zero by n_max seeds, if `worth` or more is true.
 
     deltas (n,): seen so far, n >= 2 and not all equal, turned so that positive is what is claimed. worth > 0. 1
     where they crossed it already. The level is that of a claim alone: no correction asks less, so none understates
     the chance.
     """
-    if np.any((e_values(deltas, tau2) >= 1 / alpha) & (running_moments(deltas)[0] > 0)):
+    if np.any((e_values(deltas, tau2) >= 1 / ALPHA) & (running_moments(deltas)[0] > 0)):
         return 1.0
     n, true = len(deltas), max(worth, float(deltas.mean()))
     spread = math.sqrt(np.square(deltas - true).sum())
@@ -65,7 +64,7 @@ def chance_left(
     mean = total / seeds + true / spread
     variance = squares - total**2 / seeds  # (n - 1) sd²
     t2_over_df = mean**2 * seeds / variance
-    shown = (log_e(t2_over_df, seeds, tau2) >= -math.log(alpha)) & (mean > 0)
+    shown = (log_e(t2_over_df, seeds, tau2) >= -math.log(ALPHA)) & (mean > 0)
     return float(shown.any(axis=1).mean())
 
 

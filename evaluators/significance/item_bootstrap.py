@@ -59,7 +59,6 @@ def two_level(
     items: Items,
     rng: np.random.Generator,
     resamples: int = INTERVAL_RESAMPLES,
-    alpha: float = ALPHA,
     workers: int | None = None,
 ) -> TwoLevel | None:
     """Seeds and items drawn with replacement, items once per replicate for all seeds and both arms.
@@ -68,17 +67,15 @@ def two_level(
     narrow when items add little noise (false rejections 24.5 % at 3 seeds).
     """
     deltas = resampled_deltas(items, rng, resamples, workers)
-    return None if deltas is None else two_level_of(deltas, rng, alpha=alpha)
+    return None if deltas is None else two_level_of(deltas, rng)
 
 
-def two_level_of(
-    deltas: np.ndarray, rng: np.random.Generator, *, seed_draws: int = 1, alpha: float = ALPHA
-) -> TwoLevel:
+def two_level_of(deltas: np.ndarray, rng: np.random.Generator, *, seed_draws: int = 1) -> TwoLevel:
     """The interval from deltas (n, B) under B resamples of items, each with `seed_draws` draws of seeds."""
     n, resamples = deltas.shape
     counts = rng.multinomial(n, np.full(n, 1 / n), size=(seed_draws, resamples))
     replicates = np.einsum("kbn,nb->kb", counts, deltas).ravel() / n
-    low, high = np.quantile(replicates, [alpha / 2, 1 - alpha / 2])
+    low, high = np.quantile(replicates, [ALPHA / 2, 1 - ALPHA / 2])
     return TwoLevel((float(low), float(high)), replicates)
 
 

@@ -22,7 +22,6 @@ from evaluators.significance.item_bootstrap import (
     resampled_deltas,
     two_level_of,
 )
-from evaluators.significance.level import ALPHA
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate
 
@@ -87,9 +86,7 @@ class ItemView:
     two_level: tuple[float, float] | None
 
 
-def item_view(
-    items: Items, sign: int, rng: np.random.Generator, alpha: float = ALPHA, *, interval: bool = True
-) -> ItemView:
+def item_view(items: Items, sign: int, rng: np.random.Generator, *, interval: bool = True) -> ItemView:
     """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
     than 5 % of them leave the metric undefined.
 
@@ -101,7 +98,7 @@ def item_view(
         return ItemView(item_variance(items, rng), items.groups, items.rarest, None)
     _check(items)
     deltas = resampled_deltas(items, rng, RESAMPLES)
-    limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5, alpha=alpha).interval
+    limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5).interval
     variance = closed_form_variance(items) or _resampled(items, deltas)
     return ItemView(variance, items.groups, items.rarest, limits)
 

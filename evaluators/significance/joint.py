@@ -19,6 +19,7 @@ from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.decision import OPEN, STOPPED, Word
 from evaluators.significance.evidence import Evidence, Rules
 from evaluators.significance.futility import HOPELESS, joint_chance
+from evaluators.significance.level import ALPHA
 from evaluators.significance.verdict import Verdict
 
 HOLDS, FAILS = "holds", "fails"
@@ -84,7 +85,7 @@ def record_joint(
 
     q: its p values corrected for its group. What only one difference has, such as a mean, is left empty.
     """
-    holds, fails = (q[line] <= rules.alpha for line in (HOLDS, FAILS))
+    holds, fails = (q[line] <= ALPHA for line in (HOLDS, FAILS))
     verdict: Word = "holds" if holds else "fails" if fails else "undecided"
     line = FAILS if verdict == "fails" else HOLDS
     chance = _chance_left(joint, parts) if verdict == "undecided" else None
@@ -103,7 +104,7 @@ def record_joint(
         "declared_scope": _listed(part.declared_scope for part in parts),
         "group": joint.family or "",
         "exploratory": exploratory,
-        "alpha": rules.alpha,
+        "alpha": ALPHA,
         "family_size": rules.nulls,
         "n_seeds": min(part.n_seeds for part in parts),
         "per_seed": (),
@@ -116,7 +117,7 @@ def record_joint(
         "each_run": (),
         "e_values": (),
         "verdict": verdict,
-        "words": _words(joint, parts, verdict, chance, kept_back=lines[HOLDS] <= rules.alpha),
+        "words": _words(joint, parts, verdict, chance, kept_back=lines[HOLDS] <= ALPHA),
         "chance_left": chance,
         "advice": "",
         "sentence": "",

@@ -46,7 +46,6 @@ Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a
 def judge(
     family: Sequence[tuple[Declared, Scores]],
     *,
-    alpha: float = ALPHA,
     sequential: Sequential | None = None,
     withdrawn: Mapping[str | None, int] | None = None,
     asked: str | None = None,
@@ -71,7 +70,7 @@ def judge(
         part = [cases[k] for k in members]
         gone = 0 if exploratory else (withdrawn or {}).get(group, 0)
         nulls = gone + sum(case.claim.nulls for case in part)
-        rules = Rules(nulls=nulls, alpha=alpha, sequential=sequential, withdrawn=gone)
+        rules = Rules(nulls=nulls, sequential=sequential, withdrawn=gone)
         verdicts.update(zip(members, _judge_together(part, rules, exploratory, asked), strict=True))
     return [verdict for k in range(len(cases)) for verdict in verdicts[k]]
 
@@ -86,13 +85,11 @@ def is_asked(claim: Declared, name: str | None) -> bool:
     return name is None or name in (claim.claim, *(part.claim for part in claim.parts))
 
 
-def family_digest(
-    claims: Sequence[Declared], *, alpha: float = ALPHA, sequential: Sequential | None = None
-) -> str:
+def family_digest(claims: Sequence[Declared], *, sequential: Sequential | None = None) -> str:
     """SHA-256 of what was declared; to be recorded before the first confirmation run."""
     declared = {
         "claims": [claim.said for claim in claims],
-        "alpha": alpha,
+        "alpha": ALPHA,
         "sequential": None if sequential is None else {"tau2": sequential.tau2, "n_max": sequential.n_max},
     }
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
@@ -141,7 +138,7 @@ def _judge_together(
     for (k, line, _), value in zip(lines, adjusted, strict=False):
         q[k][line] = float(value)
     complete = sum(case.complete for case in cases)
-    digest = family_digest([case.claim for case in cases], alpha=rules.alpha, sequential=rules.sequential)
+    digest = family_digest([case.claim for case in cases], sequential=rules.sequential)
     verdicts: list[list[Verdict]] = []
     for case, tell, parts, own, corrected in zip(cases, told, evidence, every, q, strict=True):
         if not tell:

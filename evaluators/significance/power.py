@@ -123,10 +123,8 @@ def power_paired_t(n: int, dz: float, alpha: float = ALPHA) -> float:
 
 
 @lru_cache
-def smallest_effect(
-    n: float, alpha: float = ALPHA, power_asked: float = POWER, noise: Noise | None = None
-) -> float:
-    """Smallest difference that n deltas detect with the given power; in sds of the deltas without `noise`.
+def smallest_effect(n: float, alpha: float = ALPHA, noise: Noise | None = None) -> float:
+    """Smallest difference that n deltas detect with power .80; in sds of the deltas without `noise`.
 
     Looked for with few nodes first: with all of them the power is then asked for some four times, not fifteen.
     """
@@ -135,7 +133,7 @@ def smallest_effect(
 
     @cache  # the ends of a search are asked for twice
     def lacking(effect: float, nodes: tuple[int, int] = NODES) -> float:
-        return power(n, noise, effect=effect, alpha=alpha, nodes=nodes) - power_asked
+        return power(n, noise, effect=effect, alpha=alpha, nodes=nodes) - POWER
 
     def roughly(effect: float) -> float:
         return lacking(effect, FEW_NODES)
@@ -271,18 +269,18 @@ class Reachable:
     smallest_effect: float | None  # at power .80 and alpha over the number of claims, in the unit of `noise`
 
 
-def reachable(n: int, claims: int = 1, *, noise: Noise | None = None, alpha: float = ALPHA) -> Reachable:
+def reachable(n: int, claims: int = 1, *, noise: Noise | None = None) -> Reachable:
     """The smallest p and the smallest detectable effect of n paired seeds in a group of `claims`.
 
     noise: None for deltas of sd 1 without items.
     """
     crossed = noise is not None and noise.groups > 0 and n >= 2
-    test = "crossed t" if crossed else seed_test(n, claims, alpha)
+    test = "crossed t" if crossed else seed_test(n, claims, ALPHA)
     floor = {"none": 1.0, "paired t": 0.0, "crossed t": 0.0}.get(test, smallest_sign_flip_p(n))
     return Reachable(
         test=test,
         smallest_p=floor,
         sign_flip_floor=smallest_sign_flip_p(n) if n else 1.0,
-        can_decide=floor * claims <= alpha,
-        smallest_effect=smallest_effect(n, alpha / claims, noise=noise) if n >= 2 else None,
+        can_decide=floor * claims <= ALPHA,
+        smallest_effect=smallest_effect(n, ALPHA / claims, noise=noise) if n >= 2 else None,
     )

@@ -224,7 +224,7 @@ class BCa:
     a: float
 
 
-def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float = ALPHA) -> BCa | None:
+def bca(deltas: np.ndarray, rng: np.random.Generator | None = None) -> BCa | None:
     """Bias-corrected accelerated bootstrap interval of the mean: a description, not a test.
 
     All n^n resamples for n <= 6, else 20,000 of `rng`. None without spread or when every resample lies on
@@ -243,7 +243,7 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None, alpha: float
         return None
     u = (deltas - deltas.mean()) / (n - 1)  # mean of the jackknife values minus each of them
     a = float(np.sum(u**3) / (6 * np.sum(u**2) ** 1.5))
-    z = special.ndtri(np.array([alpha / 2, 1 - alpha / 2]))
+    z = special.ndtri(np.array([ALPHA / 2, 1 - ALPHA / 2]))
     low, high = np.quantile(means, special.ndtr(z0 + (z0 + z) / (1 - a * (z0 + z))))
     return BCa(math.ldexp(float(low), size), math.ldexp(float(high), size), z0, a)
 
@@ -287,10 +287,10 @@ def seed_test(n: int, claims: int, alpha: float) -> str:
 
 
 def seed_p(
-    deltas: np.ndarray, t: Estimate | None, *, claims: int, alpha: float, rng: Callable[[], np.random.Generator]
+    deltas: np.ndarray, t: Estimate | None, *, claims: int, rng: Callable[[], np.random.Generator]
 ) -> tuple[str, float]:
     """Name and p of the deciding test over n >= 2 seeds. t: of `paired_t`; None where they have no spread."""
     if t is None:
         return "sign-flip (degenerate)", sign_flip(np.full_like(deltas, deltas.mean()), rng()).p
-    test = seed_test(len(deltas), claims, alpha)
+    test = seed_test(len(deltas), claims, ALPHA)
     return test, t.p if test == "paired t" else sign_flip(deltas, rng()).p

@@ -57,7 +57,7 @@ def running_moments(deltas: np.ndarray, scale: float = 0.0) -> tuple[np.ndarray,
     return np.ldexp(mean, size), np.ldexp(sd, size)
 
 
-def e_values(deltas: np.ndarray, tau2: float = 2.0, null: float = 0.0, scale: float = 0.0) -> np.ndarray:
+def e_values(deltas: np.ndarray, tau2: float, null: float = 0.0, scale: float = 0.0) -> np.ndarray:
     """E-process against a mean of `null` after every seed. (..., n) -> (..., n).
 
         E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2),   r = 1 + n tau²
@@ -85,13 +85,13 @@ def e_at_t(t: float, n: int, tau2: float) -> float:
     return math.exp((n / 2) * (math.log1p(x) - math.log1p(x / r)) - math.log(r) / 2)
 
 
-def smallest_anytime_p(n: int, tau2: float = 2.0) -> float:
+def smallest_anytime_p(n: int, tau2: float) -> float:
     """The least p that n seeds can reach, however large their t: 1 / sup E = r^(-(n-1)/2), r = 1 + n tau2."""
     return (1 + n * tau2) ** (-(n - 1) / 2)
 
 
 def confidence_sequence(
-    deltas: np.ndarray, tau2: float = 2.0, alpha: float = ALPHA, scale: float = 0.0
+    deltas: np.ndarray, tau2: float, alpha: float = ALPHA, scale: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits after every seed that hold at all n at once. (n,) -> two (n,); infinite where too few seeds.
 

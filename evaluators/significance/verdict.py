@@ -14,6 +14,7 @@ from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.decision import Decision, Word, as_expected
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
 from evaluators.significance.futility import HOPELESS
+from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
@@ -167,10 +168,10 @@ def record(
         "declared_scope": claim.scope,
         "id": claim.id,
         "larger_is_better": pairs.larger_is_better,
-        "alpha": rules.alpha,
+        "alpha": ALPHA,
         "family_size": rules.nulls,
         "verdict": verdict,
-        "as_expected": as_expected(claim, evidence, verdict, q, rules.alpha),
+        "as_expected": as_expected(claim, evidence, verdict, q),
         "advice": decision.advice,
         "scope": evidence.scope,
         "flags": evidence.flags,
@@ -229,8 +230,8 @@ def _described(claim: Claim, deltas: np.ndarray) -> dict[str, float]:
 
 def _test_numbers(evidence: Evidence, rules: Rules) -> dict[str, Any]:
     estimate = evidence.estimate
-    low, high = estimate.interval(rules.alpha) if estimate else (None, None)
-    wide = estimate.interval(rules.alpha / rules.nulls) if estimate else (None, None)
+    low, high = estimate.interval(ALPHA) if estimate else (None, None)
+    wide = estimate.interval(ALPHA / rules.nulls) if estimate else (None, None)
     e_values: tuple[float, ...] = ()
     statistic = df = None
     if isinstance(estimate, Anytime):

@@ -73,7 +73,7 @@ def reachability(
 
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     from evaluators.significance.power import reachable, smallest_effect
-    from evaluators.significance.sequential import smallest_anytime_p
+    from evaluators.significance.sequential import Sequential, smallest_anytime_p
 
     sides = (claim.sides["treatment"], claim.sides["control"])
     trained = any(plan.study.arms[arm].train for side in sides for arm in side.arms)
@@ -82,7 +82,7 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
     known = reachable(n, claims, noise=noise if n >= 2 else None)
     growing = bool(plan.study.seeds.reserve) and n >= 2
-    floor = smallest_anytime_p(n) if growing else known.smallest_p
+    floor = smallest_anytime_p(n, Sequential().tau2) if growing else known.smallest_p
     decidable = floor * claims <= ALPHA
     level = _level_of_e_process(n, claims) if growing and decidable else ALPHA / claims
     effect = difference = None

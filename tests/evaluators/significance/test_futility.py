@@ -20,7 +20,7 @@ SEEN = np.array([0.4, -0.1, 0.7, 0.3, 0.5, 0.2, 0.35])
 
 
 def chance(deltas: np.ndarray, worth: float, n_max: int, draws: int = 1000) -> float:
-    return chance_left(deltas, worth, n_max=n_max, rng=np.random.default_rng(5), draws=draws)
+    return chance_left(deltas, worth, n_max=n_max, rng=np.random.default_rng(5), tau2=2.0, draws=draws)
 
 
 def paired(deltas: np.ndarray) -> PairedSeeds:
@@ -42,7 +42,7 @@ def test_the_chance_of_one_more_seed_is_a_tail_of_student_s_t(worth: float) -> N
     true, n = max(worth, SEEN.mean()), len(SEEN)
 
     def short(value: float) -> float:
-        return float(np.log(0.05 * e_values(np.append(SEEN, value))[-1]))
+        return float(np.log(0.05 * e_values(np.append(SEEN, value), 2.0)[-1]))
 
     values = np.linspace(-3, 6, 4001)  # the e-value rises with the delta, and falls again where it is an outlier
     crossing = np.array([short(value) >= 0 for value in values])
@@ -56,7 +56,7 @@ def test_the_chance_of_one_more_seed_is_a_tail_of_student_s_t(worth: float) -> N
 
 def test_what_was_shown_already_stays_shown() -> None:
     crossed = np.array([1.0, 1.1, 0.9, 1.05, 0.95, -3.0])
-    assert e_values(crossed).max() > 20 > e_values(crossed)[-1]
+    assert e_values(crossed, 2.0).max() > 20 > e_values(crossed, 2.0)[-1]
     assert chance(crossed, 0.1, 20) == 1.0
 
 

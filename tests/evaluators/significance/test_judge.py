@@ -487,7 +487,7 @@ def test_a_claim_that_was_added_alone_is_corrected_for_itself_alone(expect, decl
 def test_the_declaration_has_a_digest():
     first = family_digest([claim(), claim(name="H2")])
     assert first == family_digest([claim(), claim(name="H2")])
-    assert len({first, family_digest([claim()]), family_digest([claim(), claim(name="H2")], alpha=0.01)}) == 3
+    assert len({first, family_digest([claim()])}) == 2
     assert judge([(claim(), paired([0.1, 0.2])), (claim(name="H2"), paired([]))])[0].family_digest == first
 
 

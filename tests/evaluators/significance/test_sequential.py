@@ -20,7 +20,7 @@ D7 = np.array([0.012, 0.008, -0.003, 0.015, 0.006, 0.011, 0.009])
 
 def test_golden():
     expected = [1, 1.93792558, 0.775181154, 1.41609922, 2.21046807, 4.92386165, 11.2208554]
-    assert e_values(D7) == pytest.approx(expected, abs=1e-6)
+    assert e_values(D7, 2.0) == pytest.approx(expected, abs=1e-6)
     evidence = Anytime(tuple(D7), 2.0)
     assert evidence.p == pytest.approx(0.0891197657, abs=1e-9)
     assert evidence.interval(0.05) == pytest.approx((-0.00127120275, 0.0178426313), abs=1e-9)
@@ -42,13 +42,13 @@ def test_the_mean_of_e_under_the_null_is_one(n: int):
 def test_e_of_the_data_is_e_of_their_t():
     d = np.random.default_rng(1).normal(0.4, 1, size=12)
     t = [stats.ttest_1samp(d[:k], 0).statistic for k in range(2, 13)]
-    assert e_values(d)[1:] == pytest.approx([e_at_t(x, k, 2.0) for k, x in enumerate(t, start=2)])
+    assert e_values(d, 2.0)[1:] == pytest.approx([e_at_t(x, k, 2.0) for k, x in enumerate(t, start=2)])
 
 
 def test_widths_and_thresholds():
     """Half-widths in sds, and the |t| at which 1/E = .05, as tabulated independently."""
     d = np.random.default_rng(2).normal(size=50)
-    low, high = confidence_sequence(d)
+    low, high = confidence_sequence(d, 2.0)
     sd = running_moments(d)[1]
     assert np.isinf(high[:3]).all()
     at = np.array([4, 5, 6, 8, 10, 20, 50])
@@ -60,25 +60,25 @@ def test_widths_and_thresholds():
 
 def test_the_sequence_holds_what_the_e_process_does_not_reject():
     d = np.random.default_rng(3).normal(0.3, 1, size=15)
-    low, high = confidence_sequence(d)
+    low, high = confidence_sequence(d, 2.0)
     for null in np.linspace(-2, 2, 41):
-        kept = e_values(d, null=float(null)) < 20
+        kept = e_values(d, 2.0, null=float(null)) < 20
         assert (kept == ((low <= null) & (null <= high))).all()
 
 
 def test_equal_deltas_never_stop_a_study():
-    assert (e_values(np.full(30, 0.25)) == 1).all()
+    assert (e_values(np.full(30, 0.25), 2.0) == 1).all()
     assert Anytime((0.1,) * 30, 2.0).p == 1.0
     rounded = np.array([0.8, 0.7, 0.6]) - np.array([0.7, 0.6, 0.5])
-    assert (e_values(rounded) == 1).all()
+    assert (e_values(rounded, 2.0) == 1).all()
 
 
 def test_mirror_scale_and_shift():
     d = np.random.default_rng(4).normal(0.5, 1, size=12)
-    assert e_values(-7 * d) == pytest.approx(e_values(d))
-    assert e_values(d + 3, null=3.0) == pytest.approx(e_values(d))
-    stacked = e_values(np.stack([d, d[::-1]]))
-    assert stacked[0] == pytest.approx(e_values(d))
+    assert e_values(-7 * d, 2.0) == pytest.approx(e_values(d, 2.0))
+    assert e_values(d + 3, 2.0, null=3.0) == pytest.approx(e_values(d, 2.0))
+    stacked = e_values(np.stack([d, d[::-1]]), 2.0)
+    assert stacked[0] == pytest.approx(e_values(d, 2.0))
 
 
 def test_anytime_equivalence_is_the_running_interval_inside_the_margin():
@@ -101,7 +101,7 @@ def test_optional_stopping_keeps_its_level_where_repeated_t_does_not():
     n = np.arange(2, 51)
     t = np.abs(mean[:, 1:] / sd[:, 1:] * np.sqrt(n))
     assert np.mean((t > stats.t.ppf(0.975, n - 1)).any(1)) > 0.25
-    assert np.mean((e_values(d) >= 20).any(1)) < 0.08
+    assert np.mean((e_values(d, 2.0) >= 20).any(1)) < 0.08
 
 
 def test_about_when_it_will_stop():
@@ -118,5 +118,5 @@ def test_declaration_is_checked():
 
 @pytest.mark.parametrize("n", [2, 4, 8, 20])
 def test_no_t_reaches_beyond_the_smallest_anytime_p(n: int) -> None:
-    assert 1 / e_at_t(1e9, n, 2.0) == pytest.approx(smallest_anytime_p(n), rel=1e-6)
-    assert smallest_anytime_p(4) == pytest.approx(1 / 27)
+    assert 1 / e_at_t(1e9, n, 2.0) == pytest.approx(smallest_anytime_p(n, 2.0), rel=1e-6)
+    assert smallest_anytime_p(4, 2.0) == pytest.approx(1 / 27)
