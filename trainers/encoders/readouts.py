@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -66,31 +65,3 @@ def gated(layers: Sequence[Tensor], mask: Tensor, gate: Callable[[Tensor], Tenso
     """
     pooled = torch.stack([mean(layer, mask) for layer in layers])  # (K, B, D)
     return mixed("bk,kbd->bd", gate(pooled[-1]), pooled)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Divergence:
-    """How far apart two mixtures of layers can put one text: the distance and two bounds on it.
-
-    eta is the greatest distance of a layer from the last; the distance is at most ‖α - β‖₁ η (bound_l1), hence
-    at most 2η (bound_2eta).
-    """
-
-    divergence: float
-    eta: float
-    bound_l1: float
-    bound_2eta: float
-
-
-def readout_divergence(alpha: Tensor, beta: Tensor, layers: Tensor) -> Divergence:
-    """Compare mixtures α and β of one text's layer vectors. (K,), (K,), (K, D); the last row is the last layer.
-
-    Vectors are taken as they are, not normalised. Source: concept representation, theorem on readout invariance.
-    """
-    eta = (layers - layers[-1]).norm(dim=-1).max().item()
-    return Divergence(
-        divergence=((alpha - beta) @ layers).norm().item(),
-        eta=eta,
-        bound_l1=(alpha - beta).abs().sum().item() * eta,
-        bound_2eta=2 * eta,
-    )

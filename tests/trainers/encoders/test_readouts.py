@@ -71,23 +71,3 @@ def test_padding_does_not_count(read):
     )
     assert torch.allclose(read(spoilt, RAGGED), alone, atol=1e-9)
     assert torch.equal(readouts.first(spoilt), hidden[:, 0])
-
-
-def test_divergence_by_the_numbers():
-    found = readouts.readout_divergence(
-        torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64),
-        torch.tensor([0, 0, 1.0], dtype=torch.float64),
-        torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64),
-    )
-    assert found.divergence == pytest.approx(0.223606798, abs=1e-6)
-    assert (found.eta, found.bound_l1, found.bound_2eta) == pytest.approx((1.0, 0.6, 2.0), abs=1e-6)
-
-
-def test_divergence_never_exceeds_its_bounds():
-    generator = torch.Generator().manual_seed(1)
-    for _ in range(50):
-        alpha, beta = torch.randn(2, 4, dtype=torch.float64, generator=generator).softmax(-1)
-        found = readouts.readout_divergence(
-            alpha, beta, torch.randn(4, 8, dtype=torch.float64, generator=generator)
-        )
-        assert found.divergence <= found.bound_l1 + 1e-12 <= found.bound_2eta + 1e-9
