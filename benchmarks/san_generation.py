@@ -34,7 +34,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from corpora.san.cloze import Cloze, count
 from corpora.san.generate import Rewriter, rows
-from corpora.san.importance import Masking, paper_scores
+from corpora.san.importance import Masking, read_scores
 from corpora.san.lexicon import resolver
 from corpora.san.mask_predict import Generator, ends_marked
 from corpora.san.recipe import SetRecipe
@@ -146,7 +146,7 @@ def _authors(model: Any, tokenizer: Any, tags: np.ndarray, texts: list[str]) -> 
 
     The tokenizer is its own: one that padded goes on padding.
     """
-    masking = Masking("importance", 20.0, paper_scores())
+    masking = Masking("importance", 20.0, read_scores())
     torch.manual_seed(0)
 
     def rewritten(given: list[str]) -> list[str]:

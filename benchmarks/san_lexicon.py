@@ -16,7 +16,7 @@ from pathlib import Path
 from tables import save
 from tokenizers import Tokenizer
 
-from corpora.san.importance import paper_scores
+from corpora.san.importance import read_scores
 from corpora.san.lexicon import counts_of, resolver, universal
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.errors import CorpusError
@@ -37,7 +37,7 @@ def main() -> None:
     counts = counts_of(token for sentence in sentences[::2] for token in sentence)
     held_out = [(word.lower(), penn) for sentence in sentences[1::2] for word, penn in sentence]
     gold = [(word, universal(penn, word)) for word, penn in held_out if word in vocabulary]
-    scores = paper_scores()
+    scores = read_scores()
     rows = []
     for steps, resolve in (
         ("lists, form, endings", resolver()),

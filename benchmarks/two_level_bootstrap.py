@@ -20,7 +20,7 @@ from tables import save
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.comparisons import ItemScores
-from evaluators.significance.item_bootstrap import two_level
+from evaluators.significance.item_bootstrap import resampled_deltas, two_level_of
 
 SIZES = (1_500, 2_000, 3_000, 4_500, 5_000, 7_000, 9_000)
 SEEDS = 10
@@ -57,7 +57,9 @@ def row_of(kind: Aggregate, resamples: int, naive: int, workers: int) -> dict[st
     tasks = [task(kind, size, rng) for size in SIZES]
     start, cpu = time.perf_counter(), time.process_time()
     for items in tasks:
-        two_level(items, rng, resamples, workers=workers)
+        deltas = resampled_deltas(items, rng, resamples, workers)
+        assert deltas is not None
+        two_level_of(deltas, rng)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     start = time.process_time()
     for items in tasks:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +44,6 @@ def read_scores(path: str | Path | None = None) -> dict[str, float]:
         if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < float("inf"):
             raise CorpusError(f"corpora: importance table {file}: {name} = {score!r}\n  accepted: a number from 0")
     return {name: float(given[name]) for name in POS}
-
-
-@cache
-def paper_scores() -> Mapping[str, float]:
-    return read_scores()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Uniform numbers that depend on a sentence and a place in it alone, so that no order of work can change them.
 
-    u = uniforms(seed, sid_of("He left."), iteration=0, positions=np.arange(1, 4))
+    positions = np.arange(1, 4, dtype=np.uint64)
+    u = uniforms_at(seed, np.uint64(sid_of("He left.")), np.uint64(0), positions, lane=np.uint64(0))
 
 A counter passes through the finaliser of SplitMix64 once per coordinate. Lane 0 decides masks; lanes from 1 carry
 the noise of sampled fillings, one lane a rank.
@@ -21,11 +22,6 @@ def sid_of(text: str) -> int:
     return int.from_bytes(hashlib.sha1(text.encode(), usedforsecurity=False).digest()[:8], "big")
 
 
-def uniforms(seed: int, sid: int, iteration: int, positions: np.ndarray, lane: int = 0) -> np.ndarray:
-    """Numbers in [0, 1) for the positions of a sentence's tokens, counted from 1. (T,) -> (T,) float64."""
-    return uniforms_at(seed, np.uint64(sid), np.uint64(iteration), positions.astype(np.uint64), np.uint64(lane))
-
-
 def uniforms_at(
     seed: int,
     sids: np.ndarray | np.uint64,
@@ -33,7 +29,10 @@ def uniforms_at(
     positions: np.ndarray,
     lane: np.uint64,
 ) -> np.ndarray:
-    """The same for coordinates of any shapes that broadcast, all uint64."""
+    """Numbers in [0, 1), float64, for coordinates of any shapes that broadcast, all uint64.
+
+    sids: of `sid_of`; positions: of a sentence's tokens, counted from 1.
+    """
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
         mixed = _mix(np.uint64(seed))
         for coordinate in (sids, iterations, positions, lane):

@@ -55,23 +55,11 @@ class TwoLevel:
     replicates: np.ndarray  # (B,) mean deltas
 
 
-def two_level(
-    items: Items,
-    rng: np.random.Generator,
-    resamples: int = INTERVAL_RESAMPLES,
-    workers: int | None = None,
-) -> TwoLevel | None:
-    """Seeds and items drawn with replacement, items once per replicate for all seeds and both arms.
-
-    None when more than 5 % of the resamples leave the metric undefined. With few seeds the interval is too
-    narrow when items add little noise (false rejections 24.5 % at 3 seeds).
-    """
-    deltas = resampled_deltas(items, rng, resamples, workers)
-    return None if deltas is None else two_level_of(deltas, rng)
-
-
 def two_level_of(deltas: np.ndarray, rng: np.random.Generator, *, seed_draws: int = 1) -> TwoLevel:
-    """The interval from deltas (n, B) under B resamples of items, each with `seed_draws` draws of seeds."""
+    """The interval from deltas (n, B) under B resamples of items, each with `seed_draws` draws of seeds.
+
+    With few seeds it is too narrow when items add little noise (false rejections 24.5 % at 3 seeds).
+    """
     n, resamples = deltas.shape
     counts = rng.multinomial(n, np.full(n, 1 / n), size=(seed_draws, resamples))
     replicates = np.einsum("kbn,nb->kb", counts, deltas).ravel() / n

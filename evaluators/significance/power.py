@@ -265,7 +265,6 @@ class Reachable:
     test: str
     smallest_p: float  # of that test: 0.0 where p has no floor, 1.0 where there is no test
     sign_flip_floor: float  # 2^(1-n): what equal deltas, or an exact test, could reach at best
-    can_decide: bool  # smallest_p times the number of claims stays within alpha
     smallest_effect: float | None  # at power .80 and alpha over the number of claims, in the unit of `noise`
 
 
@@ -281,6 +280,5 @@ def reachable(n: int, claims: int = 1, *, noise: Noise | None = None) -> Reachab
         test=test,
         smallest_p=floor,
         sign_flip_floor=smallest_sign_flip_p(n) if n else 1.0,
-        can_decide=floor * claims <= ALPHA,
         smallest_effect=smallest_effect(n, ALPHA / claims, noise=noise) if n >= 2 else None,
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.san.importance import CODE, POS, Masking, paper_scores, read_scores
+from corpora.san.importance import CODE, POS, Masking, read_scores
 from corpora.store.errors import CorpusError
 
 
@@ -16,7 +16,7 @@ def of(*names: str) -> np.ndarray:
 
 
 def masking(law="importance", scale=20.0) -> Masking:
-    return Masking(law, scale, paper_scores())
+    return Masking(law, scale, read_scores())
 
 
 def test_probabilities_of_a_sentence():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.san.uniforms import sid_of, uniforms
+from corpora.san.uniforms import sid_of, uniforms_at
 
 WHOLE = 2**64
 COORDINATES = st.integers(0, WHOLE - 1)
@@ -26,6 +26,11 @@ def plainly(seed: int, *coordinates: int) -> float:
     return (mixed >> 11) * 2.0**-53
 
 
+def drawn(seed: int, sid: int, iteration: int, position: int, lane: int = 0) -> float:
+    positions = np.array([position], np.uint64)
+    return uniforms_at(seed, np.uint64(sid), np.uint64(iteration), positions, np.uint64(lane)).item()
+
+
 @pytest.mark.parametrize(
     ("seed", "sid", "iteration", "position", "expected"),
     [
@@ -36,13 +41,12 @@ def plainly(seed: int, *coordinates: int) -> float:
     ],
 )
 def test_known_values(seed, sid, iteration, position, expected):
-    assert uniforms(seed, sid, iteration, np.array([position])) == pytest.approx([expected], abs=1e-15)
+    assert drawn(seed, sid, iteration, position) == pytest.approx(expected, abs=1e-15)
 
 
 @given(COORDINATES, COORDINATES, st.integers(0, 20), st.integers(0, 200), st.integers(0, 20))
 def test_equals_plain_integers(seed, sid, iteration, position, lane):
-    drawn = uniforms(seed, sid, iteration, np.array([position]), lane)
-    assert drawn.tolist() == [plainly(seed, sid, iteration, position, lane)]
+    assert drawn(seed, sid, iteration, position, lane) == plainly(seed, sid, iteration, position, lane)
 
 
 def test_sid_is_the_head_of_sha1():

@@ -17,7 +17,6 @@ from evaluators.significance.item_bootstrap import (
     jackknife_item_variance,
     resampled_deltas,
     strata_of,
-    two_level,
     two_level_of,
 )
 
@@ -153,7 +152,6 @@ def test_undefined_resamples_are_redrawn_or_given_up():
         aggregate="spearman", treatment=rare, control=gold[None], gold=gold, item_ids=ids, group_ids=ids
     )
     assert resampled_deltas(items, np.random.default_rng(0), 500) is None
-    assert two_level(items, np.random.default_rng(0), 500) is None
     with pytest.raises(Undefined, match="without one of the items"):
         jackknife_item_variance(items)
     some = ItemScores(
@@ -177,8 +175,10 @@ def test_two_level_interval_covers_seeds_and_items():
     delta = 0.02 + rng.normal(0, 0.02, size=(n, 1)) + rng.normal(0, 0.3, size=m)
     ids = tuple(map(str, range(m)))
     items = ItemScores(aggregate="mean", treatment=delta, control=np.zeros((n, m)), item_ids=ids, group_ids=ids)
-    found = two_level(items, np.random.default_rng(0), 4_000)
-    assert found is not None
+    draws = np.random.default_rng(0)
+    deltas = resampled_deltas(items, draws, 4_000)
+    assert deltas is not None
+    found = two_level_of(deltas, draws)
     expected = delta.mean(0).var() / m + delta.mean(1).var() / n
     assert found.replicates.var() == pytest.approx(expected, rel=0.1)
     assert found.interval[0] < delta.mean() < found.interval[1]

@@ -189,13 +189,13 @@ def test_reachable():
     assert (five.test, five.smallest_p, five.sign_flip_floor) == ("paired t", 0.0, 0.0625)
     assert five.smallest_effect == pytest.approx(1.682, abs=1e-3)
     eight = reachable(8, noise=Noise(sd=0.01))
-    assert (eight.test, eight.smallest_p, eight.can_decide) == ("exact sign-flip", 0.0078125, True)
+    assert (eight.test, eight.smallest_p) == ("exact sign-flip", 0.0078125)
     assert eight.smallest_effect == pytest.approx(0.01156, abs=1e-5)
     assert reachable(8, 5).test == "paired t"
     assert reachable(8, 5).smallest_effect > reachable(8).smallest_effect  # type: ignore[operator]
     crossed = reachable(8, noise=Noise(sd=0.01, item=0.01, groups=100))
-    assert (crossed.test, crossed.smallest_p, crossed.can_decide) == ("crossed t", 0.0, True)
+    assert (crossed.test, crossed.smallest_p) == ("crossed t", 0.0)
     assert crossed.smallest_effect > 2 * eight.smallest_effect  # type: ignore[operator]
     for n in (0, 1):
-        assert not reachable(n).can_decide
+        assert reachable(n).smallest_p == 1.0
         assert reachable(n).smallest_effect is None
