@@ -27,12 +27,14 @@ from tables import RESULTS, save
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
-from evaluators.significance.comparisons import ItemSum
+from evaluators.significance.claims import Claim, Joint
+from evaluators.significance.comparisons import ItemScores, ItemSum, PairedSeeds
 from evaluators.significance.item_bootstrap import resampled_deltas
 from evaluators.significance.item_tests import closed_form_variance, crossed_t, resampled_variance
-from evaluators.significance.judge import Claim, ItemScores, Joint, PairedSeeds, Sequential, judge
+from evaluators.significance.judge import judge
 from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import critical
+from evaluators.significance.sequential import Sequential
 
 QUALITY = (0.70, 0.65)  # of treatment and control
 SEED_SD = {"items dominate": 0.003, "both": 0.02, "seeds dominate": 0.06}

@@ -17,7 +17,8 @@ import numpy as np
 from evaluators.metrics.scores import Score
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds, pair
-from evaluators.significance.judge import Verdict, judge
+from evaluators.significance.judge import judge
+from evaluators.significance.verdict import Verdict
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evaluators.significance.claims import Claim, Declared, Joint
-from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.decision import decide
 from evaluators.significance.evidence import Evidence, Rules, gather
 from evaluators.significance.joint import joint_lines, record_joint
@@ -23,22 +23,6 @@ from evaluators.significance.multiplicity import benjamini_hochberg, holm
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
 from evaluators.significance.wording import joint_sentence, sentence
-
-__all__ = [
-    "Claim",
-    "ItemScores",
-    "Joint",
-    "PairedSeeds",
-    "Sequential",
-    "Verdict",
-    "align_items",
-    "family_digest",
-    "group_of",
-    "is_asked",
-    "judge",
-    "pair",
-]
-
 
 Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint one
 

@@ -24,7 +24,7 @@ from orchestration.study.run import canonical
 from orchestration.tracking.pages import PLACE
 
 if TYPE_CHECKING:
-    from evaluators.significance.judge import Verdict
+    from evaluators.significance.verdict import Verdict
     from orchestration.ledger.ledger import Ledger, Record
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 

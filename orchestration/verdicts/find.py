@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
 from evaluators.significance.evidence import DRIFT
-from evaluators.significance.judge import Sequential, Verdict, group_of, is_asked, judge
-from evaluators.significance.verdict import RULE
+from evaluators.significance.judge import group_of, is_asked, judge
+from evaluators.significance.sequential import Sequential
+from evaluators.significance.verdict import RULE, Verdict
 from evaluators.tasks.figures import is_mean
 from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from orchestration.ledger.points import Confirmed
 
 if TYPE_CHECKING:
-    from evaluators.significance.judge import Verdict
+    from evaluators.significance.verdict import Verdict
 
 Status = Literal["finished", "failed", "missing"]
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.futility import HOPELESS, chance_left, joint_chance, may_stop
-from evaluators.significance.judge import Joint, Sequential, Verdict, judge
-from evaluators.significance.sequential import e_values
+from evaluators.significance.judge import judge
+from evaluators.significance.sequential import Sequential, e_values
+from evaluators.significance.verdict import Verdict
 
 SEEN = np.array([0.4, -0.1, 0.7, 0.3, 0.5, 0.2, 0.35])
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.joint import partial_conjunction
-from evaluators.significance.judge import Verdict, judge
+from evaluators.significance.judge import judge
+from evaluators.significance.verdict import Verdict
 
 GAIN, LOSS, NOISE = [0.8, 1.1, 0.6, 0.9], [-0.8, -1.1, -0.6, -0.9], [0.1, -0.2, 0.05, 0.02]
 

@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
 from evaluators.significance.decision import said_p
 from evaluators.significance.item_tests import steiger
-from evaluators.significance.judge import (
-    Claim,
-    ItemScores,
-    PairedSeeds,
-    Sequential,
-    Verdict,
-    align_items,
-    family_digest,
-    judge,
-    pair,
-)
+from evaluators.significance.judge import family_digest, judge
+from evaluators.significance.sequential import Sequential
+from evaluators.significance.verdict import Verdict
 
 BASE = (
     0.61,

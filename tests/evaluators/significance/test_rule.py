@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.judge import Claim, ItemScores, PairedSeeds, Sequential, judge
+from evaluators.significance.claims import Claim
+from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.judge import judge
+from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import RULE
 
 OUTCOMES = Path(__file__).with_name("rule.json")
