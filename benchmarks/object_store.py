@@ -27,7 +27,7 @@ from tables import save
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from orchestration.commands.show import described  # noqa: E402
+from orchestration.commands.plan_words import described  # noqa: E402
 from orchestration.lanes.pooled.pool import Pool  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.plan.held import planned  # noqa: E402

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
+from typing import TYPE_CHECKING
 
 from orchestration.verdicts.findings import Findings
 
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
 
-@dataclass(frozen=True, eq=False, repr=False)
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Shown(Findings):
-    """Findings with a page of their own."""
+    """Findings with a page of their own. asked_by: the study whose they are."""
+
+    asked_by: Study
 
     def __repr__(self) -> str:
         from orchestration.report import forms
@@ -26,6 +32,6 @@ class Shown(Findings):
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def shown(findings: Findings) -> Shown:
+def shown(findings: Findings, study: Study) -> Shown:
     """The same, with its page."""
-    return Shown(**vars(findings))
+    return Shown(**{one.name: getattr(findings, one.name) for one in fields(findings)}, asked_by=study)

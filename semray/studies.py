@@ -15,6 +15,7 @@ ONE_KIND = "the columns of `semray judge`, each once and with values of one kind
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from orchestration.commands.judge import Judged
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
@@ -39,11 +40,14 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
     for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
+    from orchestration.commands.standing import noted
+    from orchestration.verdicts.published import with_published
     from semray.shown import shown
 
     _check_study(study, "run", "")
-    findings, _ = run_study(study, _ledger(ledger))
-    return shown(findings)
+    held = _ledger(ledger)
+    findings, _ = run_study(study, held)
+    return shown(with_published(noted(findings, study, held), study), study)
 
 
 @overload
@@ -74,9 +78,10 @@ def judge(
     from semray.shown import shown
 
     if compare:
-        return shown(_judged(study, _plain(list(compare)), read or {}, folder))
+        done = _judged(study, _plain(list(compare)), read or {}, folder)
+        return shown(done.findings, done.plan.study)
     _check_study(study, "judge", "; or a table of scores with compare=[{...}]")
-    return shown(_of_study(study, ledger))
+    return shown(_of_study(study, ledger), study)
 
 
 def _check_study(given: Any, word: str, more: str) -> None:
@@ -98,7 +103,7 @@ def _plain(given: Any) -> Any:
     return given.item() if hasattr(given, "dtype") and not given.shape else given
 
 
-def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: str | Path | None) -> Findings:
+def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: str | Path | None) -> Judged:
     from orchestration.commands.judge import judged
 
     if not isinstance(read, Mapping):
@@ -106,9 +111,9 @@ def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: st
             f'semray.judge: read = {read!r}\n  accepted: how metrics are read, such as {{"loss": "lower"}}'
         )
     if isinstance(scores, str | Path):
-        return judged(Path(scores), compare, read, folder).findings
+        return judged(Path(scores), compare, read, folder)
     place = Path(folder or "judged/frame")
-    return judged(_as_file(scores, place), compare, read, place).findings
+    return judged(_as_file(scores, place), compare, read, place)
 
 
 def _as_file(scores: Any, folder: Path) -> Path:
@@ -133,13 +138,11 @@ def _ledger(place: str | Path | None) -> Ledger:
 
 
 def _of_study(study: Study, ledger: str | Path | None) -> Findings:
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import as_grown
+    from orchestration.commands.standing import standing
     from orchestration.verdicts.published import with_published
 
-    held = _ledger(ledger)
-    plan, _ = as_grown(study, held)
-    return with_published(find(study, plan.runs, held), study)
+    _, findings = standing(study, _ledger(ledger))
+    return with_published(findings, study)
 
 
 def report(findings: Findings, folder: str | Path) -> Path:
@@ -147,11 +150,13 @@ def report(findings: Findings, folder: str | Path) -> Path:
 
     What it draws of single items it reads from the ledger that the findings are of.
     """
+    from orchestration.commands.standing import for_report
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
-    from orchestration.verdicts.findings import Findings
+    from semray.shown import Shown
 
-    if not isinstance(findings, Findings):
+    if not isinstance(findings, Shown):
         told = f"{type(findings).__name__} is none of a study's findings"
         raise StudyError(f"semray.report: {told}\n  accepted: what semray.run or semray.judge gives")
-    return write(with_distributions(findings, _ledger(findings.ledger)), Path(folder))
+    held = _ledger(findings.ledger)
+    return write(for_report(with_distributions(findings, held), findings.asked_by, held), Path(folder))

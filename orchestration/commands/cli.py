@@ -19,7 +19,7 @@ from typing import Any
 HOMES = {  # the file of each word, in the order of a day's work
     "init": "init",
     "doctor": "machine",
-    "plan": "show",
+    "plan": "plan_words",
     "headroom": "headroom",
     "convert": "convert",
     "run": "run_study",

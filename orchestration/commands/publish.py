@@ -4,52 +4,45 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestration.commands.standing import for_report, standing
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, shown_path, study_of
-from orchestration.commands.waiting import DRAWING, JUDGING, doing
+from orchestration.commands.waiting import DRAWING, doing
 from orchestration.ledger.beside import reports
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import scored_before
 from orchestration.study.names import typed
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
     from orchestration.tracking.sync import SyncReport
-    from orchestration.verdicts.findings import ConfirmedSearch, Findings
+    from orchestration.verdicts.findings import Findings
 
 
 def sync(options: Namespace) -> int:
     """Bring MLflow up to what the ledger holds."""
-    from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.distributions import with_distributions
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     study, ledger = study_of(options), ledger_of(options)
-    with doing(JUDGING):
-        plan, before = as_grown(study, ledger)
-        findings = noted(find(study, plan.runs, ledger), before, confirmed_searches(study, ledger))
-        findings = with_published(findings, study)
-    done = _sync(with_distributions(findings, ledger), ledger, options.mlflow)
+    _, findings = standing(study, ledger)
+    findings = with_distributions(with_published(findings, study), ledger)
+    done = _sync(findings, ledger, options.mlflow)
     say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study)}"]))
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE
 
 
-def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -> None:
+def publish(findings: Findings, study: Study, ledger: Ledger, folder: Path, uri: str | None) -> None:
     """Write the report's files, bring MLflow up to date, and link the one to the other."""
     from orchestration.report.forms import write
-    from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
 
     with doing(DRAWING):
-        findings = with_costs(with_distributions(findings, ledger))
+        findings = for_report(with_distributions(findings, ledger), study, ledger)
         page = write(findings, folder)
     done = _sync(findings, ledger, uri)
     if done.links:
@@ -57,16 +50,6 @@ def publish(findings: Findings, ledger: Ledger, folder: Path, uri: str | None) -
     if done.problem:
         say(done.line)
     say(f"report  {shown_path(page)}")
-
-
-def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tuple[str, ...]:
-    """What a reader is told beside the verdicts: of tasks scored by an earlier version, and of confirmations."""
-    return (*scored_before(before), *(one.words for one in confirmed))
-
-
-def noted(findings: Findings, before: tuple[str, ...], confirmed: tuple[ConfirmedSearch, ...]) -> Findings:
-    """With what is told `beside`."""
-    return replace(findings, beside=beside(before, confirmed), confirmed=confirmed)
 
 
 def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:

@@ -7,8 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import noted, publish, report_folder
-from orchestration.commands.show import described, show
+from orchestration.commands.plan_words import described
+from orchestration.commands.publish import publish, report_folder
+from orchestration.commands.show import show
+from orchestration.commands.standing import noted
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
@@ -21,7 +23,6 @@ from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
 from orchestration.verdicts.growing import with_another_seed, with_seeds_ahead
-from orchestration.verdicts.item_texts import with_item_texts
 from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
@@ -32,17 +33,13 @@ if TYPE_CHECKING:
 
 def run(options: Namespace) -> int:
     """Train what the ledger lacks, judge, report, track."""
-    from orchestration.search.confirmed import confirmed_searches
-
     study, ledger = study_of(options), ledger_of(options)
     if study.search is not None:
         say(f"the study's arms as they are; its search:  {typed('search', study.path)}")
     findings, whole = run_study(study, ledger)
-    findings = with_published(noted(findings, (), confirmed_searches(study, ledger)), study)
+    findings = with_published(noted(findings, study, ledger), study)
     show(options, findings)
-    publish(
-        with_item_texts(findings, study, ledger), ledger, report_folder(options, study, ledger), options.mlflow
-    )
+    publish(findings, study, ledger, report_folder(options, study, ledger), options.mlflow)
     say(*next_steps(options.study, findings, whole))
     return DONE if whole else SOME_FAILED
 

@@ -72,7 +72,7 @@ def confirm(options: Namespace) -> int:
         )
     else:
         print(forms.table(findings), *(one.line for one in told), sep="\n\n")
-    publish(findings, ledger, report_folder(options, chosen, ledger), options.mlflow)
+    publish(findings, chosen, ledger, report_folder(options, chosen, ledger), options.mlflow)
     return DONE if whole else SOME_FAILED
 
 

@@ -1,4 +1,4 @@
-"""The commands that only show: plan, status, report, why and verify. They train nothing."""
+"""The commands that only show: status, report, why and verify. They train nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.publish import beside, noted, report_folder
+from orchestration.commands.publish import report_folder
+from orchestration.commands.standing import beside, for_report, standing
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -22,10 +23,8 @@ from orchestration.commands.terminal import (
     study_of,
     width_of,
 )
-from orchestration.commands.waiting import DRAWING, JUDGING, PREPARING, doing
-from orchestration.families.registry import family
+from orchestration.commands.waiting import DRAWING, doing
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
@@ -35,8 +34,6 @@ from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
 
 if TYPE_CHECKING:
-    from orchestration.plan.reach import Reach
-    from orchestration.verdicts.declared import Withdrawn
     from orchestration.verdicts.findings import Findings
     from orchestration.verdicts.passport import Verification
 
@@ -47,37 +44,6 @@ UNDONE = {  # what is asked for, by its option, and the options that nothing com
     "--methods": ("methods", (*FILES, "json", "format", "across", "price")),
     "--json": ("json", ("format", "across")),
 }
-
-
-def plan(options: Namespace) -> int:
-    """Show what a run would do and what its seeds can show."""
-    from orchestration.plan.described import next_step
-
-    study, ledger = study_of(options), ledger_of(options)
-    with doing(PREPARING):
-        plan = planned(study, ledger)
-    if options.json:
-        reaches, _ = _reaches(plan, ledger)
-        done = {run.id for run in plan.done}
-        runs = [
-            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
-            for r in plan.runs
-        ]
-        print(
-            json.dumps(
-                {
-                    "study": study.name,
-                    "runs": runs,
-                    "rows": [asdict(one) for one in family(study.family).rows(study.data) or ()],
-                    "claims": [asdict(reach) for reach in reaches],
-                },
-                indent=1,
-            )
-        )
-    else:
-        told = f"{described(plan, ledger, options.price)}\n{next_step(plan)}"
-        print(fitted(told, width_of(sys.stdout)))
-    return DONE
 
 
 def status(options: Namespace) -> int:
@@ -113,22 +79,17 @@ def status(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """Print the verdicts from what the ledger holds, and write the report's files."""
     from orchestration.report.methods import methods
-    from orchestration.search.confirmed import confirmed_searches
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     check_outputs(options)
     if options.others:
         return _beside(options)
     study, ledger = study_of(options), ledger_of(options)
-    with doing(JUDGING):
-        plan, before = as_grown(study, ledger)
-        findings = replace(_finished(find(study, plan.runs, ledger), ledger, study), price=options.price)
+    plan, findings = standing(study, ledger)
+    findings = replace(_finished(findings, ledger, study), price=options.price)
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
-    findings = noted(findings, before, confirmed_searches(study, ledger))
     show(options, with_published(findings, study))
     write_report(options, plan, ledger, findings, report_folder(options, study, ledger))
     return DONE
@@ -161,18 +122,13 @@ def _check_together(options: Namespace) -> None:
 def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findings, folder: Path) -> None:
     """The files of a report, and its passport and the signature of that where they are asked for."""
     from orchestration.report.forms import write
-    from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.distributions import with_distributions
-    from orchestration.verdicts.item_texts import with_item_texts
     from orchestration.verdicts.passport import write_passport
-    from orchestration.verdicts.published import with_published
     from orchestration.verdicts.signature import sign
 
     with doing(DRAWING):
         findings = with_distributions(findings, ledger)
-        told = with_costs(with_published(findings, plan.study))
-        told = with_item_texts(told, plan.study, ledger)
-        page = write(told, folder, each_png=options.png)
+        page = write(for_report(findings, plan.study, ledger), folder, each_png=options.png)
     say(f"report  {shown_path(page)}")
     if options.passport:
         passport = Path(options.passport)
@@ -186,9 +142,6 @@ def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findi
 def _beside(options: Namespace) -> int:
     """The verdicts of several studies in one table; each keeps its own report."""
     from orchestration.report.forms import as_json, side_by_side
-    from orchestration.search.confirmed import confirmed_searches
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.published import with_published
 
     ledger, several, files = ledger_of(options), [], dict[str, Path]()
@@ -198,11 +151,8 @@ def _beside(options: Namespace) -> int:
             both = f"{files[study.name]} and {study.path}: both are {study.name}"
             raise StudyError(f"{both}\n  accepted: studies of different names")
         files[study.name] = study.path
-        with doing(JUDGING):
-            plan, before = as_grown(study, ledger)
-            found = _finished(find(study, plan.runs, ledger), ledger, study)
-            found = noted(found, before, confirmed_searches(study, ledger))
-            several.append(with_published(found, study))
+        _, findings = standing(study, ledger)
+        several.append(with_published(_finished(findings, ledger, study), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:
@@ -222,16 +172,10 @@ def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
 def why(options: Namespace) -> int:
     """The chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
-    from orchestration.search.confirmed import confirmed_searches
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import as_grown
     from orchestration.verdicts.why import chain
 
     study, ledger = study_of(options), ledger_of(options)
-    with doing(JUDGING):
-        plan, before = as_grown(study, ledger)
-        findings = find(study, plan.runs, ledger, asked=options.claim)
-    findings = noted(findings, before, confirmed_searches(study, ledger))
+    _, findings = standing(study, ledger, asked=options.claim)
     say(*findings.beside)
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
@@ -276,51 +220,6 @@ def _print_check(done: Verification, options: Namespace) -> None:
     print(f"sha256    {done.sha256}")
     if options.signers:
         print(f"signed by {printable(options.signed_by)}")
-
-
-def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
-    from orchestration.lanes.cluster import cores, named_address
-    from orchestration.plan.bill import cost_words
-    from orchestration.plan.described import describe, estimate, foretold_words
-    from orchestration.plan.held import with_costs
-    from orchestration.plan.other_runs import foretell
-    from orchestration.plan.slips import slips_of_processor
-
-    resources = plan.study.resources
-    on_this_processor = not (resources.gpus_per_run or named_address())
-    here = cores() // resources.workers_per_run if on_this_processor else None
-    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    reaches, gone = _reaches(plan, ledger)
-    expected = estimate(plan)
-    untimed = any(run.seed is not None for run in plan.left) and expected is None
-    foretold = foretell(plan, ledger) if untimed else None
-    time = foretold_words(foretold, lanes) if untimed else ""
-    left = expected or foretold
-    told = with_costs(plan, ledger) if price and not plan.left else plan
-    costs = cost_words(told, price, left.seconds if left else None)
-    notes = [one.words for one in gone]
-    notes += slips_of_processor(plan.left) if on_this_processor else []
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, costs, rows_told(plan))
-
-
-def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:
-    """What the claims can reach, and which declared claims the study has no longer."""
-    from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import nulls_by_group, withdrawn
-    from orchestration.verdicts.evidence import StudyRecords
-    from orchestration.verdicts.pairing import seen
-
-    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    gone = withdrawn(evidence)
-    return reachability(plan, seen(evidence), nulls_by_group(gone)), gone
-
-
-def rows_told(plan: Plan) -> list[str]:
-    """What becomes of the rows that runs of the plan are to train on, as far as that is at hand."""
-    if all(run.seed is None for run in plan.left):
-        return []
-    found = family(plan.study.family).rows(plan.study.data)
-    return ["counted by the first run, which builds them"] if found is None else [one.words for one in found]
 
 
 def show(options: Namespace, findings: Findings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -32,6 +33,7 @@ evaluate: [t2d]
 compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
 """
+PUBLISHED = "{source: a paper, backbone: a model, seeds: 1, studies: {python: {H1: 0.1}}}"
 
 
 def test_a_finished_study_from_python(
@@ -42,6 +44,8 @@ def test_a_finished_study_from_python(
     file.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
     study = semray.load_study(file)
     fill(Ledger(ledger), planned(study, Ledger(ledger)).runs)
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published/concept.yaml").write_text(PUBLISHED)
     found = semray.run(study, ledger)  # nothing is left to train
     assert [one.verdict.words for one in semray.judge(study, ledger).findings] == [
         one.verdict.words for one in found.findings
@@ -58,6 +62,12 @@ def test_a_finished_study_from_python(
     assert capsys.readouterr().out.startswith(str(found))
     assert main(["report", str(file), "--json", "--ledger", str(ledger)]) == 0
     assert json.loads((page.parent / "report.json").read_text()) == json.loads(capsys.readouterr().out)
+    assert main(["report", str(file), "--out", str(tmp_path / "told"), "--ledger", str(ledger)]) == 0
+    for name in ("report.html", "report.md", "report.tex", "report.json"):
+        told = (tmp_path / "told" / name).read_text()
+        assert _undated((page.parent / name).read_text()) == _undated(told)
+    assert "What training costs" in page.read_text()
+    assert "0.1 on a model" in page.read_text()  # as the paper prints it
     with pytest.raises(semray.StudyError, match="no such file"):
         semray.load_study(tmp_path / "none.yaml")
     monkeypatch.chdir(tmp_path)
@@ -69,6 +79,11 @@ def test_a_finished_study_from_python(
             semray.judge(given)
         with pytest.raises(semray.StudyError, match="is no study"):
             semray.run(given)
+
+
+def _undated(text: str) -> str:
+    """Without the moment at which the study was judged."""
+    return re.sub(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", "", text)
 
 
 def test_a_data_frame_of_scores(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import judge
-from orchestration.commands.show import rows_told
+from orchestration.commands.plan_words import rows_told
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.ledger import Failure
 from orchestration.plan.described import describe, estimate, next_step

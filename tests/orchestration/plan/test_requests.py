@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestration.commands.show import described
+from orchestration.commands.plan_words import described
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import semray
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
@@ -162,6 +163,17 @@ def test_the_page_that_a_run_writes_tells_of_a_confirmation(
     told(capsys, "confirm", "rates")
     assert TOLD in told(capsys, "run", "rates")
     assert TOLD in Path("reports/rates/report.html").read_text()
+
+
+def test_python_tells_of_a_confirmation_as_the_commands_do(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "confirm", "rates")
+    study = semray.load_study("rates")
+    for found in (semray.judge(study), semray.run(study)):
+        assert TOLD in str(found)
+        assert [one.arm for one in found.confirmed] == ["slow"]
+        assert TOLD in semray.report(found, "python").read_text()
 
 
 def test_a_passport_is_the_same_whatever_was_confirmed(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestration.commands.show import described
+from orchestration.commands.plan_words import described
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study

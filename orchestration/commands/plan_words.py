@@ -1,0 +1,96 @@
+"""`semray plan`: what a run would do and what its seeds can show, in words that `semray run` says too."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from orchestration.commands.terminal import DONE, fitted, ledger_of, study_of, width_of
+from orchestration.commands.waiting import PREPARING, doing
+from orchestration.families.registry import family
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
+from orchestration.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from orchestration.plan.reach import Reach
+    from orchestration.verdicts.declared import Withdrawn
+
+
+def plan(options: Namespace) -> int:
+    """Show what a run would do and what its seeds can show."""
+    from orchestration.plan.described import next_step
+
+    study, ledger = study_of(options), ledger_of(options)
+    with doing(PREPARING):
+        plan = planned(study, ledger)
+    if options.json:
+        reaches, _ = _reaches(plan, ledger)
+        done = {run.id for run in plan.done}
+        runs = [
+            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
+            for r in plan.runs
+        ]
+        print(
+            json.dumps(
+                {
+                    "study": study.name,
+                    "runs": runs,
+                    "rows": [asdict(one) for one in family(study.family).rows(study.data) or ()],
+                    "claims": [asdict(reach) for reach in reaches],
+                },
+                indent=1,
+            )
+        )
+    else:
+        told = f"{described(plan, ledger, options.price)}\n{next_step(plan)}"
+        print(fitted(told, width_of(sys.stdout)))
+    return DONE
+
+
+def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
+    from orchestration.lanes.cluster import cores, named_address
+    from orchestration.plan.bill import cost_words
+    from orchestration.plan.described import describe, estimate, foretold_words
+    from orchestration.plan.held import with_costs
+    from orchestration.plan.other_runs import foretell
+    from orchestration.plan.slips import slips_of_processor
+
+    resources = plan.study.resources
+    on_this_processor = not (resources.gpus_per_run or named_address())
+    here = cores() // resources.workers_per_run if on_this_processor else None
+    lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
+    reaches, gone = _reaches(plan, ledger)
+    expected = estimate(plan)
+    untimed = any(run.seed is not None for run in plan.left) and expected is None
+    foretold = foretell(plan, ledger) if untimed else None
+    time = foretold_words(foretold, lanes) if untimed else ""
+    left = expected or foretold
+    told = with_costs(plan, ledger) if price and not plan.left else plan
+    costs = cost_words(told, price, left.seconds if left else None)
+    notes = [one.words for one in gone]
+    notes += slips_of_processor(plan.left) if on_this_processor else []
+    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, costs, rows_told(plan))
+
+
+def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:
+    """What the claims can reach, and which declared claims the study has no longer."""
+    from orchestration.plan.reach import reachability
+    from orchestration.verdicts.declared import nulls_by_group, withdrawn
+    from orchestration.verdicts.evidence import StudyRecords
+    from orchestration.verdicts.pairing import seen
+
+    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
+    gone = withdrawn(evidence)
+    return reachability(plan, seen(evidence), nulls_by_group(gone)), gone
+
+
+def rows_told(plan: Plan) -> list[str]:
+    """What becomes of the rows that runs of the plan are to train on, as far as that is at hand."""
+    if all(run.seed is None for run in plan.left):
+        return []
+    found = family(plan.study.family).rows(plan.study.data)
+    return ["counted by the first run, which builds them"] if found is None else [one.words for one in found]

@@ -1,0 +1,49 @@
+"""What the ledger says of a study now: its plan and its verdicts, and what a reader is told with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orchestration.commands.waiting import JUDGING, doing
+from orchestration.plan.held import scored_before
+
+if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
+    from orchestration.plan.plan import Plan
+    from orchestration.study.study import Study
+    from orchestration.verdicts.findings import ConfirmedSearch, Findings
+
+
+def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Plan, Findings]:
+    """The plan with the seeds that the study has come to, and its findings. asked: as `find` has it."""
+    from orchestration.verdicts.find import find
+    from orchestration.verdicts.growing import as_grown
+
+    with doing(JUDGING):
+        plan, before = as_grown(study, ledger)
+        findings = find(study, plan.runs, ledger, asked=asked)
+    return plan, noted(findings, study, ledger, before)
+
+
+def noted(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:
+    """With what is told `beside`."""
+    from orchestration.search.confirmed import confirmed_searches
+
+    confirmed = confirmed_searches(study, ledger)
+    return replace(findings, beside=beside(before, confirmed), confirmed=confirmed)
+
+
+def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tuple[str, ...]:
+    """What a reader is told beside the verdicts: of tasks scored by an earlier version, and of confirmations."""
+    return (*scored_before(before), *(one.words for one in confirmed))
+
+
+def for_report(findings: Findings, study: Study, ledger: Ledger) -> Findings:
+    """With what the files of a report show and no passport holds: papers' figures, costs, texts of items."""
+    from orchestration.verdicts.costs import with_costs
+    from orchestration.verdicts.item_texts import with_item_texts
+    from orchestration.verdicts.published import with_published
+
+    return with_item_texts(with_costs(with_published(findings, study)), study, ledger)
