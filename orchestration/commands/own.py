@@ -22,7 +22,7 @@ def command(word: str) -> OwnCommand:
 def add_arguments(parser: ArgumentParser, word: str) -> None:
     """A family's own flags, and those of all work in shards."""
     command(word).add_arguments(parser)
-    parser.add_argument("--workers", type=int, default=None, help="at a time (default: as many as fit)")
+    parser.add_argument("--workers", type=int, help="at a time (default: as many as fit)")
     parser.add_argument("--gpus", type=float, default=0.0, help="of each worker (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 

@@ -53,9 +53,7 @@ def _add_begin(words: WordGroup) -> None:
     made = "write a folder with a family of your own that works as it is"
     own_family = kinds.add_parser("family", help=made, description=made)
     own_family.add_argument("name", metavar="NAME", help="what studies call it: small letters, digits and _")
-    own_family.add_argument(
-        "--path", type=a_path, metavar="FOLDER", default=None, help="to write (default: semray-NAME)"
-    )
+    own_family.add_argument("--path", type=a_path, metavar="FOLDER", help="to write (default: semray-NAME)")
     asked = "write a first study file; asks for what is not given by an option"
     study = kinds.add_parser("study", help=asked, description=asked)
     study.add_argument("path", type=a_path, metavar="FILE", help="the file to write, which also names the study")
@@ -67,14 +65,14 @@ def _add_begin(words: WordGroup) -> None:
         ("treatment", "its value in the treatment"),
         ("metric", "the score that decides"),
     ):
-        study.add_argument(f"--{option}", metavar="WORD", default=None, help=meaning)
+        study.add_argument(f"--{option}", metavar="WORD", help=meaning)
     doctor = words.add(
         "doctor",
         "check this machine: packages, WordNet, encoder, GPUs, storage, memory, token, open doors, MLflow",
         study=False,
     )
     doctor.add_argument(
-        "--address", metavar="ADDRESS", default=None, help="check every node of this cluster (on its head: auto)"
+        "--address", metavar="ADDRESS", help="check every node of this cluster (on its head: auto)"
     )
     doctor.set_defaults(study=None)
 
@@ -89,9 +87,7 @@ def _add_before(words: WordGroup) -> None:
     headroom = words.add(
         "headroom", f"show what a study of the family {able} could gain, before training anything"
     )
-    headroom.add_argument(
-        "--plot", type=a_path, metavar="FOLDER", default=None, help="also an SVG of it for every backbone"
-    )
+    headroom.add_argument("--plot", type=a_path, metavar="FOLDER", help="also an SVG of it for every backbone")
     convert = words.add(
         "convert", "make safetensors of a backbone's pickled weights, which no run opens", study=False
     )
@@ -100,7 +96,6 @@ def _add_before(words: WordGroup) -> None:
         "--out",
         type=a_path,
         metavar="FOLDER",
-        default=None,
         help="to write (default: MODEL-safetensors beside a folder, else in $SEMRAY_BACKBONES or ./backbones)",
     )
 
@@ -110,11 +105,11 @@ def _add_run(words: WordGroup) -> None:
     words.add("status", "show which runs are done, failed or left")
     repeat = words.add("reproducible", "run an arm twice at one seed and say whether it gives the same")
     repeat.add_argument("arm", metavar="ARM", help="the arm's name in the study")
-    repeat.add_argument("--seed", type=int, default=None, help="one of the study's seeds (default: its first)")
+    repeat.add_argument("--seed", type=int, help="one of the study's seeds (default: its first)")
     noise = words.add("noise", "say which random stream an arm's noise comes from, and how many seeds it asks for")
     noise.add_argument("arm", metavar="ARM", help="the arm's name in the study")
-    noise.add_argument("--metric", metavar="METRIC", default=None, help="default: of the first claim on the arm")
-    noise.add_argument("--backbone", metavar="NAME", default=None, help="default: the study's first")
+    noise.add_argument("--metric", metavar="METRIC", help="default: of the first claim on the arm")
+    noise.add_argument("--backbone", metavar="NAME", help="default: the study's first")
     noise.add_argument(
         "--levels",
         type=int,
@@ -129,9 +124,7 @@ def _add_run(words: WordGroup) -> None:
 def _add_lanes(words: WordGroup, name: str, summary: str) -> ArgumentParser:
     """A word that trains."""
     command = words.add(name, summary)
-    command.add_argument(
-        "--lanes", type=at_least_one, default=None, help="runs at a time (default: one per core or GPU share)"
-    )
+    command.add_argument("--lanes", type=at_least_one, help="runs at a time (default: one per core or GPU share)")
     _track(command)
     return command
 
@@ -140,7 +133,6 @@ def _price(command: ArgumentParser) -> None:
     command.add_argument(
         "--price",
         type=a_price,
-        default=None,
         help="of a GPU's hour, or of a lane's: what study and verdicts cost",
     )
 
@@ -152,18 +144,13 @@ def _add_read(words: WordGroup) -> None:
     report.add_argument("--methods", action="store_true", help="print the Methods paragraph of a paper instead")
     _across(report)
     _price(report)
-    report.add_argument(
-        "--out", type=a_path, metavar="FOLDER", default=None, help="where report.html and the plots go"
-    )
+    report.add_argument("--out", type=a_path, metavar="FOLDER", help="where report.html and the plots go")
     report.add_argument("--png", action="store_true", help="also a PNG of every comparison, seed by seed")
-    report.add_argument(
-        "--passport", type=a_path, metavar="FILE", default=None, help="also write a file that `verify` checks"
-    )
+    report.add_argument("--passport", type=a_path, metavar="FILE", help="also write a file that `verify` checks")
     report.add_argument(
         "--sign",
         type=a_path,
         metavar="KEY",
-        default=None,
         help="sign the passport with an SSH key, as FILE.sig beside it",
     )
     why = words.add("why", "print the chain from a verdict to deltas, runs, items and files")
@@ -189,17 +176,15 @@ def _add_read(words: WordGroup) -> None:
     noise.add_argument(
         "--like", metavar="NAME", default="simcse-bert-base", help="whose spread over seeds to take"
     )
-    noise.add_argument("--study", metavar="STUDY", default=None, help="take the spread from this study's own runs")
+    noise.add_argument("--study", metavar="STUDY", help="take the spread from this study's own runs")
     check.add_argument("--metric", metavar="METRIC", default="", help="with --study: of which metric")
-    check.add_argument(
-        "--write", type=a_path, metavar="FILE", default=None, help="write a study file that would settle it"
-    )
+    check.add_argument("--write", type=a_path, metavar="FILE", help="write a study file that would settle it")
     judge_options.add_to(words.bare("judge", judge_options.SUMMARY))
     ui = words.add(
         "ui", "open MLflow's pages of the study: a server on this machine alone, until Ctrl-C", json=False
     )
     _track(ui)
-    ui.add_argument("--port", type=at_least_one, default=None, help="default: the first free one from 5000 on")
+    ui.add_argument("--port", type=at_least_one, help="default: the first free one from 5000 on")
 
 
 def _add_hand_on(words: WordGroup) -> None:
@@ -210,11 +195,10 @@ def _add_hand_on(words: WordGroup) -> None:
     export.add_argument(
         "path", type=a_path, metavar="PATH", help="the folder to write; must not exist or be empty"
     )
-    export.add_argument("--seed", type=int, default=None, help="the seed of the arm's run")
+    export.add_argument("--seed", type=int, help="the seed of the arm's run")
     export.add_argument(
         "--study",
         metavar="STUDY",
-        default=None,
         help="the arm's study; its verdicts go into the model's card",
     )
     verify = words.bare("verify", "recompute every figure of a passport, without models or network")
@@ -222,13 +206,10 @@ def _add_hand_on(words: WordGroup) -> None:
     verify.add_argument(
         "--declared",
         metavar="DIGEST",
-        default=None,
         help="the digest of the claims, published before the first run",
     )
-    verify.add_argument(
-        "--signers", metavar="FILE", default=None, help="allowed signers, as ssh-keygen(1) has them"
-    )
-    verify.add_argument("--signed-by", metavar="NAME", default=None, help="who of them must have signed FILE.sig")
+    verify.add_argument("--signers", metavar="FILE", help="allowed signers, as ssh-keygen(1) has them")
+    verify.add_argument("--signed-by", metavar="NAME", help="who of them must have signed FILE.sig")
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
@@ -238,7 +219,6 @@ def _add_look_after(words: WordGroup) -> None:
     prune.add_argument(
         "--models",
         choices=("best", "none"),
-        default=None,
         help="keep each arm's best seed, or none (default: what the study says under resources)",
     )
     prune.add_argument("--yes", action="store_true", help="delete; without it nothing is")

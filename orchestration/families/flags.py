@@ -32,7 +32,6 @@ def add_precision(command: argparse.ArgumentParser, told: str) -> None:
     command.add_argument(
         "--precision",
         choices=get_args(Precision),
-        default=None,
         help=f"{told} (default: bf16 where the device is fast at it)",
     )
 
