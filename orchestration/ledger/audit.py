@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
 
-from orchestration.ledger import budgets, claims, drivers, failures, points
+from orchestration.ledger import budgets, claims, drivers, failures
 from orchestration.ledger.away import StoreAway
+from orchestration.ledger.points import Points
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
@@ -48,14 +49,14 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f".budgets/{name}", read
     for name in _own(storage, ".searches"):
         for search in _own(storage, f".searches/{name}"):
-            yield f".searches/{name}/{search}", partial(_search, storage, unquote(name), search)
+            yield f".searches/{name}/{search}", partial(_read_all, Points(storage, unquote(name), search))
 
 
-def _search(storage: Storage, study: str, search: str) -> None:
-    points.suggested(storage, study, search)
-    points.stopped(storage, study, search)
-    points.outcome(storage, study, search)
-    points.confirmed(storage, study, search)
+def _read_all(points: Points) -> None:
+    points.suggested()
+    points.stopped()
+    points.outcome()
+    points.confirmed()
 
 
 def _own(storage: Storage, folder: str) -> list[str]:

@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from orchestration.ledger import attempts, budgets, claims, failures, points, repeats
+from orchestration.ledger import attempts, budgets, claims, failures, repeats
 from orchestration.ledger.audit import damaged_notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
@@ -50,7 +50,7 @@ from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
 from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel
-from orchestration.ledger.points import Confirmed, SearchOutcome
+from orchestration.ledger.points import Points, searches
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
 from orchestration.study.run import RUN_ID, Result, Run
@@ -463,45 +463,13 @@ class Ledger:
 
     # What was searched
 
-    def suggest(self, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
-        """Write down which point a search tries as its `number`th, before its first run."""
-        with kept(self.url):
-            points.suggest(self._storage, study, search, number, point)
-
-    def suggested(self, study: str, search: str) -> list[dict[str, Any]]:
-        """The points of a search, in the order in which they were suggested."""
-        return points.suggested(self._storage, study, search)
+    def points(self, study: str, search: str) -> Points:
+        """A search of a study: which points it tried, and what it came to."""
+        return Points(self._storage, study, search)
 
     def searches(self, study: str) -> list[str]:
         """The ids of a study's searches: of every space, arm and data that it was declared with."""
-        return points.searches(self._storage, study)
-
-    def keep_search_outcome(self, study: str, search: str, outcome: SearchOutcome) -> None:
-        """Write down what a search has come to: whether it has ended, with which table, and its best point."""
-        with kept(self.url):
-            points.keep_outcome(self._storage, study, search, outcome)
-
-    def search_outcome(self, study: str, search: str) -> SearchOutcome | None:
-        """What a search had come to when it was last asked for; None before that."""
-        return points.outcome(self._storage, study, search)
-
-    def confirm_point(self, study: str, search: str, number: int, told: Confirmed) -> None:
-        """Write down what the confirmation of a search's point came to."""
-        with kept(self.url):
-            points.confirm(self._storage, study, search, number, told)
-
-    def confirmed_points(self, study: str, search: str) -> dict[int, Confirmed]:
-        """What confirmations of a search came to, by the number of the point."""
-        return points.confirmed(self._storage, study, search)
-
-    def stop_early(self, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
-        """Write down that a search ended a point's run, with its development scores by step."""
-        with kept(self.url):
-            points.stop(self._storage, study, search, number, seed, looks)
-
-    def stopped_early(self, study: str, search: str) -> dict[tuple[int, int], dict[int, float]]:
-        """The runs that a search ended: (number of the point, seed) -> step -> development score."""
-        return points.stopped(self._storage, study, search)
+        return searches(self._storage, study)
 
     # What was run twice
 

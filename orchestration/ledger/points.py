@@ -7,14 +7,14 @@ search had come to when it was last asked for, and what confirmations of its poi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
 
 from orchestration.ledger.notes import damaged, read_note, sealed, whole
-from orchestration.ledger.storage import Storage
+from orchestration.ledger.storage import Storage, kept
 
 REMEDY = (
     "the file as the search wrote it; put it back from a copy, or delete the search's folder: it begins anew, and "
@@ -59,74 +59,91 @@ class Confirmed:
     confirmed_at: str
 
 
-def suggest(storage: Storage, study: str, search: str, number: int, point: Mapping[str, Any]) -> None:
-    """Write a point down. One that is there already stays: a search that goes on suggests it again."""
-    with suppress(FileExistsError):
-        storage.create(f"{_folder(study, search)}/{number}.json", sealed(point))
+@dataclass(frozen=True)
+class Points:
+    """One search of a study, by its id: its points and what came of them. What is written is StudyError as `kept`.
 
+    A file that is damaged is LedgerError.
+    """
 
-def suggested(storage: Storage, study: str, search: str) -> list[dict[str, Any]]:
-    """All points, in their order. LedgerError where one is missing before others, or damaged."""
-    folder = _folder(study, search)
-    numbers = sorted(int(match[1]) for name in storage.children(folder) if (match := POINT.fullmatch(name)))
-    if lacking := sorted(set(range(len(numbers))) - set(numbers)):
-        why = f"it is missing, and {numbers[-1]}.json is there"
-        raise damaged(storage, f"{folder}/{lacking[0]}.json", why, REMEDY)
-    return [read_note(storage, f"{folder}/{number}.json", REMEDY) for number in numbers]
+    storage: Storage
+    study: str
+    search: str
+
+    def suggest(self, number: int, point: Mapping[str, Any]) -> None:
+        """Write down which point is tried as the `number`th, before its first run.
+
+        One that is there already stays: a search that goes on suggests it again.
+        """
+        with kept(self.storage.url), suppress(FileExistsError):
+            self.storage.create(f"{self._folder}/{number}.json", sealed(point))
+
+    def suggested(self) -> list[dict[str, Any]]:
+        """All points, in the order of their numbers. LedgerError where one is missing before others."""
+        numbers = sorted(number for (number,), _ in self._notes(POINT))
+        if lacking := sorted(set(range(len(numbers))) - set(numbers)):
+            why = f"it is missing, and {numbers[-1]}.json is there"
+            raise damaged(self.storage, f"{self._folder}/{lacking[0]}.json", why, REMEDY)
+        return [read_note(self.storage, f"{self._folder}/{number}.json", REMEDY) for number in numbers]
+
+    def stop(self, number: int, seed: int, looks: Mapping[int, float]) -> None:
+        """Write down that a point's run was ended early, with its development scores by step."""
+        with kept(self.storage.url):
+            self.storage.write(f"{self._folder}/{number}-{seed}.stopped.json", sealed(looks))
+
+    def stopped(self) -> dict[tuple[int, int], dict[int, float]]:
+        """The runs that were ended early: (number of the point, seed) -> step -> score."""
+        found = {}
+        for (number, seed), place in self._notes(STOPPED):
+            looks = read_note(self.storage, place, REMEDY)
+            with whole(self.storage, place, REMEDY):
+                found[number, seed] = {int(step): float(score) for step, score in looks.items()}
+        return found
+
+    def keep_outcome(self, outcome: SearchOutcome) -> None:
+        """Write down what the search has come to, in place of what it had come to before."""
+        with kept(self.storage.url):
+            self.storage.write(f"{self._folder}/{OUTCOME}", sealed(asdict(outcome)))
+
+    def outcome(self) -> SearchOutcome | None:
+        """What the search had come to when it was last asked for; None before that."""
+        place = f"{self._folder}/{OUTCOME}"
+        try:
+            body = read_note(self.storage, place, LOOK_AGAIN)
+        except FileNotFoundError:
+            return None
+        with whole(self.storage, place, LOOK_AGAIN):
+            return SearchOutcome(**body)
+
+    def confirm(self, number: int, told: Confirmed) -> None:
+        """Write down what the confirmation of a point came to, in place of what an earlier one did."""
+        with kept(self.storage.url):
+            self.storage.write(f"{self._folder}/{number}.confirmed.json", sealed(asdict(told)))
+
+    def confirmed(self) -> dict[int, Confirmed]:
+        """Number of the point -> what its confirmation came to."""
+        found = {}
+        for (number,), place in self._notes(CONFIRMED):
+            told = read_note(self.storage, place, CONFIRM_AGAIN)
+            with whole(self.storage, place, CONFIRM_AGAIN):
+                found[number] = Confirmed(**told)
+        return found
+
+    @property
+    def _folder(self) -> str:
+        return f"{_of_study(self.study)}/{self.search}"
+
+    def _notes(self, named: re.Pattern[str]) -> Iterator[tuple[tuple[int, ...], str]]:
+        """The files that are named so: the numbers in the name, and the place."""
+        for name in self.storage.children(self._folder):
+            if match := named.fullmatch(name):
+                yield tuple(map(int, match.groups())), f"{self._folder}/{name}"
 
 
 def searches(storage: Storage, study: str) -> list[str]:
-    """The ids of a study's searches."""
-    return [name for name in storage.children(_folder(study, "").rstrip("/")) if SEARCH.fullmatch(name)]
+    """The ids of a study's searches: of every space, arm and data that it was declared with."""
+    return [name for name in storage.children(_of_study(study)) if SEARCH.fullmatch(name)]
 
 
-def stop(storage: Storage, study: str, search: str, number: int, seed: int, looks: Mapping[int, float]) -> None:
-    """Write down that a point's run was ended early."""
-    storage.write(f"{_folder(study, search)}/{number}-{seed}.stopped.json", sealed(looks))
-
-
-def stopped(storage: Storage, study: str, search: str) -> dict[tuple[int, int], dict[int, float]]:
-    """What was ended early: (number of the point, seed) -> step -> score."""
-    folder, found = _folder(study, search), {}
-    for name in storage.children(folder):
-        if match := STOPPED.fullmatch(name):
-            looks = read_note(storage, f"{folder}/{name}", REMEDY)
-            with whole(storage, f"{folder}/{name}", REMEDY):
-                found[int(match[1]), int(match[2])] = {int(step): float(score) for step, score in looks.items()}
-    return found
-
-
-def keep_outcome(storage: Storage, study: str, search: str, outcome: SearchOutcome) -> None:
-    """Write down what a search has come to, in place of what it had come to before."""
-    storage.write(f"{_folder(study, search)}/{OUTCOME}", sealed(asdict(outcome)))
-
-
-def outcome(storage: Storage, study: str, search: str) -> SearchOutcome | None:
-    """What a search had come to when it was last asked for; None before that. LedgerError for a damaged file."""
-    place = f"{_folder(study, search)}/{OUTCOME}"
-    try:
-        body = read_note(storage, place, LOOK_AGAIN)
-    except FileNotFoundError:
-        return None
-    with whole(storage, place, LOOK_AGAIN):
-        return SearchOutcome(**body)
-
-
-def confirm(storage: Storage, study: str, search: str, number: int, told: Confirmed) -> None:
-    """Write down what the confirmation of a point came to, in place of what an earlier one did."""
-    storage.write(f"{_folder(study, search)}/{number}.confirmed.json", sealed(asdict(told)))
-
-
-def confirmed(storage: Storage, study: str, search: str) -> dict[int, Confirmed]:
-    """Number of the point -> what its confirmation came to. LedgerError for a damaged file."""
-    folder, found = _folder(study, search), {}
-    for name in storage.children(folder):
-        if match := CONFIRMED.fullmatch(name):
-            told = read_note(storage, f"{folder}/{name}", CONFIRM_AGAIN)
-            with whole(storage, f"{folder}/{name}", CONFIRM_AGAIN):
-                found[int(match[1])] = Confirmed(**told)
-    return found
-
-
-def _folder(study: str, search: str) -> str:
-    return f".searches/{quote(study, safe='')}/{search}"
+def _of_study(study: str) -> str:
+    return f".searches/{quote(study, safe='')}"

@@ -33,7 +33,7 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
     for found in searches:
         if not (best := tuned(found)):
             continue
-        study, search = found.selection.study.name, found.selection.id
+        points = ledger.points(found.selection.study.name, found.selection.id)
         verdict = verdicts[f"search {found.selection.arm}"]
         told = Confirmed(
             treatment=verdict.treatment,
@@ -44,9 +44,9 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
             seeds=verdict.n_seeds,
             confirmed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        earlier = ledger.confirmed_points(study, search).get(best.number)
+        earlier = points.confirmed().get(best.number)
         if earlier is None or told != replace(earlier, confirmed_at=told.confirmed_at):
-            ledger.confirm_point(study, search, best.number, told)
+            points.confirm(best.number, told)
 
 
 def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, ...]:
@@ -60,7 +60,7 @@ def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, .
 
     @cache  # the searches are gone through twice
     def outcome(search: str) -> SearchOutcome | None:
-        return ledger.search_outcome(study.name, search)
+        return ledger.points(study.name, search).outcome()
 
     def at_best(selection: Selection) -> Any:
         """The settings at the point that was best when the search was last asked for."""
@@ -74,12 +74,12 @@ def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, .
 
     found = []
     for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
-        points = ledger.confirmed_points(study.name, selection.id) if selection.id in known else {}
-        if points:
+        tested = ledger.points(study.name, selection.id).confirmed() if selection.id in known else {}
+        if tested:
             came = outcome(selection.id)
             best = came.best if came else None
-            number = max(points, key=lambda one: (one == best, points[one].confirmed_at))
-            told = points[number]
+            number = max(tested, key=lambda one: (one == best, tested[one].confirmed_at))
+            told = tested[number]
             found.append(
                 ConfirmedSearch(
                     **asdict(told),

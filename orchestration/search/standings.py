@@ -42,7 +42,8 @@ class Standings:
         self.executed = 0  # runs that lanes did for this search since it was started
         self.over = threading.Event()
         self._spent, self._lost, self._out = False, False, set[int]()  # the budget, a run, points raced out
-        self._ended = ledger.stopped_early(selection.study.name, selection.id)
+        self.points = ledger.points(selection.study.name, selection.id)
+        self._ended = self.points.stopped()
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()
 
@@ -51,7 +52,7 @@ class Standings:
     def suggest(self, number: int, point: Point) -> None:
         """Take a new point, and write it down before anything is run for it."""
         self.selection.run(number, point, self.selection.seeds[0])  # ValueError for what the settings refuse
-        self.ledger.suggest(self.selection.study.name, self.selection.id, number, point)
+        self.points.suggest(number, point)
         with self._lock:
             assert number == len(self.trials), "points come in order"
             self.trials.append(Trial(number=number, point=point))
@@ -119,7 +120,7 @@ class Standings:
         curve = curves.pop(number)
         if stopping.goes_on(rule, curve, list(curves.values())):
             return None
-        self.ledger.stop_early(self.selection.study.name, self.selection.id, number, seed, mine)
+        self.points.stop(number, seed, mine)
         return self._grown(with_stop(self.trials[number], seed, mine))
 
     def _let_through(self, run: Run, number: int) -> Report:

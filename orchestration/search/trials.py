@@ -271,10 +271,10 @@ def _leader(study: Study, search: Search, arm: str) -> str:
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:
     """The table of a search from what the ledger holds now."""
-    points, failures = ledger.suggested(selection.study.name, selection.id), ledger.failed()
-    ended = ledger.stopped_early(selection.study.name, selection.id)
+    points = ledger.points(selection.study.name, selection.id)
+    suggested, failures, ended = points.suggested(), ledger.failed(), points.stopped()
     trials = []
-    for number, point in enumerate(points):
+    for number, point in enumerate(suggested):
         trial = Trial(number=number, point=point)
         for seed in selection.seeds:
             run = selection.run(number, point, seed)

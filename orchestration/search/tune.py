@@ -82,7 +82,7 @@ def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     selection = board.selection
-    first = points(selection, board.ledger.suggested(selection.study.name, selection.id))
+    first = points(selection, board.points.suggested())
     here = {"CPU": 0, **driver_node()}
     trial = partial(ask_for_seeds, exchange=exchange, seeds=len(selection.seeds))
     return tune.Tuner(

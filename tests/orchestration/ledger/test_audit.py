@@ -31,10 +31,10 @@ CONFIRMED = Confirmed(
 )
 NOTES = {  # place -> what reads it
     ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
-    ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.suggested("a/b", "5ea4c4"),
-    ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.stopped_early("a/b", "5ea4c4"),
-    ".searches/a%2Fb/5ea4c4/outcome.json": lambda ledger: ledger.search_outcome("a/b", "5ea4c4"),
-    ".searches/a%2Fb/5ea4c4/2.confirmed.json": lambda ledger: ledger.confirmed_points("a/b", "5ea4c4"),
+    ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.points("a/b", "5ea4c4").suggested(),
+    ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.points("a/b", "5ea4c4").stopped(),
+    ".searches/a%2Fb/5ea4c4/outcome.json": lambda ledger: ledger.points("a/b", "5ea4c4").outcome(),
+    ".searches/a%2Fb/5ea4c4/2.confirmed.json": lambda ledger: ledger.points("a/b", "5ea4c4").confirmed(),
 }
 
 
@@ -44,11 +44,12 @@ def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger")
     ledger.declare("a/b", [CLAIM])
     with ledger.drive("a/b"):
+        points = ledger.points("a/b", "5ea4c4")
         for number in range(3):
-            ledger.suggest("a/b", "5ea4c4", number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
-        ledger.stop_early("a/b", "5ea4c4", 0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
-        ledger.confirm_point("a/b", "5ea4c4", 2, CONFIRMED)
-        ledger.keep_search_outcome("a/b", "5ea4c4", OUTCOME)
+            points.suggest(number, {"learning_rate": 0.1 * number, "layers": [1, 2]})
+        points.stop(0, 100, {9: 0.25, 20: float("nan"), 100: 0.5})
+        points.confirm(2, CONFIRMED)
+        points.keep_outcome(OUTCOME)
     ledger.ask("a/year", lambda earlier: ASKED)
     ledger.fail(make_run(0), 1, "ValueError: no", "")
     return ledger
@@ -56,8 +57,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_an_intact_ledger_has_no_damage(ledger: Ledger) -> None:
     assert ledger.damaged_notes() == {}
-    assert ledger.suggested("a/b", "5ea4c4")[2] == {"learning_rate": 0.2, "layers": [1, 2]}
-    assert str(ledger.stopped_early("a/b", "5ea4c4")) == "{(0, 100): {9: 0.25, 20: nan, 100: 0.5}}"
+    assert ledger.points("a/b", "5ea4c4").suggested()[2] == {"learning_rate": 0.2, "layers": [1, 2]}
+    assert str(ledger.points("a/b", "5ea4c4").stopped()) == "{(0, 100): {9: 0.25, 20: nan, 100: 0.5}}"
     for foreign in (".declared", ".drivers", ".searches", ".searches/a%2Fb", ".searches/a%2Fb/5ea4c4"):
         (Path(ledger.url) / foreign / ".DS_Store").write_bytes(b"\0")
     assert ledger.damaged_notes() == {}
@@ -156,5 +157,5 @@ def test_whoever_looks_into_it_says_so(ledger: Ledger, folder: str, look: Callab
 def test_a_point_that_is_missing_before_others_is_missed(ledger: Ledger) -> None:
     (Path(ledger.url) / ".searches/a%2Fb/5ea4c4/1.json").unlink()
     with pytest.raises(LedgerError, match=r"/1\.json: it is missing, and 2\.json is there\n  accepted: "):
-        ledger.suggested("a/b", "5ea4c4")
+        ledger.points("a/b", "5ea4c4").suggested()
     assert [*ledger.damaged_notes()] == [".searches/a%2Fb/5ea4c4"]

@@ -536,11 +536,11 @@ def test_small_files_that_are_damaged_are_named(tmp_path: Path, content: str) ->
         ".declared/study.json": lambda: ledger.declared("study"),
     }
     if content != '{"a": 1e999}':
-        asks[".searches/study/margins/0.json"] = lambda: ledger.suggested("study", "margins")
+        asks[".searches/study/margins/0.json"] = lambda: ledger.points("study", "margins").suggested()
     if content == '{"run": 5}':
         del asks[".searches/study/margins/0.json"]  # as good a point as any
     else:
-        asks[".searches/study/stopped/0-1.stopped.json"] = lambda: ledger.stopped_early("study", "stopped")
+        asks[".searches/study/stopped/0-1.stopped.json"] = lambda: ledger.points("study", "stopped").stopped()
     for name, ask in asks.items():
         put(tmp_path / name, content)
         with pytest.raises(LedgerError, match=rf"{re.escape(name)}: .+\n  accepted: .+"):
@@ -826,10 +826,10 @@ TestMemoryOrders.settings = quick
 
 def test_a_point_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """The ledger's folder for searches is a file: as on a disk that fails, the search ends and says so."""
-    ledger = Ledger(tmp_path)
-    ledger.suggest("margins", "0" * 16, 0, {"hn_margin": 0.2})
-    assert ledger.suggested("margins", "0" * 16) == [{"hn_margin": 0.2}]
+    points = Ledger(tmp_path).points("margins", "0" * 16)
+    points.suggest(0, {"hn_margin": 0.2})
+    assert points.suggested() == [{"hn_margin": 0.2}]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / ".searches").write_text("")
     with pytest.raises(StudyError, match=rf"ledger {tmp_path}/other: .*\n  accepted: a folder"):
-        Ledger(tmp_path / "other").suggest("margins", "0" * 16, 0, {"hn_margin": 0.2})
+        Ledger(tmp_path / "other").points("margins", "0" * 16).suggest(0, {"hn_margin": 0.2})

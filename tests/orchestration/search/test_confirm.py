@@ -202,7 +202,7 @@ def test_a_search_of_another_space_is_said_to_be_new(tmp_path: Path) -> None:
     first, ledger = selection(tmp_path), Ledger(tmp_path / "ledger")
     assert begun_anew(first, ledger, []) == []
     for number, point in enumerate((START, TUNED)):
-        ledger.suggest("margins", first.id, number, point)
+        ledger.points("margins", first.id).suggest(number, point)
     assert begun_anew(first, ledger, []) == []  # it goes on
     other = replace(first, space=first.space[:1])
     (said,) = begun_anew(other, ledger, [])

@@ -47,7 +47,7 @@ def search(ledger: Ledger, *rates: float) -> Selection:
     study = read_study("rates.yaml")
     (selection,) = selections(study, gather_facts(study))
     for number, rate in enumerate([1e-3, *rates]):
-        ledger.suggest(study.name, selection.id, number, {"lr": rate})
+        ledger.points(study.name, selection.id).suggest(number, {"lr": rate})
         if not ledger.holds(run := selection.run(number, {"lr": rate}, 100)):
             score(ledger, run, "dev/scores/accuracy")
     keep_outcome(searched(selection, ledger), ledger, ended=True)
@@ -122,9 +122,10 @@ def test_a_search_that_goes_on_may_come_to_another_point(
     said = told(capsys, "status", "rates")
     assert TOLD in said
     assert "the search has not ended: semray search rates.yaml goes on" in said
-    came = ledger.search_outcome("rates", selection.id)
+    points = ledger.points("rates", selection.id)
+    came = points.outcome()
     assert came
-    ledger.keep_search_outcome("rates", selection.id, replace(came, best=0, point={"lr": 1e-3}))
+    points.keep_outcome(replace(came, best=0, point={"lr": 1e-3}))
     assert "since then no point is better than what the search began with" in told(capsys, "status", "rates")
 
 
@@ -219,7 +220,7 @@ def test_what_is_kept_is_the_verdict_on_the_search_and_not_on_a_part_so_called(
     Path("rates.yaml").write_text(STUDY.replace(claim, f"{{claim: J, all: [{claim}, {part}]}}"))
     said = told(capsys, "confirm", "rates")
     assert "search slow tuned" in said
-    ((_, kept),) = ledger.confirmed_points("rates", *ledger.searches("rates")).items()
+    ((_, kept),) = ledger.points("rates", *ledger.searches("rates")).confirmed().items()
     assert (kept.treatment, kept.control, kept.verdict) == ("slow@1", "slow", "better")
 
 
@@ -234,7 +235,7 @@ def test_a_verdict_on_a_part_is_not_kept_even_under_the_name_of_the_search(
     (own,) = (one for one in findings.findings if one.verdict.claim == "search slow")
     part = replace(own, verdict=replace(own.verdict, part_of="J", verdict="worse"))
     keep_confirmed([found], replace(findings, findings=(*findings.findings, part)), ledger)
-    assert ledger.confirmed_points("rates", selection.id)[1].verdict == "better"
+    assert ledger.points("rates", selection.id).confirmed()[1].verdict == "better"
 
 
 def test_a_confirmation_that_is_shown_again_keeps_its_day(

@@ -240,7 +240,7 @@ def test_a_point_that_the_budget_left_without_a_run_is_no_point(tmp_path: Path) 
     chosen, ledger = selection(tmp_path, budget=6, race=0.0), Ledger(tmp_path / "ledger")
     found, _ = go(chosen, ledger)
     assert [len(trial.scores) for trial in found.trials] == [3, 3]
-    assert len(ledger.suggested(chosen.study.name, chosen.id)) == 3
+    assert len(ledger.points(chosen.study.name, chosen.id).suggested()) == 3
     assert [point["number"] for point in as_json(found)["points"]] == [0, 1]
 
 

@@ -68,7 +68,7 @@ def test_a_run_that_was_let_through_stays_so_whichever_points_answer_first(
         assert isinstance(report, dict)
         assert not report["given_up"]
     assert tuple(again.trials) == before.trials == searched(chosen, ledger).trials
-    assert not ledger.stopped_early("margins", chosen.id)
+    assert not ledger.points("margins", chosen.id).stopped()
 
 
 def test_a_stop_stays_and_new_runs_are_compared_with_all_that_came_before(
