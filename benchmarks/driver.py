@@ -64,10 +64,9 @@ def driven(lanes: int, runs: int, folder: Path) -> list[dict[str, Any]]:
 
     with tempfile.TemporaryDirectory(dir=folder) as place, without_ray():
         ledger, kind = Ledger(place), SimulatedKind(0.0)
-        kind_of_any: Any = kind
         jobs = [Job(runs=(replace(make_run("B1", seed), tasks={"t2d": "r1"}),)) for seed in range(runs)]
         with ledger.drive("study"):
-            pool = Pool(kind_of_any, ledger, hear, threading.Event(), lease_seconds=600, stall_seconds=6000)
+            pool = Pool(kind.start, ledger, hear, threading.Event(), lease_seconds=600, stall_seconds=6000)
             heard[0] = (time.thread_time(), time.perf_counter(), _held())
             outcome = pool.run(jobs, lanes=lanes, tries=1)
     assert len(outcome.finished) == runs

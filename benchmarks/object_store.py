@@ -164,9 +164,8 @@ def pool_cost(lanes: int, runs: int, seconds: float) -> tuple[dict[str, Any], st
         ledger, kind = Ledger(url), SimulatedKind(seconds)
         jobs = [Job(runs=(run_of(seed),)) for seed in range(runs)]
         with ledger.drive("study"), without_ray():
-            kind_of_any: Any = kind
             pool = Pool(
-                kind_of_any, ledger, lambda _: None, threading.Event(), lease_seconds=600, stall_seconds=6000
+                kind.start, ledger, lambda _: None, threading.Event(), lease_seconds=600, stall_seconds=6000
             )
             outcome = None
 

@@ -34,7 +34,7 @@ class _Answer:
 
 
 class SimulatedKind:
-    """In place of `LaneKind`. spans: when each run was worked on, by lane; staging takes its own time besides."""
+    """`start` is for a pool. spans: when each run was worked on, by lane; staging takes its own time besides."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orchestration.lanes.lane import execute, with_models
+from orchestration.lanes.bodies import with_models
+from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Job, Run, Trained
 from trainers.engine.world import World

@@ -8,33 +8,23 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpora.store.errors import CorpusError
 from orchestration.families.registry import family
+from orchestration.lanes.bodies import Problem, billed, metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.lanes.cluster import go_to
-from orchestration.ledger.away import StoreAway
-from orchestration.ledger.notes import LedgerError
-from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
 from trainers.engine.memory import WORKSPACE
-from trainers.engine.meter import Meter, added, part_of
-from trainers.errors import TrainerError
+from trainers.engine.meter import Meter
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Ledger
     from trainers.engine.world import Progress, Room, World
 
 Staged = tuple[str, int]  # entry, attempt
-
-OURS = ("corpora", "evaluators", "orchestration", "trainers")
-NOTHING = 1e-9  # of a share, but for rounding
-CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,23 +33,6 @@ class Lease:
 
     job: Job
     attempts: Mapping[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """Why a job ended early. final: it would end the same way again. message: one line, more when final.
-
-    apart: by id, why runs of the job failed that did so for a reason of their own.
-    """
-
-    message: str
-    traceback: str
-    final: bool
-    apart: Mapping[str, Problem] = field(default_factory=dict)
-
-    def of(self, run_id: str) -> Problem:
-        """Why this run of the job failed."""
-        return self.apart.get(run_id, self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +49,25 @@ class LaneState:
     looks: tuple[Progress, ...] = ()
     problem: Problem | None = None
     dropped: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneKind:
+    """What all lanes of a pool have in common.
+
+    warm: modules to import before the first job. gpus: a lane's share of a GPU, or their number; 0 means CPU.
+    memory: in bytes. models: whether results keep their models; those of a search would fill a disk. folder: as
+    `started_in` has it.
+    """
+
+    body: Body | str
+    warm: tuple[str, ...]
+    gpus: float
+    threads: int
+    memory: int
+    checkpoint_every: int
+    models: bool
+    folder: str | None = None
 
 
 class Dropped(Exception):
@@ -95,41 +87,25 @@ def execute(job: Job, world: World) -> Iterator[Result]:
 
 
 class Lane:
-    """One process that executes jobs, one at a time, while another thread answers how far it is.
+    """One process that executes jobs, one at a time, while another thread answers how far it is."""
 
-    warm: modules to import before the first job. gpus: the lane's share of a GPU, or their number; 0 means CPU.
-    models: whether results keep their models; those of a search would fill a disk. folder: as `started_in` has it.
-    """
-
-    def __init__(
-        self,
-        body: Body | str,
-        url: str,
-        *,
-        warm: Sequence[str],
-        gpus: float,
-        threads: int,
-        checkpoint_every: int,
-        models: bool,
-        folder: str | None = None,
-    ) -> None:
+    def __init__(self, url: str, kind: LaneKind) -> None:
         from orchestration.ledger.ledger import Ledger
 
-        go_to(folder)
+        go_to(kind.folder)
         gc.disable()  # collecting amid the imports costs an eighth of them, and finds nothing
-        for module in warm:
+        for module in kind.warm:
             importlib.import_module(module)
         gc.freeze()  # else every run pays for a collection over what torch has imported: 0.2 s
         gc.enable()
         self._settled = False
-        if 0 < gpus < 1:
+        if 0 < kind.gpus < 1:
             import torch
 
-            torch.cuda.set_per_process_memory_fraction(gpus)  # Ray shares a GPU out by count, not by memory
-        self._gpus = gpus
-        self._device = "cuda:0" if gpus else "cpu"  # Ray shows a lane no GPU but its own
-        self._threads, self._checkpoint_every, self._models = threads, checkpoint_every, models
-        self._body, self._ledger = resolved(body), Ledger(url)
+            torch.cuda.set_per_process_memory_fraction(kind.gpus)  # Ray shares a GPU out by count, not by memory
+        self._kind = kind
+        self._device = "cuda:0" if kind.gpus else "cpu"  # Ray shows a lane no GPU but its own
+        self._body, self._ledger = resolved(kind.body), Ledger(url)
         self._state, self._stopping, self._unwanted = LaneState(), False, ""
         self._worker = 0  # the thread that executes
         self._meter: Meter | None = None  # of the last job
@@ -202,7 +178,7 @@ class Lane:
             looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
             self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
 
-        meter = self._meter = Meter(self._device, job.runs[0].precision, self._gpus)
+        meter = self._meter = Meter(self._device, job.runs[0].precision, self._kind.gpus)
         with self._rooms(lease) as rooms:
             world = with_meter(self._world(lease, report, rooms), meter)
             self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
@@ -228,7 +204,7 @@ class Lane:
         spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
         for result, is_new in billed(results, self._ledger):
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
-            if isinstance(result, Trained) and not self._models:
+            if isinstance(result, Trained) and not self._kind.models:
                 result = replace(result, save_model=None)
             if is_new:
                 self._ledger.stage(result, attempt)
@@ -248,8 +224,8 @@ class Lane:
             device=self._device,
             precision=first.precision,
             zero_stage=first.zero_stage,
-            threads=self._threads,
-            checkpoint_every=self._checkpoint_every,
+            threads=self._kind.threads,
+            checkpoint_every=self._kind.checkpoint_every,
             report=report,
             stopping=lambda: self._stopping,
             rooms=rooms,
@@ -265,91 +241,3 @@ def variables_of(threads: int, gpus: float) -> dict[str, str]:
     """
     variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
     return variables | (dict([WORKSPACE]) if gpus else {"CUDA_VISIBLE_DEVICES": ""})
-
-
-def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
-    """Each result with what it cost since the one before; what was trained at once shares that out."""
-    of_all: Mapping[str, float] = {}
-    left = 0.0  # of it, that is due to others
-    for result in results:
-        cost = meter.take()
-        if isinstance(result, Trained) and result.share < 1:
-            if left < NOTHING:
-                of_all, left, cost = cost, 1.0, {}
-            left -= result.share
-            cost = added(part_of(of_all, result.share), cost)
-        yield replace(result, cost=cost)
-
-
-def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, bool]]:
-    """Each result, and whether it is new to the ledger: a run may have had to train again, for its scores alone.
-
-    What the others took is added to the next of their run that is new, or no entry would hold it.
-    """
-    unbilled: dict[str, Mapping[str, float]] = {}  # by run
-    for result in results:
-        cost = added(result.cost, unbilled.pop(result.run.id, {}))
-        is_new = not ledger.has(result.entry)
-        if not is_new:
-            unbilled[result.run.id] = cost
-        yield replace(result, cost=cost), is_new
-
-
-def with_meter(world: World, meter: Meter) -> World:
-    """The world with what is spent in it counted."""
-    return replace(world, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
-
-
-def resolved(body: Body | str) -> Body:
-    """A run body given as such or as "module:function"."""
-    if callable(body):
-        return body
-    module, function = body.split(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]:
-    """The job with the folders of the models that the ledger holds of its runs: those are scored alone.
-
-    Runs whose model is damaged are left out of it, and told of with the error of each, by id. That is raised where
-    no other run is left.
-    """
-    models: dict[str, Path] = {}
-    damaged: dict[str, Exception] = {}
-    for run in job.runs:
-        try:
-            folder = ledger.model(run) if ledger.trained(run) else None
-        except LedgerError as error:
-            damaged[run.id] = error
-        else:
-            if folder is not None:
-                models[run.id] = folder
-    whole = tuple(run for run in job.runs if run.id not in damaged)
-    if not whole:
-        raise RunsFailed(damaged) if len(damaged) > 1 else damaged[job.runs[0].id]
-    return replace(job, runs=whole, models=models), damaged
-
-
-def problem(error: Exception) -> Problem:
-    """What a person and the driver want to know of an error.
-
-    Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
-    Of those the whole message is kept, since its second line says what is accepted.
-    """
-    certain = isinstance(error, CERTAIN) and not isinstance(error, StoreAway)
-    final = certain or (type(error) is ValueError and _raised_by(error) in OURS)
-    lines = f"{type(error).__name__}: {error}".strip().splitlines()
-    return Problem(
-        message="\n".join(lines if final else lines[:1]),
-        traceback="".join(traceback.format_exception(error)),
-        final=final,
-        apart={run_id: problem(one) for run_id, one in error.errors.items()}
-        if isinstance(error, RunsFailed)
-        else {},
-    )
-
-
-def _raised_by(error: Exception) -> str:
-    """The package whose code raised the error: a library's own ValueError may come of a file half written."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] if frames else ""

@@ -14,14 +14,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestration.families.registry import family
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit, started_in
 from orchestration.lanes.events import Event, Outcome, Preparing
+from orchestration.lanes.lane import LaneKind
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import JobSource
-from orchestration.lanes.pooled.slots import LaneKind
+from orchestration.lanes.pooled.slots import start
 from orchestration.plan.launcher import launcher
 from orchestration.study.errors import StudyError
 
@@ -65,7 +67,7 @@ class Lanes:
         """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
         self._reach(jobs, more=True)
         grouped = any(launcher(job, self.resources) == "train" for job in jobs)
-        return self.resources.lanes or _room(self._share(grouped), self._growing)
+        return self.resources.lanes or _fitting(self._share(grouped), self._growing)
 
     def run(self, jobs: Sequence[Job], *, more: bool = False) -> Outcome:
         """Execute the jobs and commit every result to the ledger.
@@ -83,11 +85,11 @@ class Lanes:
         pooled = [job for job in jobs if launcher(job, self.resources) == "pool"]
         grouped = [job for job in jobs if launcher(job, self.resources) == "train"]
         self._reach(jobs, more)
-        room = _room(self._share(bool(grouped)), self._growing)  # known before the first job starts
+        fitting = _fitting(self._share(bool(grouped)), self._growing)  # known before the first job starts
         outcome = Outcome()
         with asked_to_stop(self.stop):
             if pooled:
-                lanes = self.resources.lanes or _room(self._share(grouped=False), self._growing)
+                lanes = self.resources.lanes or _fitting(self._share(grouped=False), self._growing)
                 tries = self.resources.retries + 1
                 outcome = self._pooled(pooled).run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
             if grouped:
@@ -97,7 +99,7 @@ class Lanes:
                     self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
                 )
                 runs = [run for job in grouped for run in job.runs]
-                later = groups.run(runs, self.resources.lanes or room, self.stop)
+                later = groups.run(runs, self.resources.lanes or fitting, self.stop)
                 outcome = Outcome(
                     finished=outcome.finished + later.finished,
                     failed={**outcome.failed, **later.failed},
@@ -133,7 +135,7 @@ class Lanes:
             one, resources = self._share(grouped=False), self.resources
             warm = family(jobs[0].runs[0].family).imports if self.warm is None else self.warm
             self._pool = Pool(
-                _lane_kind(self.body, warm, one, resources.checkpoint_every, models=True),
+                _starting(self.body, warm, one, resources.checkpoint_every, models=True),
                 self.ledger,
                 self.on_event,
                 self.stop,
@@ -181,19 +183,20 @@ def serve(
     stop = threading.Event()
     with connected(max(cores(), resources.lanes or 1)), asked_to_stop(stop):
         one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
-        room = _room(one, named_address() is not None)
-        lanes = min(resources.lanes or room, at_once)
-        kind = _lane_kind(body, warm, one, resources.checkpoint_every, models=False)
+        fitting = _fitting(one, named_address() is not None)
+        lanes = min(resources.lanes or fitting, at_once)
+        starting = _starting(body, warm, one, resources.checkpoint_every, models=False)
         stall = resources.stall_seconds
-        pool = Pool(kind, ledger, on_event, stop, lease_seconds=LEASE_SECONDS, stall_seconds=stall)
+        pool = Pool(starting, ledger, on_event, stop, lease_seconds=LEASE_SECONDS, stall_seconds=stall)
         with open_source(lanes) as source:
             return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
 
 
-def _lane_kind(
+def _starting(
     body: Body | str, warm: Sequence[str], share: RunShare, checkpoint_every: int, *, models: bool
-) -> LaneKind:
-    return LaneKind(
+) -> Callable[[str], Any]:
+    """What starts a lane of this kind, with the ledger at a URL."""
+    kind = LaneKind(
         body=body,
         warm=tuple(warm),
         gpus=share.gpus,
@@ -203,6 +206,7 @@ def _lane_kind(
         models=models,
         folder=started_in(),
     )
+    return partial(start, kind)
 
 
 def _reaching() -> Preparing:
@@ -232,15 +236,15 @@ def asked_to_stop(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _room(share: RunShare, growing: bool) -> int:
+def _fitting(share: RunShare, growing: bool) -> int:
     """How many runs of this size fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
-    room = runs_that_fit(share)
-    if room < 1 and growing:
+    fitting = runs_that_fit(share)
+    if fitting < 1 and growing:
         return 1
-    if room < 1:
+    if fitting < 1:
         raise StudyError(
             f"resources: a run needs {share.words}, and Ray has no such room\n"
             f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, less `memory_gib_per_run`, or a cluster "
             f"with as much"
         )
-    return room
+    return fitting

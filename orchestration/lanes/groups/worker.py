@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestration.lanes.bodies import billed, metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.checkpoints import private
 from orchestration.lanes.cluster import go_to
-from orchestration.lanes.lane import billed, metered, problem, resolved, with_meter, with_models
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
 from orchestration.study.run import Body, Job, Run, Trained

@@ -13,7 +13,8 @@ from orchestration.ledger.ledger import run_of
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
-    from orchestration.lanes.lane import LaneState, Problem
+    from orchestration.lanes.bodies import Problem
+    from orchestration.lanes.lane import LaneState
     from orchestration.lanes.pooled.desk import Desk
     from orchestration.ledger.ledger import Failure, Ledger
     from orchestration.study.run import Run

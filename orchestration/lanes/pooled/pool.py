@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.errors import last_line
+from orchestration.lanes.bodies import Problem
 from orchestration.lanes.events import (
     Event,
     LaneReady,
@@ -20,11 +21,11 @@ from orchestration.lanes.events import (
     RunStarted,
     Waiting,
 )
-from orchestration.lanes.lane import LaneState, Lease, Problem
+from orchestration.lanes.lane import LaneState, Lease
 from orchestration.lanes.pooled.commits import Commits
 from orchestration.lanes.pooled.desk import Desk
 from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
-from orchestration.lanes.pooled.slots import LaneKind, Slot, Slots
+from orchestration.lanes.pooled.slots import Slot, Slots
 from orchestration.lanes.waits import (
     POLL_SECONDS,
     Elsewhere,
@@ -49,13 +50,13 @@ ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a r
 class Pool:
     """Some lanes of one kind, and the queue of their jobs.
 
-    lease_seconds, stall_seconds: how long a lane may say nothing, and nothing new. growing: there may be room for
-    more later.
+    start: as `Slots` has it. lease_seconds, stall_seconds: how long a lane may say nothing, and nothing new.
+    growing: there may be room for more later.
     """
 
     def __init__(
         self,
-        kind: LaneKind,
+        start: Callable[[str], Any],
         ledger: Ledger,
         on_event: Callable[[Event], None],
         stop: threading.Event,
@@ -71,7 +72,7 @@ class Pool:
         self.unasked = Stillness()  # of the source, while nothing else is under way
         self.tries, self.more = 1, False
         self.queue: deque[Queued] = deque()
-        self.slots = Slots(kind, ledger.url)
+        self.slots = Slots(start, ledger.url)
         self.desk = Desk(LEDGER_THREADS if ledger.remote else 0)
         self.commits = Commits(ledger, self.desk, self.queue, on_event)
 

@@ -4,55 +4,41 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.errors import last_line
-from orchestration.lanes.lane import Lane, variables_of
+from orchestration.lanes.lane import Lane, LaneKind, variables_of
 from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS, Stillness
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
     from orchestration.lanes.pooled.queued import Held
-    from orchestration.study.run import Body
 
 START_TRIES = 3  # of a lane in a row
 STACK_SECONDS = 10.0  # for a lane that stands still to say where
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaneKind:
-    """What all lanes of a pool have in common; but for memory, in bytes, the fields are those of `Lane`."""
+def start(kind: LaneKind, url: str) -> Any:
+    """A new lane's actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not
+    the lane's."""
+    import ray
 
-    body: Body | str
-    warm: tuple[str, ...]
-    gpus: float
-    threads: int
-    memory: int
-    checkpoint_every: int
-    models: bool
-    folder: str | None = None
-
-    def start(self, url: str) -> Any:
-        """A new actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not the
-        lane's."""
-        import ray
-
-        remote: Any = ray.remote  # its types do not know every option
-        variables = variables_of(self.threads, self.gpus) | {"DS_ACCELERATOR": "cuda" if self.gpus else "cpu"}
-        actor = remote(
-            num_cpus=self.threads,
-            num_gpus=self.gpus,
-            memory=self.memory or None,
-            max_restarts=0,
-            max_task_retries=0,
-            concurrency_groups={"poll": 1, "live": 1},
-            runtime_env={"env_vars": variables},
-        )(Lane)
-        return actor.remote(url=url, **{name: value for name, value in vars(self).items() if name != "memory"})
+    remote: Any = ray.remote  # its types do not know every option
+    variables = variables_of(kind.threads, kind.gpus) | {"DS_ACCELERATOR": "cuda" if kind.gpus else "cpu"}
+    actor = remote(
+        num_cpus=kind.threads,
+        num_gpus=kind.gpus,
+        memory=kind.memory or None,
+        max_restarts=0,
+        max_task_retries=0,
+        concurrency_groups={"poll": 1, "live": 1},
+        runtime_env={"env_vars": variables},
+    )(Lane)
+    return actor.remote(url, kind)
 
 
 @dataclass(eq=False)
@@ -108,11 +94,12 @@ class Slot:
 class Slots:
     """The lanes of one kind that a pool has, each under a number of its own.
 
-    given_up: the numbers of those that died in every start, and are none any more.
+    start: gives the actor of a new one, with the ledger at a URL. given_up: the numbers of those that died in every
+    start, and are none any more.
     """
 
-    def __init__(self, kind: LaneKind, url: str) -> None:
-        self._kind, self._url = kind, url
+    def __init__(self, start: Callable[[str], Any], url: str) -> None:
+        self._actor, self._url = start, url
         self._slots: list[Slot] = []
         self.given_up: set[int] = set()
         self._false_starts: Counter[int] = Counter()  # by the lane's number, since it was last ready
@@ -181,7 +168,7 @@ class Slots:
         ray.wait([slot.work for slot in busy], num_returns=len(busy), timeout=WIND_DOWN_SECONDS)
 
     def _start(self, number: int) -> Slot:
-        actor = self._kind.start(self._url)
+        actor = self._actor(self._url)
         return Slot(
             number=number,
             actor=actor,

@@ -15,7 +15,7 @@ from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
 from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
-from orchestration.lanes.lane import Lane, Lease, execute
+from orchestration.lanes.lane import Lease, execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.plan.slips import slips
@@ -27,6 +27,7 @@ from orchestration.study.run import Job, Result, Run, RunsFailed
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
+from tests.lanes import lane_here
 from tests.results import finish
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
@@ -324,8 +325,9 @@ def finished(study: Study, ledger: Ledger) -> dict[str, Run]:
     runs = plan(study, gather_facts(study)).runs
     left = tuple(ledger.remaining(run) for run in runs if not ledger.holds(run))
     with ledger.drive("study"):
-        lane = Lane(with_long_steps, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=True)
-        state = lane.work(Lease(job=Job(runs=left), attempts={run.id: ledger.lease(run.id) for run in left}))
+        state = lane_here(with_long_steps, ledger.url).work(
+            Lease(job=Job(runs=left), attempts={run.id: ledger.lease(run.id) for run in left})
+        )
         assert state.problem is None
         assert all(ledger.commit(entry, attempt) for entry, attempt in state.staged)
     return {run.arm: run for run in runs}

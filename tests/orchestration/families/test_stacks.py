@@ -21,6 +21,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Run, RunsFailed, Trained
 from semray.testing import outcome
 from tests.corpora.conftest import write_small_wordnet
+from tests.lanes import lane_here
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
 
@@ -50,7 +51,7 @@ def planned(place: Path, train: str = "") -> Plan:
 
 
 def lane(ledger: Ledger, body: Body) -> Lane:
-    return Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=2, models=True)
+    return lane_here(body, ledger.url, checkpoint_every=2)
 
 
 def stopped(job: Job, world: World) -> Iterator[Result]:

@@ -16,14 +16,16 @@ import pytest
 
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
+from orchestration.lanes.bodies import Problem, metered, problem, with_models
 from orchestration.lanes.cluster import started_in
-from orchestration.lanes.lane import Lane, Lease, Problem, metered, problem, with_models
-from orchestration.lanes.pooled.slots import LaneKind
+from orchestration.lanes.lane import Lease
+from orchestration.lanes.pooled.slots import start
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run, RunsFailed, Scored, Trained
 from tests.finished_study import make_run
+from tests.lanes import kind_here, lane_here
 from tests.results import finish, results
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
@@ -121,7 +123,7 @@ def test_a_run_that_trains_again_to_be_scored_is_billed_for_it(
         yield from results(job.runs[0])
 
     ledger, run = Ledger(tmp_path), replace(make_run("B1", 0), tasks={})
-    lane = Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=False)
+    lane = lane_here(body, ledger.url, models=False)
     for tasks in ({"m": "rows"}, {"m": "rows", "t": "rows"}, {"m": "rows", "t": "rows", "u": "rows"}):
         run = replace(run, tasks=tasks)
         left, attempt = ledger.remaining(run), ledger.lease(run.id)
@@ -163,8 +165,9 @@ def test_a_damaged_model_fails_its_own_run_alone(
         finish(ledger, run, save_model=write_model)
     (tmp_path / runs[1].id / "model/weights").write_bytes(b"other")
     job = Job(runs=tuple(replace(run, tasks={"t": "rows"}) for run in runs))
-    lane = Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=True)
-    state = lane.work(Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in runs}))
+    state = lane_here(body, ledger.url).work(
+        Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in runs})
+    )
     staged = [entry for entry, _ in state.staged]
     assert staged == [run.entry("t") for run in job.runs if run.id in (runs[0].id, None if said else runs[2].id)]
     assert state.problem is not None
@@ -193,19 +196,18 @@ def test_a_lane_without_a_gpu_sees_none(monkeypatch: pytest.MonkeyPatch, gpus: f
 
     def remote(**options: Any) -> Callable[[type], Any]:
         asked.update(options)
-        return lambda of: SimpleNamespace(remote=lambda **_: None)
+        return lambda of: SimpleNamespace(remote=lambda *_: None)
 
     monkeypatch.setattr(ray, "remote", remote)
-    LaneKind(body="a:b", warm=(), gpus=gpus, threads=1, memory=0, checkpoint_every=0, models=True).start("ledger")
+    start(kind_here("a:b", gpus=gpus), "ledger")
     assert asked["runtime_env"]["env_vars"].get("CUDA_VISIBLE_DEVICES") == seen
 
 
 def test_a_machine_without_the_study_s_folder_is_named(tmp_path: Path) -> None:
-    where = {"warm": (), "gpus": 0, "threads": 1, "checkpoint_every": 0, "models": True, "folder": "/no/such"}
     with pytest.raises(
         StudyError, match=r"/no/such, where the study was started: No such file or directory on (.+);"
     ) as said:
-        Lane(lambda job, world: iter(()), str(tmp_path), **where)
+        lane_here(lambda job, world: iter(()), str(tmp_path), folder="/no/such")
     assert f" on {socket.gethostname()}; accepted: a folder that all machines share" in str(said.value)
     assert "\n" not in str(said.value), "of a lane that does not start the last line is told"
 
@@ -237,7 +239,7 @@ def test_a_lane_does_not_collect_again_over_what_its_first_job_left(tmp_path: Pa
                 yield Scored(run=run, task=task, scores=[Score(metric="loss", value=0.5)])
 
     ledger = Ledger(tmp_path)
-    lane = Lane(body, str(tmp_path), warm=(), gpus=0, threads=1, checkpoint_every=0, models=False)
+    lane = lane_here(body, str(tmp_path), models=False)
     for seed in range(3):
         run = make_run("B1", seed)
         state = lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: ledger.lease(run.id)}))

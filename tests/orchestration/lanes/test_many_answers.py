@@ -39,9 +39,8 @@ class _DiesAtWork(SimulatedKind):
 
 def drive(folder: Path, kind: SimulatedKind, lanes: int) -> tuple[Any, list[Event]]:
     ledger, told = Ledger(folder), list[Event]()
-    kind_of_any: Any = kind
     with ledger.drive("study"), without_ray():
-        pool = Pool(kind_of_any, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60)
+        pool = Pool(kind.start, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60)
         waits = [0]
         wait = sys.modules["ray"].wait
 

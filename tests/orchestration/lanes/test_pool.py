@@ -30,7 +30,10 @@ def jobs(count: int, first: int = 0) -> list[Job]:
 def pool_of(kind: Any, folder: Path, *, growing: bool = False) -> Iterator[tuple[Pool, list[Event]]]:
     ledger, told, stop = Ledger(folder), list[Event](), threading.Event()
     with ledger.drive("study"), without_ray():
-        yield Pool(kind, ledger, told.append, stop, lease_seconds=60, stall_seconds=60, growing=growing), told
+        yield (
+            Pool(kind.start, ledger, told.append, stop, lease_seconds=60, stall_seconds=60, growing=growing),
+            told,
+        )
 
 
 class _Mortal(SimulatedKind):

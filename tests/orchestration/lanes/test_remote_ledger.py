@@ -19,6 +19,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Body, Job, Result, Run
 from tests.counting_store import CountingStore, counting_store, requests
+from tests.lanes import lane_here
 from tests.results import finish, results
 from tests.simulated_lanes import SimulatedKind, without_ray
 from trainers.engine.world import World
@@ -49,7 +50,7 @@ def lane(url: str, body: Body, monkeypatch: pytest.MonkeyPatch, machine: Path) -
     """A lane on a machine of its own, as far as temporary files go."""
     machine.mkdir(exist_ok=True)
     monkeypatch.setattr(tempfile, "tempdir", str(machine))
-    return Lane(body, url, warm=(), gpus=0, threads=1, checkpoint_every=1, models=True)
+    return lane_here(body, url, checkpoint_every=1)
 
 
 def counts(job: Job, world: World) -> Iterator[Result]:
@@ -200,7 +201,7 @@ def test_no_lane_waits_for_the_ledger(url: str) -> None:
     ledger, jobs = Ledger(url), [Job(runs=(make_run(seed),)) for seed in range(24)]
     kind, told = SimulatedKind(0.1), list[Event]()
     with ledger.drive("study"), without_ray():
-        pool = Pool(kind, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        pool = Pool(kind.start, ledger, told.append, threading.Event(), lease_seconds=60, stall_seconds=60)
         with requests() as asked:
             outcome = pool.run(jobs, lanes=8, tries=1)
     assert (len(outcome.finished), outcome.failed, outcome.stopped) == (24, {}, False)
@@ -225,7 +226,7 @@ def test_what_others_have_done_is_not_done_again(url: str) -> None:
         finish(ledger, run, [Score(metric="m/x", value=2.0)])
     kind = SimulatedKind(0.0)
     with ledger.drive("study"), without_ray():
-        pool = Pool(kind, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        pool = Pool(kind.start, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)
         outcome = pool.run([Job(runs=(run,)) for run in runs], lanes=2, tries=1)
     assert sorted(outcome.finished) == sorted(run.id for run in runs)
     assert [ledger.record(run).metrics["m/x"].value for run in runs] == [2.0, 1.0] * 3
@@ -241,6 +242,6 @@ def test_a_store_that_goes_away_ends_the_study_with_its_words(url: str, monkeypa
     kind = SimulatedKind(0.0)
     with ledger.drive("study"), without_ray():
         monkeypatch.setattr(CountingStore, "pipe_file", away)
-        pool = Pool(kind, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)  # type: ignore[arg-type]
+        pool = Pool(kind.start, ledger, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60)
         with pytest.raises(StudyError, match="the store is away\n  accepted: "):
             pool.run([Job(runs=(make_run(),))], lanes=1, tries=1)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.lanes.lane import Lane, Lease, execute
+from orchestration.lanes.lane import Lease, execute
 from orchestration.ledger.entries.record import Record
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import TRAINING, Body, Job, Result
 from tests.corpora.conftest import write_small_wordnet
+from tests.lanes import lane_here
 from tests.tiny import tiny_backbone
 from trainers.engine.world import Progress, World
 
@@ -55,8 +56,9 @@ def trained(ledger: Ledger, job: Job, *bodies: Body) -> list[Record]:
     """The trainings of a job's runs, after an attempt by each of the bodies."""
     with ledger.drive("study"):
         for body in bodies:
-            lane = Lane(body, ledger.url, warm=(), gpus=0, threads=1, checkpoint_every=0, models=True)
-            state = lane.work(Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in job.runs}))
+            state = lane_here(body, ledger.url).work(
+                Lease(job=job, attempts={run.id: ledger.lease(run.id) for run in job.runs})
+            )
         assert state.problem is None
         for entry, attempt in state.staged:
             assert ledger.commit(entry, attempt)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.lane import problem
+from orchestration.lanes.bodies import problem
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
