@@ -23,9 +23,9 @@ def not_kept(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
 
     keep "best": of every arm and backbone that seed stays which is best by `deciding_metric`, of equals the first.
     """
-    there = tuple(run for run in plan.done if ledger.model_size(run))
     if keep == "keep":
         return ()
+    there = tuple(run for run in plan.done if ledger.model_size(run))
     if keep == "none":
         return there
     figures = plan.study.figures_of(deciding_metric(plan.study))

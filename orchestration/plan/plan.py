@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -137,34 +138,33 @@ def gather_facts(study: Study) -> Facts:
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine.precision import best_precision
 
-    problems, backbones, corpus, tasks, former = [], {}, "", {}, ""
-    asked: list[Task[Any, Any]] = []
+    problems, backbones, corpus, tasks, former = list[str](), {}, "", {}, ""
     of = family(study.family)
-    try:
+
+    @contextmanager
+    def noted(*errors: type[Exception], at: str = "") -> Iterator[None]:
+        """What goes wrong within the block is a problem among others."""
+        try:
+            yield
+        except errors as error:
+            problems.append(f"{study.path}: {at}{error}")
+
+    with noted(ValueError):
         of.check(study)
-    except ValueError as error:
-        problems.append(f"{study.path}: {error}")
     for name in study.backbones:
         if name == NO_BACKBONE and not of.needs_backbone:
             backbones[name] = ""
             continue
-        try:
+        damage = noted(OSError, ValueError, at=f"backbones: {name}: ")  # of a file of it
+        with damage, noted(BackboneError):
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
-        except BackboneError as error:
-            problems.append(f"{study.path}: {error}")
-        except (OSError, ValueError) as error:  # a file of it is damaged
-            problems.append(f"{study.path}: backbones: {name}: {error}")
     asked = _tasks(study)
     for task in asked:
-        try:
+        with noted(CorpusError, BackboneError):
             tasks[task.name] = task.fingerprint
-        except (CorpusError, BackboneError) as error:
-            problems.append(f"{study.path}: {error}")
-    try:
+    with noted(CorpusError, BackboneError):
         corpus = of.fingerprint(study.data)
         former = of.former_fingerprint(study.data) if all(task.version <= 2 for task in asked) else ""
-    except (CorpusError, BackboneError) as error:
-        problems.append(f"{study.path}: {error}")
     problems = list(dict.fromkeys(problems))  # several tasks may want the same rows
     problems += [
         f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
