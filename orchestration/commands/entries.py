@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from orchestration.commands.model_card import model_card
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, study_of
 from orchestration.families.registry import family
-from orchestration.ledger.ledger import LATER, UNSEALED, Ledger, run_of
+from orchestration.ledger.ledger import LATER, UNSEALED, Ledger
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import names_accepted
+from orchestration.study.run import run_of
 from orchestration.study.writable import folder_fits
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import as_grown

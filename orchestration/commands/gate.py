@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, ledger_of, study_of
-from orchestration.ledger.ledger import Ledger, Spent
+from orchestration.ledger.budgets import Spent
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable, typed

@@ -23,7 +23,7 @@ from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
 from orchestration.families.judged_table import study_of_table
 from orchestration.families.registry import family
-from orchestration.lanes.at_once import carry_out
+from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.checking import Checker

@@ -66,13 +66,13 @@ def told_of_corpus(settings: Settings, corpus: SanCorpus) -> dict[str, str]:
 def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
     """Every trained arm finds its set, its teachers and enough sentences, its workers can share a batch, and its
     policies learn."""
-    from trainers.san.batches import check_corpus, steps_of
+    from trainers.san.batches import check_set, steps_of
 
     for name, arm in study.arms.items():
         if not arm.train:
             continue
         with of_arm(name):
-            check_corpus(arm, corpus, study.resources.workers_per_run)
+            check_set(arm, corpus, study.resources.workers_per_run)
         if arm.host != "rlrd" or arm.rl_update == "fixed":
             continue
         if study.resources.deepspeed.zero_stage > 2:

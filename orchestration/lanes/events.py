@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Failure
+    from orchestration.ledger.failures import Failure
     from orchestration.study.run import Run
     from trainers.engine.world import Progress
 

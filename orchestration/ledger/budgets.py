@@ -10,10 +10,9 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from urllib.parse import quote
 
-from orchestration.ledger.notes import damaged, read_note, whole
+from orchestration.ledger.notes import damaged, now, read_note, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, cut, is_path_component, printable
@@ -47,7 +46,7 @@ def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Spent]], Spent
         known = next((one for one in earlier if one.says == new.says), None)
         if known is not None:
             return known
-        told = asdict(new) | {"asked_at": _now(), "before": _digest(earlier[-1]) if earlier else ""}
+        told = asdict(new) | {"asked_at": now(), "before": _digest(earlier[-1]) if earlier else ""}
         with suppress(FileExistsError):
             storage.create(f"{_folder(budget)}/{len(earlier)}.json", json.dumps(told, indent=1).encode())
             return Spent(**told)
@@ -79,7 +78,3 @@ def _folder(budget: str) -> str:
     if not budget.isprintable() or not is_path_component(place):
         raise StudyError(f"budget {cut(printable(budget), 60)}\n  accepted: {NAME_WORDS}")
     return f".budgets/{place}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

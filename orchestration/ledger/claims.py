@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from orchestration.ledger.notes import LedgerError, damaged, read_note, sealed, whole
+from orchestration.ledger.notes import LedgerError, damaged, now, read_note, sealed, whole
 from orchestration.ledger.object_storage import in_parallel
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
@@ -35,7 +34,7 @@ class Declaration:
 def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
     """Write the claims down unless the study has some already; either way give those that came first."""
     text = canonical(list(claims))
-    body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": _now()}
+    body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": now()}
     with suppress(FileExistsError):
         storage.create(_place(study), sealed(body))
     first = declared(storage, study)
@@ -81,7 +80,3 @@ def every(storage: Storage) -> Iterator[Declaration]:
 
 def _place(study: str) -> str:
     return f".declared/{quote(study, safe='')}.json"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from orchestration.ledger.notes import read_note, whole
+from orchestration.ledger.notes import now, read_note, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import RUN_ID, Run
 
@@ -37,7 +36,7 @@ class Failure:
 
 def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, *, final: bool) -> Failure:
     """Record that an attempt failed; an earlier one's record is replaced."""
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = now()
     body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": at, "final": final}
     storage.write(f"{FOLDER}/{run.id}.log", traceback.encode())
     storage.write(f"{FOLDER}/{run.id}.json", json.dumps(body, indent=1).encode())

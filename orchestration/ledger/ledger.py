@@ -45,7 +45,7 @@ from orchestration.ledger.entries.read import (
     read_taken_for,
     read_training,
 )
-from orchestration.ledger.entries.record import Metric, Record
+from orchestration.ledger.entries.record import Record
 from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
 from orchestration.ledger.notes import LaterFormat, LedgerError
@@ -53,14 +53,12 @@ from orchestration.ledger.object_storage import PART, in_parallel
 from orchestration.ledger.points import Points, searches
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
 from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
-from orchestration.study.run import RUN_ID, Result, Run
+from orchestration.study.run import RUN_ID, Result, Run, run_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from orchestration.ledger.repeats import Reproduction
-
-__all__ = ["Declaration", "Failure", "Ledger", "LedgerError", "Metric", "Record", "Spent"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -525,11 +523,6 @@ class Ledger:
 
 def _with_model(seal: Mapping[str, str]) -> bool:
     return any(name.startswith(MODEL) for name in seal)
-
-
-def run_of(entry: str) -> str:
-    """The id of the run that an entry is of."""
-    return entry.partition(".")[0]
 
 
 def _staged(entry: str, attempt: int) -> str:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from orchestration.ledger.storage import Storage
@@ -71,3 +72,8 @@ def whole(storage: Storage, name: str, remedy: str) -> Iterator[None]:
 
 def damaged(storage: Storage, name: str, why: str, remedy: str) -> LedgerError:
     return LedgerError(f"{storage.url}/{printable(name)}: {printable(why)}\n  accepted: {remedy}")
+
+
+def now() -> str:
+    """The moment as notes have it: ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from orchestration.ledger.away import Answering
 from orchestration.study.errors import StudyError
+from orchestration.study.run import run_of
 
 MARKER = "result.json"  # a folder without a pointer is whole when it holds this
 PART = ".part"  # suffix of a folder that is still being written
@@ -102,7 +103,7 @@ class ObjectStorage:
     def held(self, entries: Collection[str]) -> set[str]:
         """Two requests for one run. For more, one for each that is there, and one for 1,000 that might be."""
         asked = set(entries)
-        runs = {_run_of(entry) for entry in asked}
+        runs = {run_of(entry) for entry in asked}
         if len(runs) == 1:
             found = {path.removesuffix(f"/{MARKER}") for path in self._beginning(*runs)}
         else:
@@ -347,11 +348,7 @@ def _result(place: object) -> str:
 
 def _key(name: str) -> str:
     """Where the pointer of a folder lies: those of a run's entries together."""
-    return name if name.startswith(".") else f"{ENTRIES}/{_run_of(name)}/{name}"
-
-
-def _run_of(entry: str) -> str:
-    return entry.partition(".")[0]
+    return name if name.startswith(".") else f"{ENTRIES}/{run_of(name)}/{name}"
 
 
 def _status(error: BaseException | None) -> int | None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
-from orchestration.study.names import listed, typed
+from orchestration.study.names import counted, listed, typed
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Failure
+    from orchestration.ledger.failures import Failure
     from orchestration.plan.other_runs import Foretold
     from orchestration.plan.plan import Plan
     from orchestration.plan.reach import Reach
@@ -93,12 +93,12 @@ def _formula(plan: Plan) -> str:
     trained = {run.arm for run in plan.runs} - untrained
     sizes = {len(plan.seeds(arm, backbone)) for arm in trained for backbone in backbones}
     if len(sizes) > 1:
-        return _count(len(plan.runs), "run")
-    over = _count(len(backbones), "backbone")
-    parts = [f"{_count(len(trained), 'arm')} x {_count(n, 'seed')} x {over}" for n in sizes]
+        return counted(len(plan.runs), "run")
+    over = counted(len(backbones), "backbone")
+    parts = [f"{counted(len(trained), 'arm')} x {counted(n, 'seed')} x {over}" for n in sizes]
     if untrained:
-        parts.append(f"{_count(len(untrained), 'untrained arm')} x {over}")
-    return f"{_count(len(plan.runs), 'run')} = {' + '.join(parts)}"
+        parts.append(f"{counted(len(untrained), 'untrained arm')} x {over}")
+    return f"{counted(len(plan.runs), 'run')} = {' + '.join(parts)}"
 
 
 def _placement(plan: Plan) -> Iterator[str]:
@@ -108,24 +108,24 @@ def _placement(plan: Plan) -> Iterator[str]:
         jobs = [job for chosen, job in launched if chosen == launcher]
         runs = [run for job in jobs for run in job.runs]
         workers = max(run.world_size for run in runs)
-        place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {_count(workers, 'worker')}"
-        together = f", stacked as {_count(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
-        yield f"{_count(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
+        place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {counted(workers, 'worker')}"
+        together = f", stacked as {counted(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
+        yield f"{counted(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:
     """What is trained already, and which of that trains again all the same."""
     if kept := len(plan.to_score) - len(plan.gone):
-        yield f"{_count(kept, 'run')} of these {'is' if kept == 1 else 'are'} trained, and only scored"
+        yield f"{counted(kept, 'run')} of these {'is' if kept == 1 else 'are'} trained, and only scored"
     if plan.gone:
-        yield f"{_count(len(plan.gone), 'run')} of these trained before; the models are gone, so they train again"
+        yield f"{counted(len(plan.gone), 'run')} of these trained before; the models are gone, so they train again"
 
 
 def _time_left(plan: Plan, lanes: int) -> list[str]:
     expected = estimate(plan) if plan.left else None
     if expected is None:
         return []
-    return [f"{_about(expected.seconds, lanes)} (from {_count(expected.finished, 'finished run')})"]
+    return [f"{_about(expected.seconds, lanes)} (from {counted(expected.finished, 'finished run')})"]
 
 
 def foretold_words(expected: Foretold | None, lanes: int) -> str:
@@ -137,7 +137,7 @@ def foretold_words(expected: Foretold | None, lanes: int) -> str:
         )
     places = ", ".join(map(_seen_from_here, expected.ledgers))
     return (
-        f"{_about(expected.seconds, lanes)}: an estimate from {_count(expected.runs, 'run')} of the same "
+        f"{_about(expected.seconds, lanes)}: an estimate from {counted(expected.runs, 'run')} of the same "
         f"family and backbone in {places}, by their texts a second"
     )
 
@@ -151,7 +151,7 @@ def _about(seconds: float, lanes: int) -> str:
     took = seconds / lanes
     steps = ((5400, f"{took / 3600:.1f} h"), (90, f"{took / 60:.0f} min"), (0, f"{took:.0f} s"))
     amount = next(text for least, text in steps if took >= least)
-    return f"about {amount} on {_count(lanes, 'lane')}"
+    return f"about {amount} on {counted(lanes, 'lane')}"
 
 
 def _claim(plan: Plan, reach: Reach) -> str:
@@ -168,7 +168,7 @@ def _claim(plan: Plan, reach: Reach) -> str:
         because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
     if reach.correlation is not None:
         because.append(f"arms correlate {reach.correlation:.2f}")
-    seeds = _count(reach.seeds, "seed") if reach.seeds else "the items"
+    seeds = counted(reach.seeds, "seed") if reach.seeds else "the items"
     margin = f", {reach.on_margin}" if reach.on_margin else ""
     return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
 
@@ -182,7 +182,7 @@ def _stops(plan: Plan) -> Iterator[str]:
         worth = list(dict.fromkeys(part.min_effect for part in claim.parts if may_stop(part)))
         if worth:
             yield (
-                f"{claim.claim}: for futility, from {_count(len(seeds.initial), 'seed')} on, where the chance "
+                f"{claim.claim}: for futility, from {counted(len(seeds.initial), 'seed')} on, where the chance "
                 f"that {len(seeds.all)} would show a true difference of "
                 f"{' or '.join(f'{one:g}' for one in worth)} is below {100 * HOPELESS:g} %"
             )
@@ -197,7 +197,3 @@ def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
 def _name(plan: Plan, reach: Reach) -> str:
     several = len(plan.study.backbones) > 1 and reach.backbone
     return f"{reach.claim} on {reach.backbone}" if several else reach.claim
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.families.registry import family
 from orchestration.report.tables import tests_of
+from orchestration.study.names import counted
 from orchestration.study.run import is_encoder
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _runs(findings: Findings) -> str:
     if trained and seeded:
         shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]
         said += (
-            f" Each trained recipe ({_listed(trained)}) was run with {_count(len(seeded), 'random seed')}"
+            f" Each trained recipe ({_listed(trained)}) was run with {counted(len(seeded), 'random seed')}"
             f"{_span(seeded)}; recipes with the same seed "
             f"{f'share {_listed(shared)}' if shared else 'are paired, whatever they make of it'}."
         )
@@ -58,7 +59,7 @@ def _runs(findings: Findings) -> str:
 
 
 def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
-    said = f"{_count(len(declared), 'comparison')} {'was' if len(declared) == 1 else 'were'} declared before "
+    said = f"{counted(len(declared), 'comparison')} {'was' if len(declared) == 1 else 'were'} declared before "
     said += (
         f"the first run (SHA-256 of the declaration: {findings.declared})." if findings.declared else "the runs."
     )
@@ -75,7 +76,7 @@ def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
     if any(verdict.scope == "task" for verdict in declared):
         said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
     if late:
-        said += f" {_count(late, 'further comparison')} made later {'is' if late == 1 else 'are'} exploratory."
+        said += f" {counted(late, 'further comparison')} made later {'is' if late == 1 else 'are'} exploratory."
     return said
 
 
@@ -96,7 +97,3 @@ def _listed(names: list[str]) -> str:
 def _span(seeds: list[int]) -> str:
     whole = seeds == list(range(seeds[0], seeds[-1] + 1)) if seeds else False
     return f" ({seeds[0]} to {seeds[-1]})" if whole and len(seeds) > 1 else f" ({', '.join(map(str, seeds))})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)

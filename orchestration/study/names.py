@@ -80,6 +80,11 @@ def listed(names: Sequence[str], most: int = LIST_AT_MOST) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 seed`, `8 seeds`."""
+    return f"{number} {noun}" + "s" * (number != 1)
+
+
 def typed(*words: object) -> str:
     """`semray run 'my study.yaml'`: the command as a person types it, whatever stands in a name."""
     return shlex.join(["semray", *map(str, words)])

@@ -28,6 +28,11 @@ TRAINING = "train"  # what families call the seconds between prepared data and t
 WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
 
 
+def run_of(entry: str) -> str:
+    """The id of the run that an entry is of."""
+    return entry.partition(".")[0]
+
+
 def is_encoder(backbone: str) -> bool:
     """Whether a backbone's name is that of one: a study may do without."""
     return backbone not in ("", NO_BACKBONE)

@@ -25,7 +25,8 @@ from orchestration.tracking.pages import PLACE
 
 if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
-    from orchestration.ledger.ledger import Ledger, Record
+    from orchestration.ledger.entries.record import Record
+    from orchestration.ledger.ledger import Ledger
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 
 LAYOUT = 3  # raised when an entry of the same content would be written otherwise

@@ -17,7 +17,8 @@ from orchestration.ledger.entries.items import of_metric
 from orchestration.verdicts.findings import Distribution, Findings
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Ledger, Record
+    from orchestration.ledger.entries.record import Record
+    from orchestration.ledger.ledger import Ledger
 
 BINS = 50
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from evaluators.significance.claims import ClaimSide
     from evaluators.significance.comparisons import Items, ItemsError
-    from orchestration.ledger.ledger import Failure, Ledger, Metric, Record
+    from orchestration.ledger.entries.record import Metric, Record
+    from orchestration.ledger.failures import Failure
+    from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.ledger.ledger import Ledger, run_of
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import run_of
 from tests.cluster_day import Laptop, laptop
 from tests.hosts import SHARED, Host, hosts, missing
 from tests.waiting import until

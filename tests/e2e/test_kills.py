@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestration.ledger.ledger import Ledger, run_of
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import run_of
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port, until

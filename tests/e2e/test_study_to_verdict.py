@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from orchestration.commands.cli import main
-from orchestration.ledger.ledger import Ledger, run_of
-from orchestration.study.run import RUN_ID
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import RUN_ID, run_of
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 from tests.waiting import until

@@ -56,8 +56,8 @@ class SanBatch:
 def batches(
     settings: Settings, corpus: SanCorpus, encoder: Encoder, seed: int, world: World
 ) -> Callable[[int], SanBatch]:
-    """The function from step to batch. ValueError as `check_corpus` raises it."""
-    check_corpus(settings, corpus, world.size)
+    """The function from step to batch. ValueError as `check_set` raises it."""
+    check_set(settings, corpus, world.size)
     share, size = settings.batch_size // world.size, len(corpus)
     mine = slice(world.rank * share, (world.rank + 1) * share)
     names, held = columns_of(settings), _held(settings, corpus)
@@ -104,7 +104,7 @@ def columns_of(settings: Settings) -> tuple[str, ...]:
     return ("anchor", "second", *hard, *(("negative",) if settings.san != "off" else ()))
 
 
-def check_corpus(settings: Settings, corpus: SanCorpus, workers: int) -> None:
+def check_set(settings: Settings, corpus: SanCorpus, workers: int) -> None:
     """ValueError when the corpus has not what the arm reads, or workers cannot share its batch."""
     size = settings.batch_size
     if size % workers:

@@ -40,7 +40,8 @@ from orchestration.study.run import Body, Run
 if TYPE_CHECKING:
     import threading
 
-    from orchestration.ledger.ledger import Failure, Ledger
+    from orchestration.ledger.failures import Failure
+    from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
 
 SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished
 from orchestration.lanes.pooled.queued import Held, Queued
-from orchestration.ledger.ledger import run_of
 from orchestration.study.errors import StudyError
+from orchestration.study.run import run_of
 
 if TYPE_CHECKING:
     from orchestration.lanes.bodies import Problem
     from orchestration.lanes.lane import LaneState
     from orchestration.lanes.pooled.desk import Desk
-    from orchestration.ledger.ledger import Failure, Ledger
+    from orchestration.ledger.failures import Failure
+    from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
 
 

@@ -94,8 +94,8 @@ class Slot:
 class Slots:
     """The lanes of one kind that a pool has, each under a number of its own.
 
-    start: gives the actor of a new one, with the ledger at a URL. given_up: the numbers of those that died in every
-    start, and are none any more.
+    start: gives the actor of a new one, with the ledger at a URL. given_up: the numbers of those that died in
+    every start, and are none any more.
     """
 
     def __init__(self, start: Callable[[str], Any], url: str) -> None:

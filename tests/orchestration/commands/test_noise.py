@@ -13,7 +13,7 @@ import pytest
 from orchestration.commands import noise
 from orchestration.commands.cli import main
 from orchestration.families import registry
-from orchestration.lanes.at_once import carry_out
+from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.crossed import alone_changed, level_seeds, with_seeds
 from orchestration.plan.held import planned

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.families import registry
-from orchestration.lanes.at_once import carry_out
+from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan

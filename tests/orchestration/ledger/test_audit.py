@@ -12,7 +12,8 @@ import pytest
 
 from orchestration.commands.cli import main
 from orchestration.ledger.budgets import Spent
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.study.errors import StudyError
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put

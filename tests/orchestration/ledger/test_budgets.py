@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from orchestration.ledger.budgets import Spent
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 

@@ -28,10 +28,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from evaluators.metrics.scores import Score
 from orchestration.ledger import drivers
 from orchestration.ledger.drivers import driving, this_process
-from orchestration.ledger.ledger import Ledger, LedgerError, run_of
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.storage import LocalStorage, open_storage
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Run, Scored, Trained
+from orchestration.study.run import Run, Scored, Trained, run_of
 from tests.buckets import s3_bucket
 from tests.results import finish
 from tests.waiting import until

@@ -16,7 +16,8 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run

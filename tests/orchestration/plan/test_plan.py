@@ -16,7 +16,7 @@ from evaluators.significance.comparisons import ItemScores, PairedSeeds
 from evaluators.significance.judge import judge
 from orchestration.commands.plan_words import rows_told
 from orchestration.families.contract import RowsOf
-from orchestration.ledger.ledger import Failure
+from orchestration.ledger.failures import Failure
 from orchestration.plan.described import describe, estimate, next_step
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability

@@ -21,7 +21,8 @@ import pytest
 
 from orchestration.commands.cli import main
 from orchestration.ledger.entries.layout import ITEMS
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.plan.plan import Plan
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable

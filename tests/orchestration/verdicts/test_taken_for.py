@@ -12,7 +12,8 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.entries.layout import TAKEN_FOR
-from orchestration.ledger.ledger import Ledger, LedgerError
+from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
 from orchestration.report.html import html
