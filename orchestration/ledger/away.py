@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,18 @@ def away() -> tuple[type[Exception], ...]:
     return (OSError, StoreAway, *(getattr(module, name) for module, names in loaded if module for name in names))
 
 
+@contextmanager
+def answered(url: str | Path, *answers: type[Exception]) -> Iterator[None]:
+    """Raise StoreAway where the store fails within the block. answers: what it may raise that is none of that."""
+    told: tuple[type[Exception], ...] = (StoreAway, *answers)
+    try:
+        yield
+    except told:
+        raise
+    except away() as error:
+        raise StoreAway(unreachable(url, error)) from error
+
+
 def words_of(error: Exception) -> str:
     """What the store itself said."""
     return first_line(error.__cause__ if isinstance(error, StoreAway) and error.__cause__ else error)
@@ -61,12 +75,8 @@ class Answering:
         method = getattr(self._filesystem, name)
 
         @functools.wraps(method)
-        def answered(*given: Any, **named: Any) -> Any:
-            try:
+        def asked(*given: Any, **named: Any) -> Any:
+            with answered(self._url, FileNotFoundError, FileExistsError, IsADirectoryError):
                 return method(*given, **named)
-            except (FileNotFoundError, FileExistsError, IsADirectoryError):
-                raise
-            except away() as error:
-                raise StoreAway(unreachable(self._url, error)) from error
 
-        return answered
+        return asked

@@ -11,18 +11,17 @@ import os
 import secrets
 import shutil
 import stat
-import sys
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from corpora.store.durable import flush, flush_tree
-from orchestration.ledger.away import StoreAway, away, unreachable
+from orchestration.ledger.away import StoreAway, answered, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import give_up_on_silence, patience
 from orchestration.study.errors import StudyError
+from orchestration.study.patience import said_after
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
 FEW = 100  # entries that are asked for one by one; to list a folder of 100,000 takes some 0.1 s
@@ -129,41 +128,21 @@ def open_storage(url: str | Path) -> Storage:
 
 @contextmanager
 def reached(url: str | Path) -> Iterator[None]:
-    """Raise StudyError, with the store's own words, when it cannot be reached within the block."""
-    try:
-        with _told_when_silent(url) if "://" in str(url) else nullcontext():
-            yield
-    except StoreAway:
-        raise
-    except away() as error:
-        raise StoreAway(unreachable(url, error)) from error
+    """Raise StudyError, with the store's own words, when it cannot be reached within the block.
 
-
-@contextmanager
-def _told_when_silent(url: str | Path) -> Iterator[None]:
-    """Say that a store is waited for; one that is silent is asked again, for some two minutes."""
-    words = (f"ledger {url}: waiting for its answer …",)
-    slow = threading.Timer(SILENT_SECONDS, print, words, {"file": sys.stderr, "flush": True})
-    slow.daemon = True
-    slow.start()
-    try:
+    That a store is waited for is said; one that is silent is asked again, for some two minutes.
+    """
+    waiting = said_after(SILENT_SECONDS, f"ledger {url}: waiting for its answer …")
+    with answered(url), waiting if "://" in str(url) else nullcontext():
         yield
-    finally:
-        slow.cancel()
 
 
-@contextmanager
-def kept(url: str | Path) -> Iterator[None]:
+def kept(url: str | Path) -> AbstractContextManager[None]:
     """Raise StudyError when the store fails within the block: full, read-only, away.
 
     That a name is there already, or is not, is passed on: the callers mean to hear it.
     """
-    try:
-        yield
-    except (FileNotFoundError, FileExistsError, StoreAway):
-        raise
-    except away() as error:
-        raise StoreAway(unreachable(url, error)) from error
+    return answered(url, FileNotFoundError, FileExistsError)
 
 
 class LocalStorage:
@@ -178,7 +157,7 @@ class LocalStorage:
     def read(self, name: str) -> bytes:
         """A link, a pipe or a device is never followed, nor waited for."""
         try:
-            handle = os.open(self._at(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            handle = os.open(self.place(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError as error:
             raise (_no_file(name) if error.errno in (errno.ELOOP, errno.ENXIO) else error) from None
         try:  # not as a file object: to make one takes as long as all the rest
@@ -194,15 +173,15 @@ class LocalStorage:
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         with self._written(name, content, durable) as temporary:
-            os.replace(temporary, self._at(name))
+            os.replace(temporary, self.place(name))
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
         with self._written(name, content, durable) as temporary:
-            os.link(temporary, self._at(name))  # unlike open("x"), never shows an empty file
+            os.link(temporary, self.place(name))  # unlike open("x"), never shows an empty file
 
     def children(self, name: str) -> list[str]:
         try:
-            return sorted(child for child in os.listdir(self._at(name)) if not child.endswith(TEMPORARY))
+            return sorted(child for child in os.listdir(self.place(name)) if not child.endswith(TEMPORARY))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -220,7 +199,7 @@ class LocalStorage:
         return set()
 
     def taken(self, name: str) -> bool:
-        return os.path.lexists(self._at(name))
+        return os.path.lexists(self.place(name))
 
     def held(self, entries: Collection[str]) -> set[str]:
         if len(entries) > FEW or not self.root.is_dir():  # which says why, where something else has its name
@@ -228,9 +207,10 @@ class LocalStorage:
         return {entry for entry in entries if self.taken(entry)}
 
     def is_whole(self, name: str) -> bool:
-        return os.path.isdir(self._at(name))
+        return os.path.isdir(self.place(name))
 
     def place(self, name: str) -> str:
+        """A driver asks for some twenty a run: paths as objects took a fifth of its time."""
         return f"{self.url}/{name}"
 
     @contextmanager
@@ -250,7 +230,7 @@ class LocalStorage:
 
     def publish(self, staged: str, final: str) -> bool:
         try:
-            os.rename(self._at(staged), self._at(final))  # refused when `final` is a folder with content
+            os.rename(self.place(staged), self.place(final))  # refused when `final` is a folder with content
         except OSError:
             if not self.taken(final):
                 raise
@@ -267,13 +247,13 @@ class LocalStorage:
 
     def remove(self, name: str) -> None:
         if self.is_whole(name):
-            shutil.rmtree(self._at(name), ignore_errors=True)
+            shutil.rmtree(self.place(name), ignore_errors=True)
         else:
             self.unlink(name)
 
     def unlink(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(self._at(name))
+            os.unlink(self.place(name))
 
     def size(self, name: str) -> int:
         return sum(path.lstat().st_size for path in (self.root / name).rglob("*") if path.is_file())
@@ -282,14 +262,10 @@ class LocalStorage:
         path = self.root / name
         return path if path.is_dir() else None
 
-    def _at(self, name: str) -> str:
-        """A name's place. A driver asks for some twenty a run: paths as objects took a fifth of its time."""
-        return f"{self.url}/{name}"
-
     @contextmanager
     def _written(self, name: str, content: bytes, durable: bool = True) -> Iterator[str]:
         """A temporary file beside `name` that holds the content; gone afterwards."""
-        folder = os.path.dirname(self._at(name))
+        folder = os.path.dirname(self.place(name))
         os.makedirs(folder, exist_ok=True)
         temporary = f"{folder}/{secrets.token_hex(8)}{TEMPORARY}"  # not mkstemp's: colleagues are to read it
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
