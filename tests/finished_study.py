@@ -22,7 +22,7 @@ from evaluators.significance.verdict import Verdict
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run
 from orchestration.verdicts.findings import Finding, Findings, ItemDelta, RunRow
-from tests.results import results
+from tests.results import put, results
 from trainers.engine.world import Progress
 
 BACKBONE = "tiny"
@@ -101,11 +101,7 @@ def fill(ledger: Ledger, runs: Sequence[Run], save_model: Callable[[Path], None]
     """Finish these runs as a lane and the driver would."""
     for run in runs:
         if not ledger.holds(run):
-            attempt = ledger.lease(run.id)
-            for result in make_results(run, save_model):
-                ledger.stage(result, attempt)
-                ledger.commit(result.entry, attempt)
-            ledger.forget(run.id)
+            put(ledger, run, make_results(run, save_model))
 
 
 def planned(seeds: int) -> list[Run]:

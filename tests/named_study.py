@@ -17,6 +17,7 @@ from orchestration.study.run import Run, Scored, Trained
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
+from tests.results import put
 from trainers.engine.world import Progress
 
 RECALL, STRESS = "t2d/recall@10", "stress/negate/auc"
@@ -77,10 +78,7 @@ def finished(path: Path, item: str = "item") -> tuple[Plan, Ledger, Findings]:
 def finish(ledger: Ledger, runs: Iterable[Run], item: str = "item") -> None:
     """Put these runs into the ledger as a lane and the driver would."""
     for run in runs:
-        attempt = ledger.lease(run.id)
-        for result in _results(run, item):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+        put(ledger, run, _results(run, item))
 
 
 def _results(run: Run, item: str) -> list[Trained | Scored]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Result, Run, Scored, Trained
 from semray.testing import RunResults, outcome
 
-__all__ = ["RunResults", "finish", "outcome", "results", "run_in"]
+__all__ = ["RunResults", "finish", "outcome", "put", "results", "run_in", "without_model"]
 
 
 def run_in(folder: Path, seed: int | None, arm: str = "A", **settings: object) -> Run:
@@ -48,13 +49,23 @@ def results(run: Run, scores: Sequence[Score] = (), **training: Any) -> Iterator
 
 
 def finish(ledger: Ledger, run: Run, scores: Sequence[Score] = (), **training: Any) -> int:
-    """Lease a run, stage all it leaves and commit it, as a lane and the driver would. -> the attempt's number"""
+    """Put into the ledger what a run leaves, made up. -> the attempt's number"""
+    return put(ledger, run, results(run, scores, **training))
+
+
+def put(ledger: Ledger, run: Run, left: Iterable[Result]) -> int:
+    """Lease a run, stage all it left and commit it, as a lane and the driver would. -> the attempt's number"""
     attempt = ledger.lease(run.id)
-    for result in results(run, scores, **training):
+    for result in left:
         ledger.stage(result, attempt)
         ledger.commit(result.entry, attempt)
     ledger.forget(run.id)
     return attempt
+
+
+def without_model(result: Result) -> Result:
+    """The same, whose model nobody needs."""
+    return replace(result, save_model=None) if isinstance(result, Trained) else result
 
 
 def _of(score: Score, task: str) -> bool:

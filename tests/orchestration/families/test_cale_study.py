@@ -15,13 +15,14 @@ from orchestration.reading.read_study import read_study
 from orchestration.report import forms, plots
 from orchestration.report.html import html
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Trained
+from orchestration.study.run import Job
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import verify, write_passport
 from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
+from tests.results import put, without_model
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 from trainers.engine.world import World
@@ -75,11 +76,7 @@ def findings(place: Path) -> Findings:
         prepare(study)
         declare(study, planned.runs, ledger)
         for run in planned.runs:
-            attempt = ledger.lease(run.id)
-            for result in execute(Job(runs=(run,)), World()):
-                kept = replace(result, save_model=None) if isinstance(result, Trained) else result
-                ledger.stage(kept, attempt)
-                ledger.commit(result.entry, attempt)
+            put(ledger, run, map(without_model, execute(Job(runs=(run,)), World())))
         with patch.context() as only:  # nothing is claimed of the arm `printed`: verdicts leave its items alone
             read = ledger.items
             unclaimed = {entry for run in planned.runs if run.arm == "printed" for entry in run.entries}

@@ -15,6 +15,7 @@ import pytest
 from evaluators.tasks.scores_file import tasks_of_script
 from orchestration.commands.cli import main
 from orchestration.commands.run_study import next_steps
+from orchestration.lanes.in_this_process import carry_out
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan, gather_facts, plan
@@ -60,11 +61,7 @@ def planned(place: Path, old: str = "", new: str = "") -> Plan:
 def test_the_methods_paragraph_claims_nothing_of_a_script(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No encoder is named where there is none, and nobody knows what its runs of one seed share."""
     asked, ledger = planned(place), Ledger(place / "ledger")
-    for run in asked.runs:
-        attempt = ledger.lease(run.id)
-        for result in execute(Job(runs=(run,)), World()):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+    carry_out(asked.runs, ledger)
     assert main(["report", "mine", "--methods"]) == 0
     said = capsys.readouterr().out
     assert "We compared slow and fast. Each trained recipe (slow and fast)" in said

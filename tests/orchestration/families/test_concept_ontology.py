@@ -11,13 +11,13 @@ from orchestration.commands.cli import main
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
-from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Trained
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from tests.corpora.conftest import write_small_wordnet
 from tests.ontology import write_ontology
+from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
 from trainers.engine.world import World
 
@@ -52,15 +52,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def written(place: Path, old: str = "", new: str = "") -> Path:
-    assert STUDY.count(old) == 1 or not old
-    file = place / "ontology.yaml"
-    file.write_text(STUDY.replace(old, new).replace("PLACE", str(place)))
-    return file
-
-
 def test_every_arm_runs_and_claims_are_judged(place: Path) -> None:
-    study, ledger = read_study(written(place)), Ledger(place / "ledger")
+    study, ledger = study_in(place, STUDY), Ledger(place / "ledger")
     runs = plan(study, gather_facts(study)).runs
     prepare(study)
     declare(study, runs, ledger)
@@ -82,7 +75,7 @@ def test_every_arm_runs_and_claims_are_judged(place: Path) -> None:
 
 def test_plan_says_what_is_not_at_hand(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As any mistake in a study: in words, with what mends it, exit code 2."""
-    assert main(["plan", str(written(place, ", dbpedia: PLACE", ""))]) == 2
+    assert main(["plan", str(study_in(place, STUDY, ", dbpedia: PLACE", "").path)]) == 2
     said = capsys.readouterr()
     assert "the DBpedia ontology not found" in said.err
     assert "to get it: curl -LO" in said.err
@@ -90,10 +83,10 @@ def test_plan_says_what_is_not_at_hand(place: Path, capsys: pytest.CaptureFixtur
 
 
 def test_an_arm_without_the_ontology_it_trains_on_is_refused(place: Path) -> None:
-    study = read_study(written(place, "ontology: dbpedia, ", ""))
+    study = study_in(place, STUDY, "ontology: dbpedia, ", "")
     with pytest.raises(
         (StudyError, ValueError), match=r"train\.rows = 'ontology'\n  accepted: lexicons, or with data\.ontology"
     ):
         prepare(study)
     with pytest.raises(StudyError, match="hard_negatives"):
-        read_study(written(place, "symmetric: false", "hard_negatives: true"))
+        study_in(place, STUDY, "symmetric: false", "hard_negatives: true")

@@ -13,15 +13,15 @@ from orchestration.families.contract import ArmSeen
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
-from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Trained
-from orchestration.study.study import Study
+from orchestration.study.run import Job
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from tests.corpora.conftest import write_small_wordnet
+from tests.results import put, without_model
+from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 from trainers.concept.settings import Settings, defining
 from trainers.engine.world import World
@@ -48,12 +48,6 @@ compare:
 """
 
 
-def study_of(place: Path, old: str = "", new: str = "") -> Study:
-    assert STUDY.count(old) == 1 or not old
-    (place / "small.yaml").write_text(STUDY.replace(old, new).replace("PLACE", str(place)))
-    return read_study(place / "small.yaml")
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
@@ -67,16 +61,12 @@ def findings(place: Path) -> Findings:
     """Every run of the study, executed here one after another."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEMRAY_CACHE", str(place / "cache"))
-        study, ledger = study_of(place), Ledger(place / "ledger")
+        study, ledger = study_in(place, STUDY), Ledger(place / "ledger")
         runs = plan(study, gather_facts(study)).runs
         prepare(study)
         declare(study, runs, ledger)
         for run in runs:
-            attempt = ledger.lease(run.id)
-            for result in execute(Job(runs=(run,)), World()):
-                kept = replace(result, save_model=None) if isinstance(result, Trained) else result
-                ledger.stage(kept, attempt)
-                ledger.commit(result.entry, attempt)
+            put(ledger, run, map(without_model, execute(Job(runs=(run,)), World())))
         return find(study, runs, ledger)
 
 
@@ -120,25 +110,27 @@ def test_caveats_speak_of_trained_mixtures_against_others_alone() -> None:
 
 
 def test_layers_that_a_readout_cannot_mix_or_learn_are_refused(place: Path) -> None:
-    deep = study_of(place, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
+    deep = study_in(place, STUDY, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
     with pytest.raises(ValueError, match=r"arms\.M2\.layers = 4\n  accepted: up to 3"):
         check_layers(deep, [place / "tiny"], None)
     for unpushed in ("hn_mode: unified", "hn_coefficient: 0", "hard_negatives: false"):
-        alone = study_of(place, "deep_supervision: beside", f"deep_supervision: instead, {unpushed}")
+        alone = study_in(place, STUDY, "deep_supervision: beside", f"deep_supervision: instead, {unpushed}")
         with pytest.raises(ValueError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside"):
             check_layers(alone, [place / "tiny"], None)
-    check_layers(study_of(place, "deep_supervision: beside", "deep_supervision: instead"), [place / "tiny"], None)
+    check_layers(
+        study_in(place, STUDY, "deep_supervision: beside", "deep_supervision: instead"), [place / "tiny"], None
+    )
 
 
 def test_hard_negatives_are_those_of_definitions_that_are_trained_on(place: Path) -> None:
     with pytest.raises(StudyError, match=r"train\.hard_negatives = true\n  accepted: false with t2d_weight: 0"):
-        study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0}")
-    study_of(place, "{readout: cls}", "{readout: cls, t2d_weight: 0, hard_negatives: false}")
+        study_in(place, STUDY, "{readout: cls}", "{readout: cls, t2d_weight: 0}")
+    study_in(place, STUDY, "{readout: cls}", "{readout: cls, t2d_weight: 0, hard_negatives: false}")
 
 
 def test_a_mixture_in_bf16_has_an_id_of_its_own_since_it_is_mixed_in_fp32(place: Path) -> None:
     """All else has the ids that its settings alone give, in bf16 as in fp32."""
-    study = study_of(place)
+    study = study_in(place, STUDY)
     facts = Facts(
         backbones=dict.fromkeys(study.backbones, "b"),
         corpus="c",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpora.store import hub
+from orchestration.lanes.in_this_process import carry_out
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
@@ -88,11 +89,7 @@ def test_no_seed_is_said_to_agree(place: Path) -> None:
     """One run of each arm stands at every seed: what is told is one run, in every form."""
     study, ledger = written(place), Ledger(place / "ledger")
     runs = plan(study, gather_facts(study)).runs
-    for run in runs:
-        attempt = ledger.lease(run.id)
-        for result in execute(Job(runs=(run,)), World()):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+    carry_out(runs, ledger)
     findings = find(study, runs, ledger)
     (verdict,) = (finding.verdict for finding in findings.findings)
     assert (verdict.test, verdict.n_items) == ("crossed t", 29)

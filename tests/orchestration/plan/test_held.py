@@ -17,6 +17,7 @@ from orchestration.study.run import former_id
 from orchestration.study.study import Study
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill, make_results
+from tests.results import put
 from tests.tiny import tiny_backbone
 
 STUDY = """\
@@ -120,9 +121,6 @@ def test_with_a_price_a_plan_says_what_a_study_costs_or_why_it_cannot(
     fill(silent, runs)
     assert costs(silent)[0].startswith("cost    unknown: 3 of 3 finished runs are from before")
     for run in runs:
-        attempt = telling.lease(run.id)
-        for result in make_results(run):
-            taken = {"seconds": 1200.0} if result.entry == run.id else {}
-            telling.stage(replace(result, cost=taken), attempt)
-            telling.commit(result.entry, attempt)
+        training, *scores = make_results(run)
+        put(telling, run, [replace(training, cost={"seconds": 1200.0}), *scores])
     assert costs(telling) == ["cost    H1: 3 runs, 1 h, 2.00 at 2 an hour"]

@@ -15,6 +15,7 @@ from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Result, Run, Scored, Trained
 from orchestration.verdicts.declared import declare
+from tests.results import put
 
 STUDY = """\
 question: How long will it take?
@@ -56,11 +57,7 @@ def elsewhere(tmp_path: Path) -> Ledger:
     ledger = Ledger(str(tmp_path / "before" / "ledger"))
     declare(other.study, other.runs, ledger)
     for run in other.runs:
-        attempt = ledger.lease(run.id)
-        for result in took(run):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
-        ledger.forget(run.id)
+        put(ledger, run, took(run))
     return ledger
 
 

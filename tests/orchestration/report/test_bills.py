@@ -18,7 +18,7 @@ from orchestration.report.forms import as_json, markdown, table
 from orchestration.report.html import html
 from orchestration.report.plots import every
 from tests.finished_study import CLAIMS, findings_of, make_run
-from tests.results import finish, results
+from tests.results import finish, put, results
 
 HOUR = {"seconds": 3600.0, "gpu_hours": 0.5, "joules": 1.8e6}
 FACTS = Facts(backbones={"small": "s" * 8}, corpus="c" * 8, tasks={"t2d": "r"}, precision="fp32")
@@ -40,10 +40,8 @@ compare:
 
 def test_the_ledger_keeps_it_beside_the_figures(tmp_path: Path) -> None:
     ledger, run = Ledger(tmp_path), make_run("B1", 0)
-    attempt = ledger.lease(run.id)
-    for result in results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks]):
-        ledger.stage(replace(result, cost={"seconds": 2.0, "joules": 8.0}), attempt)
-        ledger.commit(result.entry, attempt)
+    left = results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks])
+    put(ledger, run, (replace(result, cost={"seconds": 2.0, "joules": 8.0}) for result in left))
     assert ledger.record(run).cost == {"seconds": 8.0, "joules": 32.0}
     other = make_run("B1", 1)
     finish(ledger, other)

@@ -23,6 +23,7 @@ from orchestration.verdicts.moves import item_gains, moves, placed_gains
 from orchestration.verdicts.passport import plain, verify, write_passport
 from orchestration.verdicts.why import chain
 from tests.named_study import RECALL, STRESS, write_study
+from tests.results import finish, put
 
 LABELS = np.array([1.0, 1.0, 0.0, 0.0])
 APART = np.array([0.9, 0.4, 0.5, 0.1])  # of 4 pairs one is the wrong way round: the second 1 under the first 0
@@ -99,10 +100,7 @@ def test_a_report_counts_concepts_and_a_passport_stays_as_it_is(place: Path) -> 
     study, ledger = read_study(place), Ledger(place.parent / "ledger")
     asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=dict.fromkeys(study.evaluate, "7" * 16), precision="fp32"))  # fmt: skip
     for run in asked.runs:
-        attempt = ledger.lease(run.id)
-        for result in _results(run):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+        put(ledger, run, _results(run))
     findings = find(study, asked.runs, ledger)
     second = next(one for one in findings.findings if one.verdict.metric == STRESS)
     assert (second.items_worse, second.told.total, second.told.counted) == (12, 12, "concepts")
@@ -131,16 +129,10 @@ def test_a_report_tells_nothing_of_rounding_and_passports_count_as_before(tmp_pa
     tasks = dict.fromkeys(study.evaluate, "7" * 16)
     asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
     for run in asked.runs:
-        attempt, values = ledger.lease(run.id), [0.1, 0.2, 0.3][:: -1 if run.arm == "B2" else 1]
+        values = [0.1, 0.2, 0.3][:: -1 if run.arm == "B2" else 1]
         names, scores = [f"item {number}" for number in range(12)], np.full(12, values[run.seed or 0])
         recall = Score(metric=RECALL, value=float(scores.mean()), aggregate="mean", item_ids=names, values=scores)
-        for result in (
-            Trained(run=run),
-            Scored(run=run, task="t2d", scores=[recall]),
-            Scored(run=run, task="stress", scores=[Score(metric=STRESS, value=0.5)]),
-        ):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+        finish(ledger, run, [recall, Score(metric=STRESS, value=0.5)])
     findings = find(study, asked.runs, ledger)
     last = findings.findings[-1]
     assert (last.told.better, last.told.worse, last.told.equal) == (0, 0, 12)

@@ -23,6 +23,7 @@ from orchestration.verdicts.findings import Findings, TakenFor
 from orchestration.verdicts.item_texts import with_item_texts
 from orchestration.verdicts.passport import plain, verify, write_passport
 from tests.named_study import RECALL, STRESS, write_study
+from tests.results import put
 
 NAMES = ["kettle", "harbour", "lamp", "door"]
 Held = tuple[Plan, Ledger, Findings]
@@ -39,10 +40,7 @@ def held(folder: Path, *, told: bool) -> Held:
     )
     asked, ledger = plan(study, facts), Ledger(folder / "ledger")
     for run in asked.runs:
-        attempt = ledger.lease(run.id)
-        for result in _results(run, told):
-            ledger.stage(result, attempt)
-            ledger.commit(result.entry, attempt)
+        put(ledger, run, _results(run, told))
     return asked, ledger, find(study, asked.runs, ledger)
 
 
