@@ -18,6 +18,18 @@ from evaluators.metrics.scores import Items, Score
 COLUMNS = ("all", "sl", "dl")
 SHORT = tuple(category.lower().replace("/", "_") for category in CATEGORIES)  # in metric names
 QUANTILES = (5, 25, 50, 75, 95)
+FIGURES = ("dist_mean", *(f"dist_q{percent:02d}" for percent in QUANTILES))
+# What `distance_scores` can yield, True where larger is better: pairs of one concept should be near, others far.
+DISTANCE_METRICS = {
+    **{f"spcd/{figure}_{short}": short.startswith("dc") for figure in FIGURES for short in SHORT},
+    "spcd/dist_spread": True,
+}
+# Category -> the metric whose items are the distances of its pairs.
+DISTANCES_BY_CATEGORY = {
+    category: f"spcd/dist_mean_{short}" for category, short in zip(CATEGORIES, SHORT, strict=True)
+}
+# What `baseline_scores` can yield.
+BASELINE_METRICS = {f"spcd/1l1c/{figure}_{column}": True for column in ("all", "sl") for figure in ("ba", "f1")}
 
 
 class PairItems(NamedTuple):
@@ -46,23 +58,6 @@ def metric_names(place: str) -> dict[str, bool]:
 def ranking_names(place: str) -> dict[str, bool]:
     """What `ranking_scores` can yield, True where larger is better."""
     return {f"{place}/{figure}_{column}": True for column in COLUMNS for figure in ("auc", "ap")}
-
-
-def distance_names(place: str) -> dict[str, bool]:
-    """What `distance_scores` can yield: pairs of one concept should be near, others far."""
-    figures = ["dist_mean", *(f"dist_q{percent:02d}" for percent in QUANTILES)]
-    names = {f"{place}/{figure}_{short}": short.startswith("dc") for figure in figures for short in SHORT}
-    return names | {f"{place}/dist_spread": True}
-
-
-def distance_metrics(place: str) -> dict[str, str]:
-    """Category -> the metric whose items are the distances of its pairs."""
-    return {category: f"{place}/dist_mean_{short}" for category, short in zip(CATEGORIES, SHORT, strict=True)}
-
-
-def baseline_names(place: str) -> dict[str, bool]:
-    """What `baseline_scores` can yield."""
-    return {f"{place}/{figure}_{column}": True for column in ("all", "sl") for figure in ("ba", "f1")}
 
 
 def best_threshold(distances: np.ndarray, labels: np.ndarray) -> float:
@@ -129,7 +124,7 @@ def ranking_scores(place: str, items: PairItems, distances: np.ndarray, category
     return scores
 
 
-def distance_scores(place: str, items: PairItems, distances: np.ndarray, category: np.ndarray) -> list[Score]:
+def distance_scores(items: PairItems, distances: np.ndarray, category: np.ndarray) -> list[Score]:
     """Mean and quantiles of the distance by category (CALE, figure 1); the items of a mean are the distances.
 
     dist_spread is how much farther DC/DL lies than SC/SL. distances, category (N,). A category without pairs
@@ -141,15 +136,15 @@ def distance_scores(place: str, items: PairItems, distances: np.ndarray, categor
         if not len(rows):
             continue
         values, better = distances[rows].astype(np.float64), short.startswith("dc")
-        metric = f"{place}/dist_mean_{short}"
+        metric = f"spcd/dist_mean_{short}"
         taken = items.take_of_one_lemma(rows) if short.endswith("_sl") else items.take(rows)
         scores.append(score_of_items(metric, "mean", *taken, values, larger_is_better=better))
         for percent, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True):
-            metric = f"{place}/dist_q{percent:02d}_{short}"
+            metric = f"spcd/dist_q{percent:02d}_{short}"
             scores.append(Score(metric=metric, value=float(value), larger_is_better=better))
     near, far = (distances[category == CATEGORIES.index(name)] for name in ("SC/SL", "DC/DL"))
     if len(near) and len(far):
-        scores.append(Score(metric=f"{place}/dist_spread", value=float(far.mean() - near.mean())))
+        scores.append(Score(metric="spcd/dist_spread", value=float(far.mean() - near.mean())))
     return scores
 
 
@@ -166,12 +161,14 @@ def one_lemma_one_concept(sc_sl: int, sc_dl: int, dc_sl: int, dc_dl: int) -> Map
     }
 
 
-def baseline_scores(place: str, category: np.ndarray) -> list[Score]:
+def baseline_scores(category: np.ndarray) -> list[Score]:
     """`one_lemma_one_concept` on these pairs, nothing when a category is empty. category (N,)."""
     counts = np.bincount(category, minlength=len(CATEGORIES)).tolist()
     if 0 in counts:
         return []
-    return [Score(metric=f"{place}/{name}", value=value) for name, value in one_lemma_one_concept(*counts).items()]
+    return [
+        Score(metric=f"spcd/1l1c/{name}", value=value) for name, value in one_lemma_one_concept(*counts).items()
+    ]
 
 
 def _columns(category: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.
         metrics={"space/lin": True},
         headline="space/lin",
         benchmark=Benchmark(fingerprint=benchmark.fingerprint, load=loaded),
-        texts=lambda both: _occurrences(both[0], both[0].pairs["test"]),
+        texts=lambda both: _of_test(both[0]),
         score=score,
         source="CALE, section 6, footnote 5",
         reads=OCCURRENCES,
@@ -60,76 +60,59 @@ def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.
 
 def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
     """What is measured on the pairs of a corpus; dev/... is what a search may choose by."""
+    on_pairs = partial(PairsTask, benchmark=benchmark, item_texts=_sentences, reads=OCCURRENCES)
     return (
-        PairsTask(
+        on_pairs(
             name="spcd",
             metrics=concept_differentiation.metric_names("spcd/test")
-            | concept_differentiation.distance_names("spcd")
-            | concept_differentiation.baseline_names("spcd/1l1c"),
+            | concept_differentiation.DISTANCE_METRICS
+            | concept_differentiation.BASELINE_METRICS,
             headline="spcd/test/ba_all",
-            benchmark=benchmark,
-            texts=lambda corpus: _occurrences(
-                corpus, corpus.pairs["test"], corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
-            ),
+            texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"], *_known(corpus)),
             score=_score_spcd,
             source="CALE, table 1, appendix C and figure 1",
-            item_texts=_sentences,
-            reads=OCCURRENCES,
         ),
-        PairsTask(
+        on_pairs(
             name="spcd/unseen",
             metrics=concept_differentiation.metric_names("spcd/unseen"),
             headline="spcd/unseen/ba_all",
-            benchmark=benchmark,
             texts=lambda corpus: (
-                _occurrences(
-                    corpus, _unseen(corpus), corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
-                )
-                if len(corpus.unseen)
-                else []
+                _occurrences(corpus, _unseen(corpus), *_known(corpus)) if len(corpus.unseen) else []
             ),
             score=_score_unseen,
             source="ours: the test pairs of `data: {held_sentences: …}` whose sentences no pair trains",
-            item_texts=_sentences,
-            reads=OCCURRENCES,
         ),
-        PairsTask(
+        on_pairs(
             name="spcd/ranking",
             metrics=concept_differentiation.ranking_names("spcd/ranking"),
             headline="spcd/ranking/auc_all",
-            benchmark=benchmark,
-            texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
+            texts=_of_test,
             score=_score_ranking,
             source="ours: what no threshold decides",
-            item_texts=_sentences,
-            reads=OCCURRENCES,
         ),
-        PairsTask(
+        on_pairs(
             name="dev/spcd",
             metrics=concept_differentiation.metric_names("dev/spcd"),
             headline="dev/spcd/ba_all",
-            benchmark=benchmark,
-            texts=lambda corpus: _occurrences(
-                corpus, corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
-            ),
+            texts=lambda corpus: _occurrences(corpus, *_known(corpus)),
             score=_score_dev_spcd,
             source="CALE, section 5.1, on the validation split; appendix B does not say by what it chose",
-            item_texts=_sentences,
-            reads=OCCURRENCES,
         ),
-        PairsTask(
+        on_pairs(
             name="space",
             metrics=concept_space.METRICS,
             headline="space/wup_all",
-            benchmark=benchmark,
-            texts=lambda corpus: _occurrences(corpus, corpus.pairs["test"]),
+            texts=_of_test,
             score=_score_space,
             source="CALE, section 6, table 5",
-            item_texts=_sentences,
-            reads=OCCURRENCES,
             version=3,  # 1 took silhouettes in float32, which is noise where all rows are near; 2 had no wup_dc_sl
         ),
     )
+
+
+def _known(corpus: CaleCorpus) -> tuple[OccurrencePairs, OccurrencePairs]:
+    """The pairs that a threshold is chosen by."""
+    return corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
 
 
 def _threshold(corpus: CaleCorpus, encode: EncodeOccurrences) -> float:
@@ -137,7 +120,7 @@ def _threshold(corpus: CaleCorpus, encode: EncodeOccurrences) -> float:
 
     Departure: CALE takes all train pairs, which `data: {threshold_pairs: null}` does.
     """
-    pairs = (corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold))
+    pairs = _known(corpus)
     distances = np.concatenate([_distances(corpus, part, encode) for part in pairs])
     return best_threshold(distances, np.concatenate([part.label for part in pairs]))
 
@@ -152,6 +135,10 @@ def _occurrences(corpus: CaleCorpus, *parts: OccurrencePairs) -> list[Occurrence
     """Everything that stands in these pairs, once."""
     rows = np.unique(np.concatenate([side for pairs in parts for side in (pairs.anchor, pairs.partner)]))
     return corpus.occurrences.take(rows)
+
+
+def _of_test(corpus: CaleCorpus) -> list[Occurrence]:
+    return _occurrences(corpus, corpus.pairs["test"])
 
 
 def _items(corpus: CaleCorpus, pairs: OccurrencePairs) -> PairItems:
@@ -187,8 +174,8 @@ def _score_spcd(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     return [
         *concept_differentiation.pair_scores("spcd/test", items, distances, pairs.category, threshold),
         Score(metric="spcd/threshold", value=threshold),
-        *concept_differentiation.distance_scores("spcd", items, distances, pairs.category),
-        *concept_differentiation.baseline_scores("spcd/1l1c", pairs.category),
+        *concept_differentiation.distance_scores(items, distances, pairs.category),
+        *concept_differentiation.baseline_scores(pairs.category),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from corpora.cale.corpus import fingerprint, former_fingerprint, load
 from corpora.cale.data import SIZES, CaleData
-from evaluators.metrics.concept_differentiation import distance_metrics
+from evaluators.metrics.concept_differentiation import DISTANCES_BY_CATEGORY
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
@@ -101,5 +101,5 @@ FAMILY: Family = EncoderFamily(
     slips=micro_batch_slips(lambda settings: 2 * settings.batch_size),
     space=SPACE,
     shape=shape_by("steps", "batch_size", "max_length"),
-    distributions={"cosine distance": distance_metrics("spcd")},
+    distributions={"cosine distance": DISTANCES_BY_CATEGORY},
 )

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
 
 from evaluators.metrics.concept_differentiation import (
+    BASELINE_METRICS,
+    DISTANCE_METRICS,
     PairItems,
-    baseline_names,
     baseline_scores,
     best_threshold,
-    distance_names,
     distance_scores,
     metric_names,
     one_lemma_one_concept,
@@ -107,10 +107,10 @@ def test_against_scikit_learn():
 def test_figures_are_declared_and_made_of_their_items():
     scores = [
         *pair_scores("spcd/test", named(10), DISTANCES, CATEGORY, 0.45),
-        *distance_scores("spcd", named(10), DISTANCES, CATEGORY),
-        *baseline_scores("spcd/1l1c", CATEGORY),
+        *distance_scores(named(10), DISTANCES, CATEGORY),
+        *baseline_scores(CATEGORY),
     ]
-    declared = metric_names("spcd/test") | distance_names("spcd") | baseline_names("spcd/1l1c")
+    declared = metric_names("spcd/test") | DISTANCE_METRICS | BASELINE_METRICS
     assert {score.metric: score.larger_is_better for score in scores} == declared
     for score in scores:
         if score.aggregate is not None:
@@ -140,12 +140,12 @@ def test_figures_without_pairs_are_left_out():
     assert found.keys() == {
         *("ba_all", "f1_all", "ba_sl", "f1_sl", "acc_sc_sl", "acc_dc_sl", "recall_pos", "recall_neg")
     }
-    assert baseline_scores("spcd/1l1c", np.array([0, 2])) == []
+    assert baseline_scores(np.array([0, 2])) == []
 
 
 def test_distances_by_category():
     """Figure 1 can be drawn from the ledger: each category's distances are the items of its mean."""
-    found = {score.metric: score for score in distance_scores("spcd", named(10), DISTANCES, CATEGORY)}
+    found = {score.metric: score for score in distance_scores(named(10), DISTANCES, CATEGORY)}
     assert found["spcd/dist_mean_sc_sl"].values == pytest.approx([0.1, 0.5, 0.3])
     assert found["spcd/dist_mean_sc_sl"].value == pytest.approx(0.3)
     assert found["spcd/dist_q50_dc_sl"].value == pytest.approx(0.7)
@@ -165,5 +165,5 @@ def test_one_lemma_one_concept_is_a_rule_on_lemmas():
     """The same as deciding pairs by a distance that only knows lemmas."""
     category = np.repeat(np.arange(4, dtype=np.uint8), [30, 8, 25, 31])
     by_lemma = figures((category % 2).astype(np.float32), category, 0.5)
-    for score in baseline_scores("spcd/1l1c", category):
+    for score in baseline_scores(category):
         assert score.value == pytest.approx(by_lemma[score.metric.removeprefix("spcd/1l1c/")].value)
