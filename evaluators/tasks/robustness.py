@@ -23,10 +23,8 @@ from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import suppression
 from evaluators.tasks.named_items import pair_items, subset_item_texts
-from evaluators.tasks.sts import pair_cosines, pair_texts, subsets_at_hand
+from evaluators.tasks.sts import SubsetTask, pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Benchmark, EncodeTexts, Task
-
-PairTask = Task[Subsets, str]  # subset, or split -> pairs
 
 NEGATED_AT_MOST = 600  # pairs of a set of negations, evenly spaced: the larger sets repeat themselves
 ALIKE = 4.0  # STS-B pairs above are like pairs, as in SimCSE
@@ -47,12 +45,12 @@ def tasks(path: str | None) -> dict[str, Task]:
     return {task.name: task for task in named}
 
 
-def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
+def _paws(name: str, splits: tuple[str, ...], path: str | None) -> SubsetTask:
     def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
         (pairs,) = parts.values()
         return ranking_scores(name, pair_items(pairs), pair_cosines(pairs, encode), pairs.gold)
 
-    return PairTask(
+    return SubsetTask(
         name=name,
         metrics={f"{name}/auc": True, f"{name}/ap": True},
         headline=f"{name}/auc",
@@ -65,7 +63,7 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> PairTask:
     )
 
 
-def _paws_accuracy(path: str | None) -> PairTask:
+def _paws_accuracy(path: str | None) -> SubsetTask:
     """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
 
     def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
@@ -73,7 +71,7 @@ def _paws_accuracy(path: str | None) -> PairTask:
         known = (pair_cosines(dev, encode), dev.gold)
         return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
 
-    return PairTask(
+    return SubsetTask(
         name="paws/accuracy",
         metrics={"paws/accuracy": True},
         headline="paws/accuracy",
@@ -139,7 +137,7 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
     )
 
 
-def _negation(path: str | None) -> PairTask:
+def _negation(path: str | None) -> SubsetTask:
     """How close an encoder puts a sentence and its negation; narrow cones do: see `geometry/STS-B`."""
 
     def read() -> Subsets:
@@ -159,7 +157,7 @@ def _negation(path: str | None) -> PairTask:
             for place, pairs in parts.items()
         ]
 
-    return PairTask(
+    return SubsetTask(
         name="negation",
         metrics={"negation/cosine": False} | {f"negation/{name}/cosine": False for name in negation.FILES},
         headline="negation/cosine",
@@ -176,7 +174,7 @@ def _evenly(rows: int, at_most: int) -> list[int]:
     return np.linspace(0, rows - 1, min(rows, at_most)).round().astype(int).tolist()
 
 
-def _wic(path: str | None) -> PairTask:
+def _wic(path: str | None) -> SubsetTask:
     """WiC with the vectors of whole sentences: what is left when the encoder is not told the word."""
 
     def read() -> Subsets:
@@ -194,7 +192,7 @@ def _wic(path: str | None) -> PairTask:
         auc = score_of_items("wic/sentence/auc", "auc", items.ids, items.groups, cosines, test.gold)
         return [*decision_scores("wic/sentence", items, cosines, test.gold, known), auc]
 
-    return PairTask(
+    return SubsetTask(
         name="wic/sentence",
         metrics={"wic/sentence/accuracy": True, "wic/sentence/auc": True},
         headline="wic/sentence/accuracy",
@@ -206,7 +204,7 @@ def _wic(path: str | None) -> PairTask:
     )
 
 
-def _geometry(path: str | None) -> PairTask:
+def _geometry(path: str | None) -> SubsetTask:
     name = "geometry/STS-B"
 
     def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
@@ -223,7 +221,7 @@ def _geometry(path: str | None) -> PairTask:
             ),
         ]
 
-    return PairTask(
+    return SubsetTask(
         name=name,
         own_unit=True,
         metrics={

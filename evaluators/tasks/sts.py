@@ -21,7 +21,7 @@ from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
-STSTask = Task[Subsets, str]
+SubsetTask = Task[Subsets, str]  # subset, or split -> pairs
 
 SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 SEVEN = tuple(f"sts/{name}" for name in SETS)  # what papers average
@@ -29,7 +29,7 @@ SEVEN_DEDUP = tuple(f"{name}/dedup" for name in SEVEN)
 VERSIONS = {"dev/sts/STS-B": 2}  # 1 named one text otherwise, whose letters can be encoded in two ways
 
 
-def tasks(path: str | None) -> dict[str, STSTask]:
+def tasks(path: str | None) -> dict[str, SubsetTask]:
     """Every STS task by name; path: a folder to look in before $SEMRAY_DATA.
 
     SICK-R is SentEval's test part, SICK-R/all all three parts together, which is what MTEB calls SICK-R. A task of
@@ -58,7 +58,7 @@ def pair_cosines(pairs: Pairs, encode: EncodeTexts) -> np.ndarray:
     return aligned_cosines(encode(pairs.a), encode(pairs.b))
 
 
-def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
+def _task(name: str, read: Callable[[], Subsets]) -> SubsetTask:
     def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
         pairs = joined(subsets.values())
         subset = np.repeat(list(subsets), [len(part) for part in subsets.values()])
@@ -66,7 +66,7 @@ def _task(name: str, read: Callable[[], Subsets]) -> STSTask:
 
     published = name.split("/")[1]
     gone = IN_STSB.get(published, ()) if name.endswith("/dedup") else ()
-    return STSTask(
+    return SubsetTask(
         name=name,
         metrics=metric_names(name, [one for one in SUBSETS.get(published, ()) if one not in gone]),
         headline=f"{name}/spearman",

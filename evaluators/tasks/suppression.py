@@ -17,10 +17,9 @@ from evaluators.metrics import geometry, suppression
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.named_items import pair_items, subset_item_texts
-from evaluators.tasks.sts import SETS, pair_cosines, pair_texts, subsets_at_hand
-from evaluators.tasks.task import EncodeTexts, Task
+from evaluators.tasks.sts import SETS, SubsetTask, pair_cosines, pair_texts, subsets_at_hand
+from evaluators.tasks.task import EncodeTexts
 
-PairTask = Task[Subsets, str]
 # The pairs of SAN, table 11, all alike in meaning: what each is called here -> the set that holds it, and its key.
 TABLE_11 = {
     "adventure": ("STS12", "a301ecab007d397b"),
@@ -32,7 +31,7 @@ TABLE_11 = {
 }
 
 
-def tasks(path: str | None) -> Iterator[PairTask]:
+def tasks(path: str | None) -> Iterator[SubsetTask]:
     """Every task; path: a folder to look in before $SEMRAY_DATA."""
     yield _slices("suppression", SETS, path)
     for name in SETS:
@@ -40,7 +39,7 @@ def tasks(path: str | None) -> Iterator[PairTask]:
     yield _table_11(path)
 
 
-def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
+def _slices(name: str, sets: Sequence[str], path: str | None) -> SubsetTask:
     def read() -> Subsets:
         parts = {of: sts.read(of, path=path) for of in sets}
         return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
@@ -57,7 +56,7 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
             scores += suppression.suppression_scores(place, items, cosines, pairs.gold, overlaps, random)
         return scores
 
-    return PairTask(
+    return SubsetTask(
         name=name,
         metrics=suppression.metric_names(name),
         headline=f"{name}/partial",
@@ -70,7 +69,7 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> PairTask:
     )
 
 
-def _table_11(path: str | None) -> PairTask:
+def _table_11(path: str | None) -> SubsetTask:
     """Six pairs bear no verdict on an encoder: they are the paper's illustration, pair by pair."""
     name = "suppression/table11"
 
@@ -80,7 +79,7 @@ def _table_11(path: str | None) -> PairTask:
         mean = score_of_items(f"{name}/mean", "mean", *items, np.concatenate(list(cosines.values())))
         return [mean, *(Score(metric=f"{name}/{pair}", value=float(value[0])) for pair, value in cosines.items())]
 
-    return PairTask(
+    return SubsetTask(
         name=name,
         metrics=dict.fromkeys((f"{name}/mean", *(f"{name}/{pair}" for pair in TABLE_11)), True),
         headline=f"{name}/mean",
