@@ -19,7 +19,7 @@ from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
 from trainers.difficulty.fingerprint import check_cross_encoder
-from trainers.encoders.frozen_encoder import DEFINING, SentenceEncoder
+from trainers.encoders.frozen_encoder import SentenceEncoder, weights_digests
 from trainers.encoders.quiet import quiet
 
 FORMAT = 1
@@ -53,11 +53,8 @@ class CrossEncoderJudge:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        files = sorted(path for path in self.folder.rglob("*") if path.suffix in DEFINING)
-        if not any(path.suffix == ".safetensors" for path in files):
-            raise CorpusError(f"{self.folder} holds no .safetensors weights; accepted: a cross-encoder's folder")
+        digests = weights_digests(self.folder, "a cross-encoder's folder")
         check_cross_encoder(self.name, self.folder)
-        digests = {str(path.relative_to(self.folder)): digest_of(path) for path in files}
         return {"cross_encoder": digests, "symmetric": self.symmetric}
 
     def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:

@@ -24,12 +24,22 @@ from torch import Tensor
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
 from trainers.encoders.quiet import quiet
+from trainers.encoders.tokens import texts_cut
 
 FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
 BATCH = 32
 PORTION = 128 * BATCH  # sentences whose token states are held at once, whoever needs them
 KEPT_BYTES = 1 << 30  # of token states; what is beyond is read again when it is asked for
+
+
+def weights_digests(folder: Path, accepted: str) -> dict[str, str]:
+    """SHA-256 of each defining file of a model's folder, by its place in it. CorpusError, naming what is accepted,
+    where the folder holds no safetensors."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in DEFINING)
+    if not any(path.suffix == ".safetensors" for path in files):
+        raise CorpusError(f"{folder} holds no .safetensors weights; accepted: {accepted}")
+    return {str(path.relative_to(folder)): digest_of(path) for path in files}
 
 
 class FrozenEncoder(Protocol):
@@ -85,12 +95,7 @@ class SentenceEncoder:
     @cached_property
     def identity(self) -> Mapping[str, Any]:
         """Digests of the folder's files beside prompt and limit. CorpusError for a folder without safetensors."""
-        files = sorted(path for path in self.folder.rglob("*") if path.suffix in DEFINING)
-        if not any(path.suffix == ".safetensors" for path in files):
-            raise CorpusError(
-                f"{self.folder} holds no .safetensors weights; accepted: a SentenceTransformer folder"
-            )
-        digests = {str(path.relative_to(self.folder)): digest_of(path) for path in files}
+        digests = weights_digests(self.folder, "a SentenceTransformer folder")
         return {"files": digests, "prompt": self.prompt, "max_length": self.max_length}
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
@@ -114,11 +119,7 @@ class SentenceEncoder:
 
     def cut(self, sentences: Sequence[str]) -> int:
         """How many of these are longer than is read."""
-        limit, prompts = self._model.max_seq_length, self._model.prompts
-        before = prompts.get(self._model.default_prompt_name, "") if self.prompt is None else self.prompt
-        with quiet():  # it would say of each text that it is too long
-            ids = self._model.tokenizer([before + one for one in sentences], truncation=False)["input_ids"]
-        return sum(len(row) > limit for row in ids) if limit else 0
+        return texts_cut(self._model, sentences, self.prompt)
 
     def words(self, sentences: Sequence[str]) -> list[Words]:
         """The tokens of every sentence as the encoder reads them, from memory where it holds them."""

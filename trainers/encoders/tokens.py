@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainers.encoders.quiet import quiet
+
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerBase
 
 CELLS = 8192  # of one rectangle, and tokens of one pass, at most
@@ -126,6 +129,17 @@ def tokenise(
             encodings[text], lengths[text] = ids, len(ids)
     flat = np.fromiter((piece for ids in encodings for piece in ids), np.int64, count=int(lengths.sum()))
     return Tokens(flat, lengths, truncated=len(long))
+
+
+def texts_cut(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> int:
+    """How many of these are longer than the model reads. prompt: stands before each; None is its default."""
+    limit = model.max_seq_length
+    if not limit:
+        return 0
+    before = (model.prompts.get(model.default_prompt_name or "") if prompt is None else prompt) or ""
+    with quiet():  # it would say of each text that it is too long
+        ids = model.tokenizer([before + text for text in texts], truncation=False)["input_ids"]
+    return sum(len(row) > limit for row in ids)
 
 
 def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]:

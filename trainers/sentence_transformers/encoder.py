@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from trainers.encoders.gated_pooling import sentence_transformer
 from trainers.encoders.quiet import quiet
+from trainers.encoders.tokens import texts_cut
 from trainers.engine.world import World
 from trainers.sentence_transformers.settings import Settings
 
@@ -42,7 +43,7 @@ class SentenceModel:
         return self._encoded(texts, normalize=False)
 
     def _encoded(self, texts: Sequence[str], *, normalize: bool) -> np.ndarray:
-        self.truncated += self._cut(texts)
+        self.truncated += texts_cut(self.model, texts)
         device = self.world.device.partition(":")[0]
         with torch.autocast(device, torch.bfloat16, enabled=self.world.precision == "bf16"):
             rows = self.model.encode(
@@ -54,15 +55,6 @@ class SentenceModel:
         """A folder that SentenceTransformer opens; safetensors only."""
         with quiet():
             self.model.save_pretrained(str(path), create_model_card=False, safe_serialization=True)
-
-    def _cut(self, texts: Sequence[str]) -> int:
-        limit, name = self.model.max_seq_length, self.model.default_prompt_name
-        if not limit:
-            return 0
-        before = (self.model.prompts.get(name) if name else None) or ""
-        with quiet():  # it would say of each text that it is too long
-            ids = self.model.tokenizer([before + text for text in texts], truncation=False)["input_ids"]
-        return sum(len(row) > limit for row in ids)
 
 
 def opened(settings: Settings, folder: Path, world: World) -> SentenceModel:
