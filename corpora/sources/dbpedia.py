@@ -8,13 +8,13 @@ in several languages.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_file
 
 VARIABLE = "SEMRAY_DBPEDIA"
 FILE = "dbo-snapshots.owl"
@@ -40,13 +40,8 @@ class OntologyTerm:
 
 def locate(path: str | None = None) -> Path:
     """The ontology's file at `path` or in that folder, else at $SEMRAY_DBPEDIA. CorpusError says what mends it."""
-    for named, origin in ((path, "data.dbpedia"), (os.environ.get(VARIABLE), f"${VARIABLE}")):
-        if named:
-            place = Path(named).expanduser()
-            place = place / FILE if place.is_dir() else place
-            if not place.is_file():
-                raise CorpusError(f"corpora: {origin} = {named!r} holds no {FILE}\n  to get it: {MENDING}")
-            return place
+    if place := named_file(path, setting="data.dbpedia", variable=VARIABLE, file=FILE, mending=MENDING):
+        return place
     raise CorpusError(
         "corpora: the DBpedia ontology not found; looked at\n"
         f"    data.dbpedia: not set\n    ${VARIABLE}: not set\n  to get it: {MENDING}"

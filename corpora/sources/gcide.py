@@ -9,7 +9,6 @@ paragraphs of their own.
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from corpora.sources.dictionary import DictionarySense, says_enough
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_file
 
 VARIABLE = "SEMRAY_GCIDE"
 FILE = "gcide.dict.dz"
@@ -63,13 +63,8 @@ def locate(path: str | None = None) -> Path:
 
     A place that was named is never passed over for another. CorpusError names the places and what mends it.
     """
-    for named, origin in ((path, "data.gcide"), (os.environ.get(VARIABLE), f"${VARIABLE}")):
-        if named:
-            place = Path(named).expanduser()
-            place = place / FILE if place.is_dir() else place
-            if not place.is_file():
-                raise CorpusError(f"corpora: {origin} = {named!r} holds no {FILE}\n  to get it: {MENDING}")
-            return place
+    if place := named_file(path, setting="data.gcide", variable=VARIABLE, file=FILE, mending=MENDING):
+        return place
     if not (DEBIAN / FILE).is_file():
         raise CorpusError(
             f"corpora: GCIDE not found; looked at\n    data.gcide: not set\n    ${VARIABLE}: not set\n"

@@ -45,6 +45,21 @@ def not_found(told: str, looked: Sequence[str], *, holds: str, source: str) -> C
     )
 
 
+def named_file(path: str | None, *, setting: str, variable: str, file: str, mending: str) -> Path | None:
+    """The file at the setting's `path` or in that folder, else at the variable's; None where neither is set.
+
+    A place that was named is never passed over for another. CorpusError where it does not hold the file.
+    """
+    for named, origin in ((path, setting), (os.environ.get(variable), f"${variable}")):
+        if named:
+            place = Path(named).expanduser()
+            place = place / file if place.is_dir() else place
+            if not place.is_file():
+                raise CorpusError(f"corpora: {origin} = {named!r} holds no {file}\n  to get it: {mending}")
+            return place
+    return None
+
+
 def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and fields by column name of each row of a UTF-8 file with a header. A quote is a letter.
 
