@@ -153,7 +153,6 @@ def sign_test(deltas: np.ndarray) -> SignTest:
 class Wilcoxon:
     w_plus: float
     p: float
-    exact: bool
 
 
 def wilcoxon(deltas: np.ndarray) -> Wilcoxon:
@@ -165,7 +164,7 @@ def wilcoxon(deltas: np.ndarray) -> Wilcoxon:
     kept = deltas[deltas != 0]
     n = len(kept)
     if n == 0:
-        return Wilcoxon(0.0, 1.0, exact=True)
+        return Wilcoxon(0.0, 1.0)
     ranks = mid_ranks(np.abs(kept))
     w_plus = float(ranks[kept > 0].sum())
     if n <= EXACT_WILCOXON:
@@ -173,17 +172,16 @@ def wilcoxon(deltas: np.ndarray) -> Wilcoxon:
         for doubled in np.rint(2 * ranks).astype(int):
             law = (np.pad(law, (0, doubled)) + np.pad(law, (doubled, 0))) / 2
         at = round(2 * w_plus)
-        return Wilcoxon(w_plus, min(1.0, 2 * float(min(law[: at + 1].sum(), law[at:].sum()))), exact=True)
+        return Wilcoxon(w_plus, min(1.0, 2 * float(min(law[: at + 1].sum(), law[at:].sum()))))
     variance = float(np.sum(ranks**2)) / 4  # equals n(n+1)(2n+1)/24 less the tie correction
     distance = abs(w_plus - n * (n + 1) / 4)
-    return Wilcoxon(w_plus, float(2 * special.ndtr(-max(distance - 0.5, 0) / np.sqrt(variance))), exact=False)
+    return Wilcoxon(w_plus, float(2 * special.ndtr(-max(distance - 0.5, 0) / np.sqrt(variance))))
 
 
 @dataclass(frozen=True)
 class SignFlip:
     p: float
     p_greater: float
-    exact: bool
 
 
 def smallest_sign_flip_p(n: int) -> float:
@@ -204,7 +202,7 @@ def sign_flip(deltas: np.ndarray, rng: np.random.Generator | None = None) -> Sig
         for delta in deltas:
             sums = np.concatenate([sums + delta, sums - delta])
         p = np.mean(np.abs(sums) >= abs(observed) - slack)
-        return SignFlip(float(p), float(np.mean(sums >= observed - slack)), exact=True)
+        return SignFlip(float(p), float(np.mean(sums >= observed - slack)))
     if rng is None:
         raise ValueError(f"sign-flip test of {len(deltas)} deltas draws sign vectors: it needs a generator")
     extreme = greater = 0
@@ -213,7 +211,7 @@ def sign_flip(deltas: np.ndarray, rng: np.random.Generator | None = None) -> Sig
         sums = signs @ deltas
         extreme += int(np.sum(np.abs(sums) >= abs(observed) - slack))
         greater += int(np.sum(sums >= observed - slack))
-    return SignFlip((1 + extreme) / (1 + DRAWN_FLIPS), (1 + greater) / (1 + DRAWN_FLIPS), exact=False)
+    return SignFlip((1 + extreme) / (1 + DRAWN_FLIPS), (1 + greater) / (1 + DRAWN_FLIPS))
 
 
 @dataclass(frozen=True)
