@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,7 +83,10 @@ class Vectors:
         return known, rows
 
     def keep(self, tokens: Tokens, rows: np.ndarray) -> None:
-        """Add these texts' rows, (N, D) float32, and make room where the shelf is full."""
+        """Add these texts' rows, (N, D) float32, and make room where the shelf is full.
+
+        They are had already: a disk that takes no more costs the next reader time, and no run.
+        """
         from safetensors.numpy import save
 
         room = limit()
@@ -90,11 +94,12 @@ class Vectors:
         content = save({"keys": distinct.view(np.uint8).reshape(-1, 16), "rows": rows[first]})
         if len(content) > room:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".draft", delete=False) as draft:
-            draft.write(content)
-        os.replace(draft.name, self.folder / f"{hashlib.sha256(content).hexdigest()}.safetensors")
-        _make_room(self.folder.parent, room)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write(self.folder / f"{hashlib.sha256(content).hexdigest()}.safetensors", content)
+            _make_room(self.folder.parent, room)
+        except OSError as error:
+            _tell(self.folder.parent, error.strerror or str(error))
 
 
 def identity(encoder: Encoder) -> str:
@@ -145,10 +150,26 @@ def _read(file: Path) -> Mapping[str, np.ndarray] | None:
     return {"keys": held["keys"].reshape(-1).view(KEY), "rows": held["rows"]}
 
 
+def _write(file: Path, content: bytes) -> None:
+    """Whole under its name, or not at all."""
+    handle, draft = tempfile.mkstemp(dir=file.parent, suffix=".draft")
+    try:
+        with open(handle, "wb") as opened:
+            opened.write(content)
+        os.replace(draft, file)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+
+
+@cache  # once a process, not for every text
+def _tell(shelf: Path, why: str) -> None:
+    log.warning("vectors: %s cannot be written: %s; nothing is kept", shelf, why)
+
+
 def _make_room(shelf: Path, room: int) -> None:
-    """Remove the files used longest ago until the rest fits."""
+    """Remove the files used longest ago until the rest fits; drafts of killed processes among them."""
     found = []
-    for file in shelf.glob("*/*.safetensors"):
+    for file in (*shelf.glob("*/*.safetensors"), *shelf.glob("*/*.draft")):
         with suppress(FileNotFoundError):
             state = file.stat()
             found.append((state.st_mtime_ns, state.st_size, file))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,6 +131,41 @@ def test_the_shelf_holds_no_more_than_it_may(backbone: Path, shelf: Path, monkey
     monkeypatch.setenv(vectors.VARIABLE, "much")
     with pytest.raises(TrainerError, match=r"SEMRAY_VECTORS_GB = 'much'\n  accepted: a number of gigabytes"):
         vectors.limit()
+
+
+def test_drafts_of_killed_processes_make_room_too(
+    backbone: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(vectors.VARIABLE, str(14_000 / 2**30))
+    draft = shelf / "another" / "killed.draft"
+    draft.parent.mkdir(parents=True)
+    draft.write_bytes(bytes(10_000))
+    os.utime(draft, (1, 1))
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        encoder.encode(TEXTS)
+    assert [file.suffix for file in shelf.glob("*/*")] == [".safetensors"]
+
+
+def test_a_shelf_that_takes_no_more_costs_no_run(
+    backbone: Path, shelf: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was read is had, and nothing half written is left; it is told once."""
+    with reading_together(encoder := Encoder.load(backbone), World()), _no_file_above(4_000):
+        rows, more = encoder.encode(TEXTS[:30]), encoder.encode(TEXTS)
+    assert (rows.shape[0], more.shape[0]) == (30, 41)
+    assert not list(shelf.glob("*/*"))
+    assert caplog.messages == [f"vectors: {shelf} cannot be written: File too large; nothing is kept"]
+
+
+@contextmanager
+def _no_file_above(size: int) -> Iterator[None]:
+    """A limit on the bytes of a file stands in for a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_an_encoder_of_another_kind_is_left_as_it_is() -> None:
