@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from corpora.store.fields import field_types
 from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, FirstStudy, Trainer
 from orchestration.families.encoders import EncoderFamily
-from orchestration.study.names import listed
+from orchestration.study.names import listed, nearest
 from orchestration.study.run import NO_BACKBONE
-from trainers.command.settings import SEED, Settings, defining, literal_words, names_seed
+from trainers.command.process import PYTHON
+from trainers.command.settings import GIVEN, SEED, Settings, command_of, defining, literal_words, names_seed
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -39,6 +41,35 @@ class CommandFamily(EncoderFamily):
 def reads(settings: Settings) -> tuple[str, ...]:
     """A command may leave an encoder and a file of scores; a backbone has no such file."""
     return ("texts", NAME) if settings.run else ("texts",)
+
+
+def check_script(study: Study) -> None:
+    """The script that Python is told is there: where it lies on another machine alone, nothing could watch it."""
+    for name, arm in study.arms.items():
+        script = script_of(words_of(arm))
+        if script and not Path(script).is_file():
+            there = [str(file) for file in Path(script).parent.glob("*.py")]
+            near = nearest(script, [*there, *study.data.watch])
+            raise ValueError(
+                f"arms.{name}.run: {script}: no such file in {Path.cwd()}\n"
+                f"  accepted: a script that is there{_meant(near)}; paths start where semray does"
+            )
+
+
+def words_of(arm: Settings) -> list[str]:
+    """The words of its command, with what differs from run to run in braces."""
+    return command_of(arm, {name: f"{{{name}}}" for name in GIVEN})
+
+
+def script_of(words: Sequence[str]) -> str:
+    """The script that Python is told, by a name that is the same in every run; "" where none is told so."""
+    python = bool(words) and Path(words[0]).name.startswith("python")
+    first = next((word for word in words[1:] if not word.startswith("-")), "")
+    return first if python and first.endswith(".py") and "{" not in first else ""
+
+
+def _meant(near: Sequence[str]) -> str:
+    return "".join(f" (did you mean {name}?)" for name in near)
 
 
 def check_watched(study: Study) -> None:
@@ -88,6 +119,24 @@ def alike(study: Study) -> tuple[str, ...]:
     return (f"{listed(arms)}: run names no {{seed}}: all seeds are alike unless the script reads {SEED}",)
 
 
+def not_started(study: Study) -> list[str]:
+    """Programs that do not start here. They are not refused: lanes may run on machines that have them."""
+    arms: dict[str, list[str]] = {}
+    for name, arm in study.arms.items():
+        for program in words_of(arm)[:1]:
+            if program not in PYTHON and "{" not in program and shutil.which(program) is None:
+                arms.setdefault(program, []).append(name)
+    return [
+        f"{listed(names)}: run begins with {program}, which is no program here{_meant(nearest(program, PYTHON))}"
+        + ("; no shell reads its words" if "=" in program else "")
+        for program, names in arms.items()
+    ]
+
+
+def slips(study: Study) -> list[str]:
+    return [*alike(study), *not_started(study)]
+
+
 def first_study(setting: str) -> FirstStudy:
     """Of a script that takes the setting as an option; or whose encoder is held against the backbone."""
     option = [] if setting in field_types(Settings) else [f"--{setting}", f"{{{setting}}}"]
@@ -122,8 +171,8 @@ FAMILY: Family = CommandFamily(
     reads=reads,
     fits=lambda settings: bool(settings.run),
     told=lambda product: product.notes,
-    first_checks=(check_watched, check_starts, check_metrics),
-    slips=alike,
+    first_checks=(check_script, check_watched, check_starts, check_metrics),
+    slips=slips,
     first_study=first_study,
     needs_backbone=False,
     streams=(),  # a script is given one seed

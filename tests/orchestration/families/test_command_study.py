@@ -97,6 +97,38 @@ def test_a_command_that_names_no_seed_is_warned_of(
     assert warned == ([told] if said else [])
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("python", ""),
+        ("python3", ""),
+        (sys.executable, ""),
+        ("sh", ""),
+        ("pyhton", "pyhton, which is no program here (did you mean python?)"),
+        ("SLOW=1, python", "SLOW=1, which is no program here; no shell reads its words"),
+        ("'{seed}'", ""),
+    ],
+)
+def test_a_program_that_does_not_start_here_is_warned_of(
+    place: Path, capsys: pytest.CaptureFixture[str], program: str, said: str
+) -> None:
+    """It is not refused: the machines that run it may have it."""
+    planned(place, "[python,", f"[{program},")
+    assert main(["plan", "mine"]) == 0
+    warned = [line for line in capsys.readouterr().out.splitlines() if "run begins with" in line]
+    assert warned == ([f"warn    slow, fast: run begins with {said}"] if said else [])
+
+
+def test_a_script_that_is_not_there_is_refused(place: Path) -> None:
+    """The one that Python is told, not what a module or a script of its own is told."""
+    told = r"arms\.slow\.run: trian\.py: no such file in .*\n  accepted: a script that is there \(did you mean train\.py"
+    for words in ("python, trian.py", "python3, -u, trian.py", f"{sys.executable}, trian.py"):
+        with pytest.raises(StudyError, match=told):
+            planned(place, "[python, train.py", f"[{words}")
+    for words in ("python, -m, black, trian.py", "python, train.py, trian.py", "python, '{out}.py'"):
+        assert planned(place, "[python, train.py", f"[{words}").runs
+
+
 def ids(place: Path, old: str = "", new: str = "") -> list[str]:
     return [run.id for run in planned(place, old, new).runs]
 
