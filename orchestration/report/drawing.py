@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 from orchestration.study.names import cut, printable
 
@@ -121,8 +123,9 @@ def svg(figure: Figure, name: str) -> str:
 def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
     """A tag with ids of its own where something points to them, and the page's letters and colours.
 
-    Places are rounded to a hundredth of a point.
+    Places are rounded to a hundredth of a point. Links stay in the page, where matplotlib opens another.
     """
+    tag = tag.replace(' target="_blank"', "")
     tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in meant else "", tag)
     tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
     tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
@@ -130,6 +133,19 @@ def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
     for colour, variable in {INK: "ink", FAINT: "faint", PAPER: "paper", **MARK_VARIABLES}.items():
         tag = tag.replace(colour, f"var(--{variable})")
     return tag
+
+
+def named(svg: str, what: str, links: Mapping[str, str]) -> Markup:
+    """An `<svg>` with a name, and each of its links with that of what it leads to, for readers who hear the page.
+
+    links: id in the page -> what stands there.
+    """
+
+    def spoken(text: str) -> str:
+        return f'aria-label="{escape(printable(text))}"'
+
+    svg = svg.replace("<svg", f'<svg role="group" {spoken(what)}', 1)
+    return Markup(re.sub(r'<a [^>]*href="#([^"]*)"', lambda link: f"{link[0]} {spoken(links[link[1]])}", svg))
 
 
 def svg_file(figure: Figure) -> str:

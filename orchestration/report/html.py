@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
+from orchestration.report.drawing import named
 from orchestration.report.glossary import GLOSSARY, Hover
 from orchestration.report.tables import (
     MOST_PLACES,
@@ -77,6 +79,7 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
     environment.globals.update(script=script, script_digest=digest)
     environment.globals.update(glossary=GLOSSARY)
     environment.filters.update(p=p_text, known=known, figure=_figure, score=_score, hover=Hover())
+    environment.filters["named"] = partial(named, links=_places(findings))
     return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
 
 
@@ -121,6 +124,16 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "scopes": {finding.verdict.scope for finding in findings.findings if finding.verdict.scope},
         "status": {status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
     }
+
+
+def _places(findings: Findings) -> dict[str, str]:
+    """What plots lead to: id in the page -> the run or the claim that stands there."""
+    several = len(findings.backbones) > 1
+    runs = {
+        f"run-{row.id}": f"{row.arm}{f' on {row.backbone}' if several else ''}{of_seed(row.seed)}"
+        for row in findings.runs
+    }
+    return runs | {anchor(one.verdict): f"{one.verdict.claim}, {one.verdict.metric}" for one in findings.findings}
 
 
 def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def seeds_svg(finding: Finding) -> str:
     parts = [*_slopes(finding, complete), *_deltas(finding, complete)] if complete else []
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}pt" height="{HEIGHT:g}pt" '
-        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" style="font:8px var(--sans);fill:var(--ink)">'
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" style="font:8px var(--sans);fill:var(--ink)">'
         f"{''.join(parts)}</svg>"
     )
 

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from scipy.stats import trim_mean
@@ -263,6 +264,27 @@ def test_every_seeds_figure_leads_to_its_run(page: str, findings: Findings) -> N
                 assert f'<a href="#run-{runs[int(seed["seed"])]}">' in page
     targets = set(Links(page).ids)
     assert {f"run-{run.id}" for run in findings.runs} <= targets
+
+
+def test_plots_lead_within_the_page_and_are_told_to_those_who_hear_it(page: str, findings: Findings) -> None:
+    """Each plot has a name, and each link of it that of the run or the claim it leads to."""
+    assert "target=" not in page
+    drawn = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+    names = [svg.attrib["aria-label"] for svg in drawn]
+    assert {"Every comparison", "Learning curves", "Figure against figure"} <= set(names)
+    assert len(set(names)) == len(drawn) == 3 + len(findings.findings)
+    assert all(svg.attrib["role"] == "group" for svg in drawn)  # an image would hide its links
+    links = [link for svg in drawn for link in svg.iter("{http://www.w3.org/2000/svg}a")]
+    told = {
+        link.get("href", link.get("{http://www.w3.org/1999/xlink}href")): link.attrib["aria-label"]
+        for link in links
+    }
+    for row in findings.with_status("finished"):
+        seed = "" if row.seed is None else f", seed {row.seed}"
+        assert told[f"#run-{row.id}"] == f"{row.arm}{seed}"
+    assert {f"{finding.verdict.claim}, {finding.verdict.metric}" for finding in findings.findings} <= set(
+        told.values()
+    )
 
 
 def test_page_shows_what_failed_and_what_it_rests_on(page: str, findings: Findings) -> None:
