@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,18 +21,29 @@ from evaluators.metrics.retrieval import TIED, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
-from evaluators.tasks.task import Benchmark, EncodeTexts, Task, Tasks
+from evaluators.tasks.task import Benchmark, EncodeTexts, Table, Task, is_dev
+
+HELD = "held/"
 
 
-def tasks(data: RecipeData) -> Tasks:
+def tasks(data: RecipeData) -> Table:
     """One for every set that holds rows out, and one more where some of them are for searches."""
     table: dict[str, Task[Columns, str]] = {}
     for name, one in data.datasets.items():
         if one.hold is not None:
-            table[f"held/{name}"] = _task(f"held/{name}", one, partial(held_out, data, name, "test"))
+            table[f"{HELD}{name}"] = _task(f"{HELD}{name}", one, partial(held_out, data, name, "test"))
         if one.hold is not None and one.hold.dev:
-            table[f"dev/held/{name}"] = _task(f"dev/held/{name}", one, partial(held_out, data, name, "dev"))
-    return table
+            table[f"dev/{HELD}{name}"] = _task(f"dev/{HELD}{name}", one, partial(held_out, data, name, "dev"))
+    return Table(table, dict.fromkeys((HELD, f"dev/{HELD}"), partial(_lacking, data)))
+
+
+def _lacking(data: RecipeData, name: str) -> NoReturn:
+    """LookupError, in words of what would bring a task of this name."""
+    of = name.removeprefix("dev/").removeprefix(HELD)
+    if of not in data.datasets:
+        raise LookupError(f"{HELD}NAME, for one of data.datasets that has `hold:`: {', '.join(data.datasets)}")
+    share = "`dev` in `hold:`" if is_dev(name) else "`hold:`"
+    raise LookupError(f"{name} comes with {share} under data.datasets.{of}")
 
 
 def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Columns, str]:

@@ -55,4 +55,5 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
             f"the task {taken[0]!r} of an installed package: there is one of that name\n"
             "  accepted: a name of its own, such as PACKAGE/TASK"
         )
-    return Table({**listed, **brought, **(own or {})}, mteb.PREFIX, partial(mteb.task, path=path))
+    finds = {mteb.PREFIX: partial(mteb.task, path=path), **(own.finds if isinstance(own, Table) else {})}
+    return Table({**listed, **brought, **(own or {})}, finds)

@@ -91,20 +91,23 @@ class Task(Generic[Data, Text]):
 Tasks = Mapping[str, Task[Any, Any]]
 
 
-class Table(dict[str, Task[Any, Any]]):
-    """Tasks by name. Under a prefix there are more, too many to list: each is looked up when it is named.
+Find = Callable[[str], Task[Any, Any]]
 
-    find: the task of a name with the prefix; LookupError, in words of what is accepted, where there is none.
+
+class Table(dict[str, Task[Any, Any]]):
+    """Tasks by name. Under some prefixes there may be more: each is looked up when it is named.
+
+    finds: prefix -> the task of a name with it; LookupError, in words of what is accepted, where there is none.
     """
 
-    def __init__(self, listed: Tasks, prefix: str, find: Callable[[str], Task[Any, Any]]) -> None:
+    def __init__(self, listed: Tasks, finds: Mapping[str, Find]) -> None:
         super().__init__(listed)
-        self.prefix, self.find = prefix, cache(find)
+        self.finds = {prefix: cache(find) for prefix, find in finds.items()}
 
     def __missing__(self, name: str) -> Task[Any, Any]:
         if not self.looks_up(name):
             raise KeyError(name)
-        return self.find(name)
+        return self._find(name)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or (
@@ -113,15 +116,18 @@ class Table(dict[str, Task[Any, Any]]):
 
     def looks_up(self, name: str) -> bool:
         """Whether a name is one of those that are not listed."""
-        return name.startswith(self.prefix)
+        return not super().__contains__(name) and name.startswith(tuple(self.finds))
 
     def why_not(self, name: str) -> str:
         """What is accepted in place of such a name; "" where it has a task."""
         try:
-            self.find(name)
+            self._find(name)
         except LookupError as error:
             return str(error)
         return ""
+
+    def _find(self, name: str) -> Task[Any, Any]:
+        return next(find for prefix, find in self.finds.items() if name.startswith(prefix))(name)
 
 
 def small(read: Callable[[], Data]) -> Benchmark[Data]:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
+WARM_UPS = (
+    ("warmup", "steps"),
+    ("warmup_steps", "max_steps"),
+)  # and the length of training beside each
 LEARNING_RATE_AT_MOST = 0.1  # every recipe here is trained by Adam's kind: there nothing converges at more
 
 
@@ -49,6 +53,8 @@ def _of_settings(settings: Any) -> Iterator[str]:
     rate = getattr(settings, "learning_rate", None)
     if rate is not None and rate > LEARNING_RATE_AT_MOST:
         yield f"learning_rate = {rate:g} is far above what trains; 2.0e-5 to 1.0e-3 are usual"
-    warmup, steps = getattr(settings, "warmup", None), getattr(settings, "steps", None)
-    if isinstance(warmup, int) and steps is not None and warmup >= steps:
-        yield f"warmup = {warmup} lasts as long as the training of {steps} steps: the learning rate only rises"
+    for field, of in WARM_UPS if getattr(settings, "lr_scheduler_type", None) != "constant" else ():
+        warmup, steps = getattr(settings, field, None), getattr(settings, of, None)
+        if isinstance(warmup, int) and steps is not None and warmup >= steps:
+            lasts = f"lasts as long as the training of {steps} steps: the learning rate only rises"
+            yield f"{field} = {warmup} {lasts}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,6 +216,9 @@ def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     line, name = node.start_mark.line + 1, _dotted(place)
     if node.tag == _DATE or _makes_no_number(node):  # a study has no dates: what looks like one is a name
         node.tag = _TEXT
+    if node.tag in (_INT, _FLOAT) and (meant := _in_tens(node)):
+        read = SafeConstructor().construct_object(node)
+        yield Mistake(line, f"{name}: YAML reads {node.value} as {read}", f"{meant}, or '{node.value}' as text")
     if node.tag == _INT and len(node.value) > DIGITS:
         yield Mistake(
             line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
@@ -233,6 +237,15 @@ def _makes_no_number(node: yaml.Node) -> bool:
     except (ValueError, OverflowError):
         return True
     return False
+
+
+def _in_tens(node: yaml.Node) -> str:
+    """What to write for a number that YAML counts in sixties, by its colon, or in eights, by its zero; or ""."""
+    if ":" in node.value:
+        return "a number without colons"
+    digits = node.value.replace("_", "")
+    octal = re.fullmatch(r"[-+]?0[0-7]+", digits) and int(digits) != int(digits, 8)
+    return str(int(digits)) if octal else ""
 
 
 def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:

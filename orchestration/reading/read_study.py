@@ -200,14 +200,13 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{of_these}"], "evaluate")
     if names is WRONG or family is None:
         return names
-    before = len(check.problems)
-    for index, name in enumerate(names):
-        if isinstance(table, Table) and table.looks_up(name):
-            if why_not := table.why_not(name):
-                check.refuse(("evaluate", index), why_not)
-        elif name not in table and name not in groups:
+    unknown = [(index, name) for index, name in enumerate(names) if name not in table and name not in groups]
+    for index, name in unknown:
+        if not (isinstance(table, Table) and table.looks_up(name)):
             check.name(("evaluate", index), accepted)
-    if len(check.problems) > before:
+        elif parts["data"] is not WRONG:  # else it may come with what is wrong there
+            check.refuse(("evaluate", index), table.why_not(name))
+    if unknown:
         return WRONG
     tasks = tuple(dict.fromkeys(task for name in names for task in groups.get(name, (name,))))
     _check_readable(check, parts["arms"], family, [table[task] for task in tasks])

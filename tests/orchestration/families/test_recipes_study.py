@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.plan.plan import gather_facts, plan, prepare
+from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from semray.testing import WORDS
@@ -165,6 +166,18 @@ def test_losses_that_workers_would_learn_apart_are_refused(place: Path, loss: st
         planned(place, several.replace("loss: CoSENTLoss", f"loss: {loss}"))
 
 
+def test_a_warm_up_as_long_as_the_training_is_warned_of(place: Path) -> None:
+    def told(train: str) -> list[str]:
+        (place / "st.yaml").write_text(STUDY.replace("max_steps: 4", train).replace("PLACE", str(place)))
+        return [line for line in slips(read_study(place / "st.yaml")) if "warmup" in line]
+
+    (line,) = told("max_steps: 4, warmup_steps: 4")
+    assert line.endswith("warmup_steps = 4 lasts as long as the training of 4 steps: the learning rate only rises")
+    assert told("max_steps: 4, warmup_steps: 3") == []
+    assert told("max_steps: 4, warmup_steps: 4, lr_scheduler_type: constant") == []
+    assert told("max_steps: null, num_train_epochs: 1, warmup_steps: 400") == []
+
+
 def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from orchestration.families import sentence_transformers
 
@@ -191,3 +204,21 @@ def test_rows_of_ones_own_are_held_out_and_measured_on(place: Path) -> None:
         planned(place, held.replace("metric: held/pairs/spearman", "metric: held/pairs/auc"))
     with pytest.raises(StudyError, match=r"in pairs.hold a test and a dev"):
         planned(place, held.replace("test: 0.2", "test: 0.9"))
+
+
+@pytest.mark.parametrize(
+    ("hold", "task", "said"),
+    [
+        ("", "held/pairs", r"evaluate\[0\] = 'held/pairs'\n  accepted: held/pairs comes with `hold:` under data\.datasets\.pairs"),
+        (", hold: {}", "dev/held/pairs", r"accepted: dev/held/pairs comes with `dev` in `hold:` under data\.datasets\.pairs"),
+        (", hold: {}", "held/pears", r"accepted: held/NAME, for one of data\.datasets that has `hold:`: pairs, bare"),
+        (", hold: {test: 20}", "held/pairs", r"hold\.test = 20\n  accepted: a number above 0 up to 1"),
+        (", hold: {test: 0.9, dev: 0.2}", "held/pairs", r"accepted: in pairs\.hold a test and a dev of at most 1 together"),
+    ],
+)  # fmt: skip
+def test_what_brings_a_task_of_ones_own_rows_is_said_once(place: Path, hold: str, task: str, said: str) -> None:
+    """Nothing is said of the task where its set is what is wrong, nor of the figures of a task that is not there."""
+    text = STUDY.replace("largest: 5}", f"largest: 5{hold}}}").replace("[sts/STS-B]", f"[{task}]")
+    with pytest.raises(StudyError, match=said) as refused:
+        planned(place, text.replace("sts/STS-B/spearman", f"{task}/spearman"))
+    assert str(refused.value).count("accepted:") == 1
