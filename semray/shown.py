@@ -21,7 +21,7 @@ class Shown(Findings):
     def __repr__(self) -> str:
         from orchestration.report import forms
 
-        return forms.table(self)
+        return forms.printed(self)
 
     def _repr_html_(self) -> str:
         """The whole page in a frame: what it styles and runs stays inside."""

@@ -138,11 +138,12 @@ def _ledger(place: str | Path | None) -> Ledger:
 
 
 def _of_study(study: Study, ledger: str | Path | None) -> Findings:
-    from orchestration.commands.standing import standing
+    from orchestration.commands.standing import finished, standing
     from orchestration.verdicts.published import with_published
 
-    _, findings = standing(study, _ledger(ledger))
-    return with_published(findings, study)
+    held = _ledger(ledger)
+    _, findings = standing(study, held)
+    return with_published(finished(findings, held, study), study)
 
 
 def report(findings: Findings, folder: str | Path) -> Path:

@@ -198,7 +198,8 @@ def _file(name: str, one: TrainingSet) -> Iterator[Row]:
             "  accepted: a file that is there; paths start where semray does"
         ) from None
     except (OSError, ValueError, csv.Error) as error:
-        raise CorpusError(f"data.datasets.{name}: {file}: {first_line(error)}") from None
+        accepted = f"a whole {file.suffix} file, text in UTF-8"
+        raise CorpusError(f"data.datasets.{name}: {file}: {first_line(error)}\n  accepted: {accepted}") from None
     for row in rows:
         if lacking := [column for column in one.read if column not in row]:
             raise CorpusError(

@@ -11,6 +11,9 @@ class CorpusError(Exception):
 
 def first_line(error: BaseException) -> str:
     """What an error says first; its kind where it says nothing."""
+    if isinstance(error, UnicodeDecodeError):  # of a person's own file; a codec's words help nobody
+        wanted = error.encoding.upper()
+        return f"byte 0x{error.object[error.start]:02x} is not {wanted}; save it again with that encoding"
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

@@ -22,7 +22,7 @@ from evaluators.tasks import (
     sts_averages,
     words_in_context,
 )
-from evaluators.tasks.task import Table, Tasks
+from evaluators.tasks.task import Find, Table, Tasks
 
 # What stands for several tasks in `evaluate:` and in a mean over tasks.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -55,5 +55,8 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
             f"the task {taken[0]!r} of an installed package: there is one of that name\n"
             "  accepted: a name of its own, such as PACKAGE/TASK"
         )
-    finds = {mteb.PREFIX: partial(mteb.task, path=path), **(own.finds if isinstance(own, Table) else {})}
+    finds: dict[str, Find] = {
+        mteb.PREFIX: partial(mteb.task, path=path),
+        **(own.finds if isinstance(own, Table) else {}),
+    }
     return Table({**listed, **brought, **(own or {})}, finds)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import report_folder
-from orchestration.commands.standing import beside, for_report, standing
+from orchestration.commands.standing import beside, finished, for_report, standing
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -28,8 +28,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.names import cut, printable, typed
-from orchestration.study.study import Study
+from orchestration.study.names import cut, printable
 from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
 
@@ -86,7 +85,7 @@ def report(options: Namespace) -> int:
         return _beside(options)
     study, ledger = study_of(options), ledger_of(options)
     plan, findings = standing(study, ledger)
-    findings = replace(_finished(findings, ledger, study), price=options.price)
+    findings = replace(finished(findings, ledger, study), price=options.price)
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
@@ -152,21 +151,13 @@ def _beside(options: Namespace) -> int:
             raise StudyError(f"{both}\n  accepted: studies of different names")
         files[study.name] = study.path
         _, findings = standing(study, ledger)
-        several.append(with_published(_finished(findings, ledger, study), study))
+        several.append(with_published(finished(findings, ledger, study), study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:
         width = width_of(sys.stdout)
         print(fitted(side_by_side(several, width=width), width))
     return DONE
-
-
-def _finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
-    if not findings.with_status("finished"):
-        raise StudyError(
-            f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
-        )
-    return findings
 
 
 def why(options: Namespace) -> int:
@@ -225,7 +216,6 @@ def _print_check(done: Verification, options: Namespace) -> None:
 def show(options: Namespace, findings: Findings) -> None:
     """The verdicts on stdout, in the form asked for."""
     from orchestration.report import forms
-    from orchestration.report.short import in_short
 
     if options.json:
         print(json.dumps(forms.as_json(findings), indent=1))
@@ -234,7 +224,7 @@ def show(options: Namespace, findings: Findings) -> None:
         form = getattr(options, "format", TABLE)
         if form == TABLE:
             width = width_of(sys.stdout)
-            text = forms.table(findings, width=width, with_across=getattr(options, "across", False))
-            print(fitted("\n\n".join(part for part in (text, in_short(findings)) if part), width))
+            text = forms.printed(findings, width=width, with_across=getattr(options, "across", False))
+            print(fitted(text, width))
         else:
             print({"markdown": forms.markdown, "latex": forms.latex}[form](findings))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from orchestration.commands.waiting import JUDGING, doing
 from orchestration.plan.held import scored_before
+from orchestration.study.errors import StudyError
+from orchestration.study.names import typed
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -25,6 +27,15 @@ def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Pl
         plan, before = as_grown(study, ledger)
         findings = find(study, plan.runs, ledger, asked=asked)
     return plan, noted(findings, study, ledger, before)
+
+
+def finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
+    """The same. StudyError where no run of the study has finished: there is nothing to judge yet."""
+    if not findings.with_status("finished"):
+        raise StudyError(
+            f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
+        )
+    return findings
 
 
 def noted(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:

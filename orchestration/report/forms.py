@@ -13,6 +13,7 @@ from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
 from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
 from orchestration.report.layout import laid_out
 from orchestration.report.markup import marked_down, tex
+from orchestration.report.short import in_short
 from orchestration.report.tables import (
     any_published,
     arm_cells,
@@ -33,8 +34,14 @@ if TYPE_CHECKING:
 ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
+def printed(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
+    """What `semray report` prints: the table, and what it comes to in a sentence."""
+    parts = (table(findings, width=width, with_across=with_across), in_short(findings))
+    return "\n\n".join(filter(None, parts))
+
+
 def table(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
-    """What `semray report` prints: the claims, what the intervals are, the arms, what is unfinished.
+    """The claims, what the intervals are, the arms, what is unfinished.
 
     width: of the terminal, in cells; None for a file, where every row is one line. with_across: all tasks too.
     """

@@ -59,7 +59,7 @@ def test_a_finished_study_from_python(
     page = semray.report(found, tmp_path / "out")
     capsys.readouterr()
     assert main(["report", str(file), "--ledger", str(ledger)]) == 0
-    assert capsys.readouterr().out.startswith(str(found))
+    assert capsys.readouterr().out == f"{found}\n"
     assert main(["report", str(file), "--json", "--ledger", str(ledger)]) == 0
     assert json.loads((page.parent / "report.json").read_text()) == json.loads(capsys.readouterr().out)
     assert main(["report", str(file), "--out", str(tmp_path / "told"), "--ledger", str(ledger)]) == 0
@@ -70,6 +70,8 @@ def test_a_finished_study_from_python(
     assert "0.1 on a model" in page.read_text()  # as the paper prints it
     with pytest.raises(semray.StudyError, match="no such file"):
         semray.load_study(tmp_path / "none.yaml")
+    with pytest.raises(semray.StudyError, match=r"holds no finished run of python\n  next: semray run "):
+        semray.judge(study, tmp_path / "another")
     monkeypatch.chdir(tmp_path)
     assert semray.load_study("python").arms == study.arms  # by its name, as on the command line
     for given in ("python", tmp_path / "python.yaml", None):

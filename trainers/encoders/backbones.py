@@ -68,7 +68,7 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
         tried.append(f"  {remark}")
     lines = "\n".join(tried)
     pickled = any(remark.endswith(NO_SAFETENSORS) for remark in tried)
-    raise BackboneError(f"backbones: {name!r} was not found\n{lines}\n{_remedy(name, pickled)}")
+    raise BackboneError(f"backbones: {name!r} was not found{_meant(name)}\n{lines}\n{_remedy(name, pickled)}")
 
 
 def depth_of(path: Path) -> int:
@@ -207,6 +207,13 @@ def _near(path: Path) -> str:
     folders = sorted(folder.name for folder in above.iterdir() if folder.is_dir())
     alike = difflib.get_close_matches(missing, folders, NEAR_AT_MOST, cutoff=0.5)
     return f"; near it: {', '.join(str(above / name) for name in alike or [''])}"
+
+
+def _meant(name: str) -> str:
+    """The name most like it of those that are at hand."""
+    shelf = os.environ.get("SEMRAY_BACKBONES")
+    known = [*PACKAGED, *(folder.name for folder in (Path(shelf).expanduser().glob("*") if shelf else ()))]
+    return "".join(f" (did you mean {near}?)" for near in difflib.get_close_matches(name, known, 1))
 
 
 def _path(name: str) -> tuple[Path | None, str]:

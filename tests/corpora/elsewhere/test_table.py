@@ -40,6 +40,16 @@ def test_a_column_of_whole_numbers_that_a_table_keeps_as_fractions(tmp_path: Pat
     assert [run.seed for run in table] == [0, 1, None]
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_table_of_another_encoding_is_said(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(CSV.replace("A", "Ä"), encoding=encoding)
+    with pytest.raises(
+        CorpusError, match=r"t\.csv: cannot be read \(byte 0x\w\w is not UTF-8; save it again with that"
+    ):
+        read_table(path)
+
+
 def test_several_backbones(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,backbone,seed,metric,score\nA,x,0,acc,1\nA,y,0,acc,2\n")
     assert set(read_table(path)) == {("A", "x", 0), ("A", "y", 0)}

@@ -193,6 +193,16 @@ def test_a_line_that_is_no_row_is_said(line: str, said: str, tmp_path: Path) -> 
         rows_of(tmp_path / "rows.jsonl", sample=1)
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_a_file_of_another_encoding_is_said(encoding: str, suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    file.write_text("café,b\n", encoding=encoding)
+    told = r"is not UTF-8; save it again with that encoding\n  accepted: a whole \.\w+ file, text in UTF-8"
+    with pytest.raises(CorpusError, match=rf"data\.datasets\.one: .*rows\{suffix}: byte 0x\w\w {told}"):
+        load(RecipeData(datasets={"one": TrainingSet(source=str(file), columns=("café",))}), [])
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"data\.datasets\.one\.source = .*none\.csv: no such file, seen from /"):
         rows_of(tmp_path / "none.csv")

@@ -12,6 +12,10 @@ from corpora.store.errors import first_line, kind_and_first_line
         (ValueError("\n  late\n"), "late"),
         (TimeoutError(), "TimeoutError"),
         (RuntimeError("  \n"), "RuntimeError"),
+        (
+            UnicodeDecodeError("utf-8", b"caf\xe9", 3, 4, "odd"),
+            "byte 0xe9 is not UTF-8; save it again with that encoding",
+        ),
     ],
 )
 def test_first_line_is_never_empty(error: Exception, said: str) -> None:

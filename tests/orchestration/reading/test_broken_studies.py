@@ -346,6 +346,7 @@ def test_an_unknown_backbone_offline(study: Callable[..., Path], plan: Callable[
     assert "'no-such-encoder' was not found" in said
     assert "HF_HUB_OFFLINE is set" in said
     assert "to get it: " in said
+    assert "'all-MiniLM-L6-v3' was not found (did you mean all-MiniLM-L6-v2?)" in plan(study("all-MiniLM-L6-v3"))
 
 
 @pytest.mark.usefixtures("offline")
