@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 from corpora.cale.records import POS, SPLITS, OccurrencePairs, Tagged
 from corpora.cale.spcd import concept_of
 from corpora.sources.occurrences import Occurrence
+from corpora.sources.texts import is_text
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.errors import CorpusError, kind_and_first_line
 
@@ -57,7 +58,8 @@ _NAMES = (
 
 
 def read(source: str) -> dict[str, list[Row]]:
-    """The rows of train, val and test, in their order. CorpusError when data, a split or a column is missing."""
+    """The rows of train, val and test, in their order. CorpusError when data, a split, a column or a cell is
+    missing."""
     from datasets import load_dataset, load_from_disk
 
     folder = Path(source).expanduser()
@@ -80,7 +82,8 @@ def read(source: str) -> dict[str, list[Row]]:
                 f"  accepted: {', '.join(names)}"
             )
         columns = [_column(splits[name], role, f"{source}, split {name}") for role in Row._fields]
-        rows[split] = [Row(*values) for values in zip(*columns, strict=True)]
+        written = map(Row._make, zip(*columns, strict=True))
+        rows[split] = [_whole(row, _at(split, number)) for number, row in enumerate(written)]
     return rows
 
 
@@ -104,12 +107,10 @@ def spcd_of(
     chosen: dict[str, list[tuple[Tagged, Tagged]]] = {}
     split_of: dict[Tagged, str] = {}
     for split, published in rows.items():
-        chosen[split] = [
-            _pair(row, lexicon, f"corpora: SPCD, split {split}, row {number}")
-            for number, row in enumerate(published)
-        ]
+        chosen[split] = [_pair(row, lexicon, _at(split, number)) for number, row in enumerate(published)]
         for _, partner in chosen[split]:
             split_of.setdefault(partner, split)
+    _check_apart(chosen)
     for split, pairs in chosen.items():
         split_of |= {anchor: split for anchor, _ in pairs}
     order = sorted(split_of, key=lambda side: (side.occurrence.text, side.occurrence.start, *side[2:4]))
@@ -120,6 +121,34 @@ def spcd_of(
         if repeats := len(chosen[split]) - len(pairs_of_split):
             log.info("corpora: SPCD, split %s: %d repeated pairs left out", split, repeats)
     return tagged, kept
+
+
+def _at(split: str, number: int) -> str:
+    return f"corpora: SPCD, split {split}, row {number}"
+
+
+def _whole(row: Row, at: str) -> Row:
+    """The row, once nothing of it is missing: an empty cell of a CSV comes as None, which would pass for a 0."""
+    texts: dict[str, Any] = row._asdict()
+    label = texts.pop("label")
+    for role, value in texts.items():
+        if not is_text(value) or not value.strip():
+            raise CorpusError(f"{at}: {role} = {value!r}\n  accepted: a text")
+    if label not in (0, 1):
+        raise CorpusError(f"{at}: label = {label!r}\n  accepted: 0, 1")
+    return row
+
+
+def _check_apart(chosen: Mapping[str, Sequence[tuple[Tagged, Tagged]]]) -> None:
+    """CorpusError for a pair of val or test that trains, in either order: what is measured would be known."""
+    trained = set(map(frozenset, chosen["train"]))
+    for split in ("val", "test"):
+        for number, pair in enumerate(chosen[split]):
+            if frozenset(pair) in trained:
+                raise CorpusError(
+                    f"{_at(split, number)}: the pair stands in train, too\n"
+                    "  accepted: other pairs than those of train, in whatever order"
+                )
 
 
 def _column(table: Any, role: str, at: str) -> list[Any]:

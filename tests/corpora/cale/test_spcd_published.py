@@ -28,6 +28,7 @@ TRAIN = [
     pair(SAID, "say", SAY, STATED, "state", "v01009258", 1),
     pair(SAID, "say", SAY, SAYS, "say", "01009258-v", 1),
 ]
+VAL = [pair(SAYS, "say", SAY, STATED, "state", SAY, 1)]
 TEST = [pair(RAN, "run", "run.v.01", SAID, "say", SAY, 0), pair(SAYS, "say", "say.v.02", SAID, "say", SAY, 0)]
 
 
@@ -41,7 +42,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 def write(folder: Path, form: str, *, val: str = "validation", **splits: list[dict[str, Any]]) -> str:
     from datasets import Dataset, DatasetDict
 
-    rows = {"train": TRAIN, val: TRAIN, "test": TEST} | splits
+    rows = {"train": TRAIN, val: VAL, "test": TEST} | splits
     whole = DatasetDict({name: Dataset.from_list(listed) for name, listed in rows.items()})
     if form == "saved":
         whole.save_to_disk(str(folder))
@@ -68,7 +69,8 @@ def test_a_folder_in_the_hubs_form(tmp_path: Path, real: Wordnet, form: str, val
         ]
         for split, pairs in spcd.pairs.items()
     }
-    assert told["train"] == told["val"] == [("said", "says", "SC/SL"), ("said", "stated", "SC/DL")]
+    assert told["train"] == [("said", "says", "SC/SL"), ("said", "stated", "SC/DL")]
+    assert told["val"] == [("says", "stated", "SC/DL")]
     assert sorted(told["test"]) == [("ran", "said", "DC/DL"), ("says", "said", "DC/SL")]
     assert "v01009258" in spcd.occurrences.concepts
     assert len(spcd.wu_palmer) == 2
@@ -118,6 +120,37 @@ def test_rows_that_cannot_be_are_named(tmp_path: Path, real: Wordnet, changed: d
     source = write(tmp_path / "spcd", "saved", test=[TEST[0] | changed])
     with pytest.raises(CorpusError, match=told):
         from_published(read(source), real)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        *(
+            ({name: None}, rf"split train, row 1: {name} = None\n  accepted: a text")
+            for name in list(TRAIN[0])[:6]
+        ),
+        ({"lemma1": " "}, r"row 1: lemma1 = ' '\n  accepted: a text"),
+        ({"label": None}, r"split train, row 1: label = None\n  accepted: 0, 1"),
+        ({"label": 2}, r"row 1: label = 2\n  accepted: 0, 1"),
+    ],
+)
+def test_a_cell_that_is_missing_is_named_before_anything_is_built(
+    tmp_path: Path, changed: dict[str, Any], told: str
+) -> None:
+    source = write(tmp_path / "spcd", "saved", train=[TRAIN[0], TRAIN[1] | changed])
+    with pytest.raises(CorpusError, match=told):
+        read(source)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("again", [TRAIN[0], pair(STATED, "state", SAY, SAID, "say", "01009258-v", 1)])
+def test_a_pair_that_trains_measures_nothing(
+    tmp_path: Path, real: Wordnet, split: str, again: dict[str, Any]
+) -> None:
+    """In either order and any notation. That one of its sides trains is no harm."""
+    rows = read(write(tmp_path / "spcd", "saved", **{split: [*VAL, again]}))
+    with pytest.raises(CorpusError, match=r"row 1: the pair stands in train, too\n  accepted: other pairs"):
+        from_published(rows, real)
 
 
 def test_what_is_missing_is_named_with_what_is_there(tmp_path: Path) -> None:
