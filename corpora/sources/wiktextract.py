@@ -11,11 +11,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from corpora.sources.dictionary import DictionarySense, says_enough
 from corpora.sources.texts import norm
@@ -28,6 +29,8 @@ NOT_A_FORM = frozenset(
     {"table-tags", "inflection-template", "class", "romanization"}
 )  # of a table, not of the word
 LONGEST_SYNONYM = 5  # words
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character, as JSON may write it
+Kind = TypeVar("Kind")
 
 
 def locate(path: str | None = None) -> Path:
@@ -45,15 +48,14 @@ def locate(path: str | None = None) -> Path:
 def read(place: Path, skipped: Counter[str] | None = None) -> Iterator[DictionarySense]:
     """Every English sense with a definition of its own, in the order of the file.
 
-    skipped: counts by reason what is left out. CorpusError when the file is cut; a line that is no JSON object is
-    counted and passed over.
+    skipped: counts by reason what is left out. CorpusError when the file is cut; a line that is no JSON object, or
+    holds other things than the extract does, is counted and passed over.
     """
     reasons: Counter[str] = Counter() if skipped is None else skipped
     try:
         with _opened(place) as lines:
             for line in lines:
-                if (entry := _entry(line, reasons)) is not None:
-                    yield from _senses(entry, reasons)
+                yield from _senses_in(line, reasons)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CorpusError(f"corpora: the extract at {place} cannot be read: {error}") from error
 
@@ -62,40 +64,50 @@ def _opened(place: Path) -> TextIO:
     return gzip.open(place, "rt", encoding="utf-8") if place.suffix == ".gz" else place.open(encoding="utf-8")
 
 
-def _entry(line: str, skipped: Counter[str]) -> Mapping[str, Any] | None:
-    """The entry of a line; None for what is no entry of an English noun, verb, adjective or adverb."""
+def _senses_in(line: str, skipped: Counter[str]) -> list[DictionarySense]:
+    """The senses of a line: all of them, or none where something in it is broken."""
     try:
         entry = json.loads(line)
-    except ValueError:
-        entry = None
-    if not isinstance(entry, dict):
+        if _SURROGATE.search(line):
+            json.dumps(entry, ensure_ascii=False).encode()  # half a pair is no text that can be stored
+        return [*_senses(entry, skipped)] if _is_wanted(entry, skipped) else []
+    except (ValueError, RecursionError):
         skipped["broken line"] += 1
-    elif "pos" not in entry:
+        return []
+
+
+def _is_wanted(entry: Any, skipped: Counter[str]) -> bool:
+    """Whether this is the entry of an English noun, verb, adjective or adverb. ValueError for no entry at all."""
+    if not isinstance(entry, dict):
+        raise ValueError("no object")
+    if "pos" not in entry:
         skipped["redirect"] += 1
     elif entry.get("lang_code") != "en":
         skipped["other language"] += 1
-    elif entry["pos"] not in POS or not isinstance(entry.get("word"), str):
+    elif _text(entry, "pos") not in POS:
         skipped["other part of speech"] += 1
+    elif not norm(_text(entry, "word")):
+        skipped["no word"] += 1  # hyphens alone: nothing of it would stand in a definition
     elif not entry.get("senses"):
         skipped["no senses"] += 1
     else:
-        return entry
-    return None
+        return True
+    return False
 
 
 def _senses(entry: Mapping[str, Any], skipped: Counter[str]) -> Iterator[DictionarySense]:
     word, pos = entry["word"], POS[entry["pos"]]
+    written = ((_text(form, "form"), _list(form, "tags", str)) for form in _list(entry, "forms", dict))
     forms = tuple(
         dict.fromkeys(
-            form["form"]
-            for form in entry.get("forms", ())
-            if len(form.get("form", "")) > 1 and NOT_A_FORM.isdisjoint(form.get("tags", ()))
+            form for form, tags in written if len(form) > 1 and norm(form) and NOT_A_FORM.isdisjoint(tags)
         )
     )
-    for index, sense in enumerate(entry["senses"]):
+    for index, sense in enumerate(_list(entry, "senses", dict)):
         # A gloss within another is listed after it: the last says what is defined.
-        gloss = sense.get("glosses", [""])[-1] if sense.get("glosses") else ""
-        if sense.get("form_of") or sense.get("alt_of") or not NOT_A_SENSE.isdisjoint(sense.get("tags", ())):
+        *_, gloss = ("", *_list(sense, "glosses", str))
+        tags = _list(sense, "tags", str)
+        if sense.get("form_of") or sense.get("alt_of") or not NOT_A_SENSE.isdisjoint(tags):
             skipped["form of another word"] += 1
         elif not says_enough(gloss):
             skipped["no usable gloss"] += 1
@@ -112,18 +124,33 @@ def _senses(entry: Mapping[str, Any], skipped: Counter[str]) -> Iterator[Diction
 def _listed(entry: Mapping[str, Any], sense: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """What is listed with the sense, and of the entry's own list what belongs to it: all where the entry has one
     sense, else what names its gloss."""
-    own = [*sense.get("synonyms", ())]
-    alone = len(entry["senses"]) == 1
-    own += [one for one in entry.get("synonyms", ()) if alone or one.get("sense") in sense.get("glosses", ())]
-    return own
+    alone, glosses = len(entry["senses"]) == 1, _list(sense, "glosses", str)
+    of_entry = (one for one in _list(entry, "synonyms", dict) if alone or one.get("sense") in glosses)
+    return [*_list(sense, "synonyms", dict), *of_entry]
 
 
 def _synonyms(word: str, listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Words of at most five words, none the word itself, each surface once."""
     found: dict[str, str] = {}
     for one in listed:
-        synonym = one.get("word", "")
+        synonym = _text(one, "word")
         surface = norm(synonym)
         if surface and surface != norm(word) and len(surface.split()) <= LONGEST_SYNONYM:
             found.setdefault(surface, synonym)
     return tuple(found.values())
+
+
+def _text(of: Mapping[str, Any], name: str) -> str:
+    """A text; "" where there is none. ValueError for anything else."""
+    value = of.get(name)
+    if not isinstance(value, str | None):
+        raise ValueError(name)
+    return value or ""
+
+
+def _list(of: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kind]:
+    """A list of one kind; empty where there is none. ValueError for anything else."""
+    value = of.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
+        raise ValueError(name)
+    return value

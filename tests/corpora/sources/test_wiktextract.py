@@ -56,6 +56,9 @@ LINES: tuple[Any, ...] = (
 )
 
 
+SENSE = {"glosses": ["a small device used for cooking fish"]}
+
+
 @pytest.fixture(params=["words.jsonl", "words.jsonl.gz"])
 def extract(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     file = tmp_path / request.param
@@ -83,6 +86,55 @@ def test_senses_and_what_is_passed_over(extract: Path) -> None:
         "no senses": 1,
         "broken line": 2,
     }
+
+
+def test_a_word_of_hyphens_alone_is_none_and_such_a_form_hides_nothing(tmp_path: Path) -> None:
+    words = ("", "-", "_ -", "blorf")
+    forms = [{"form": form} for form in ("--", "- ", "", "blorfs")]
+    skipped: Counter[str] = Counter()
+    file = tmp_path / "words.jsonl"
+    file.write_text("\n".join(json.dumps(entry(word, "noun", SENSE, forms=forms)) for word in words))
+    assert list(read(file, skipped)) == [
+        DictionarySense("wkt:blorf:0:0-n", "blorf", "a small device used for cooking fish", ("blorfs",))
+    ]
+    assert skipped == {"no word": 3}
+
+
+@pytest.mark.parametrize("name", ["forms", "synonyms", "tags", "form_of", "word", "senses"])
+def test_null_is_nothing(tmp_path: Path, name: str) -> None:
+    """A line whose word or senses are null is left out; what else may be null is empty."""
+    file = tmp_path / "words.jsonl"
+    file.write_text(json.dumps({**entry("blorf", "noun", {**SENSE, name: None}), name: None}))
+    kept = [] if name in ("word", "senses") else ["a small device used for cooking fish"]
+    assert [sense.definition for sense in read(file)] == kept
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"forms": [None]},
+        {"forms": [{"form": 3}]},
+        {"senses": ["a small device used for cooking fish"]},
+        {"senses": [{"glosses": [None]}]},
+        {"senses": [{**SENSE, "tags": [{}]}]},
+        {"synonyms": [{"word": ["x"]}]},
+        {"synonyms": {"word": "x"}},
+        {"pos": ["noun"]},
+        {"word": 7},
+        {"word": "blo\ud83drf"},
+        {"senses": [{"glosses": ["a small \ud83d device used for cooking fish"]}]},
+        {"synonyms": [{"word": "fo\ud83do"}]},
+        {"forms": [{"form": "fo\ude00os"}]},
+    ],
+)
+def test_a_line_of_another_shape_is_counted_and_passed_over(tmp_path: Path, broken: dict[str, Any]) -> None:
+    """So is half a surrogate pair, which no file can hold; a whole one is a character."""
+    skipped: Counter[str] = Counter()
+    whole = entry("blorf", "noun", SENSE)
+    file = tmp_path / "words.jsonl"
+    file.write_text("\n".join(map(json.dumps, ({**whole, **broken}, {**whole, "word": "\U0001f41f"}))))
+    assert [sense.term for sense in read(file, skipped)] == ["\U0001f41f"]
+    assert skipped == {"broken line": 1}
 
 
 def test_a_cut_file_is_an_error(tmp_path: Path) -> None:
