@@ -5,7 +5,7 @@ Other dictionaries add rows to train on, or take the place of WordNet's; what is
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -22,6 +22,7 @@ from corpora.concept.records import KINDS, RULES, EvalSplit, PairRows, RuleNegat
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
+from corpora.sources.dictionary import Word
 from corpora.sources.texts import norm, normdef, shown, word_count
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.columns import Ragged
@@ -61,12 +62,13 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     facts = SynsetFacts(lexicon)
     settings = _negative_settings(data)
     replacements: Mapping[str, str] = masked
-    others = dictionaries.senses(data, lexicon) if set(data.lexicons) - {"wordnet"} else []
+    counts: Counter[Word] | None = Counter() if data.d2d_monosemous else None
+    others = dictionaries.senses(data, lexicon, counts) if set(data.lexicons) - {"wordnet"} else []
     crossed: list[CrossRow] = []
     if others:
         more, defined, kept = dictionaries.rows_of(others, splits)
         if data.crosses:
-            crossed = dictionaries.cross_rows(lexicon, kept, splits, row_text, monosemous=data.d2d_monosemous)
+            crossed = dictionaries.cross_rows(lexicon, kept, splits, row_text, counts)
         own = data.split == "in-domain"  # else what is tested is of another source than what is trained on
         synonyms, definitions = [*synonyms, *more] if own else more, [*definitions, *defined] if own else defined
         facts.know(kept)

@@ -24,6 +24,7 @@ from corpora.store.cache import digest_of, entry, key_of
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
+COUNTED = "by all senses of a dictionary"  # whether a term has one: corpora of before counted those left of them
 
 
 def fingerprint(data: ConceptData) -> str:
@@ -52,8 +53,8 @@ def load(data: ConceptData) -> ConceptCorpus:
 def _settings(data: ConceptData) -> dict[str, Any]:
     """What the rows depend on. Without a second source there are no pairs across sources to choose among."""
     given = {field.name: getattr(data, field.name) for field in fields(data) if field.name not in PLACES}
-    if not data.crosses:
-        given["d2d_monosemous"] = ADDED["d2d_monosemous"]
+    alone = data.crosses and data.d2d_monosemous
+    given["d2d_monosemous"] = COUNTED if alone else ADDED["d2d_monosemous"]
     return {name: value for name, value in given.items() if name not in ADDED or value != ADDED[name]}
 
 

@@ -6,8 +6,8 @@ speech. Source: Concept, section 4.5 and appendix B.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +15,7 @@ from corpora.concept.masking import word_masker
 from corpora.concept.splits import KEPT_WORDS, Splits
 from corpora.concept.views import DefinitionRow, SynonymRow
 from corpora.sources import gcide, wiktextract
-from corpora.sources.dictionary import DictionarySense
+from corpora.sources.dictionary import DictionarySense, Word
 from corpora.sources.texts import norm, normdef, word_count
 from corpora.sources.wordnet import Synset, Wordnet
 
@@ -35,17 +35,17 @@ class CrossRow(NamedTuple):
     right: str
 
 
-def senses(data: ConceptData, lexicon: Wordnet) -> list[DictionarySense]:
+def senses(data: ConceptData, lexicon: Wordnet, counts: Counter[Word] | None = None) -> list[DictionarySense]:
     """The senses of the study's dictionaries, masked, without what WordNet says word for word.
 
     The word of a sense is taken out of its definition in every form; what then keeps fewer than two words is left
-    out, and so is what repeats a row.
+    out, and so is what repeats a row. counts: counts the senses of every word, these and those that are left out.
     """
     mask = word_masker(lexicon, mask_token=data.mask_token)
     known = {normdef(synset.definition) for synset in lexicon.synsets.values()}
     seen: set[tuple[str, str]] = set()
     kept = []
-    for sense in _sources(data):
+    for sense in _sources(data, counts):
         if normdef(sense.definition) in known:
             continue
         masked = mask(sense.definition, (sense.term, *sense.forms), sense.pos)
@@ -56,11 +56,11 @@ def senses(data: ConceptData, lexicon: Wordnet) -> list[DictionarySense]:
     return kept
 
 
-def _sources(data: ConceptData) -> Iterator[DictionarySense]:
+def _sources(data: ConceptData, counts: Counter[Word] | None) -> Iterator[DictionarySense]:
     if "gcide" in data.lexicons:
-        yield from gcide.senses(gcide.locate(data.gcide))
+        yield from gcide.senses(gcide.locate(data.gcide), counts)
     if "wiktextract" in data.lexicons:
-        yield from wiktextract.read(wiktextract.locate(data.wiktextract))
+        yield from wiktextract.read(wiktextract.locate(data.wiktextract), counts=counts)
 
 
 def rows_of(
@@ -83,18 +83,19 @@ def cross_rows(
     senses: Iterable[DictionarySense],
     splits: Splits,
     row_text: Callable[[Synset, str], str],
-    *,
-    monosemous: bool,
+    counts: Mapping[Word, int] | None = None,
 ) -> list[CrossRow]:
     """Every definition of WordNet with every other one of the same surface and part of speech.
 
     senses: those that may be trained on. At most six definitions of a term: three of each side, and where one has
     fewer the other has more, WordNet's in the order of its senses, the others in the order of their text.
-    monosemous: only terms with one sense on both sides, which are aligned by that.
+    counts: of every word's senses, if only terms with one sense in WordNet and in the other dictionary are to be
+    paired, which are aligned by that.
     """
     others: dict[tuple[str, str], list[DictionarySense]] = defaultdict(list)
     for sense in senses:
-        others[norm(sense.term), sense.pos].append(sense)
+        if counts is None or counts[sense.word] == 1:
+            others[norm(sense.term), sense.pos].append(sense)
     own: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for (lemma, pos), identifiers in lexicon.senses.items():
         if (norm(lemma), pos) in others:
@@ -111,7 +112,7 @@ def cross_rows(
             splits,
             place[0],
         )
-        if monosemous and (len(own[place]) != 1 or len(listed) != 1):
+        if counts is not None and len(own[place]) != 1:
             continue
         first, second = capped(len(ours), len(theirs))
         rows += [

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from corpora.sources.texts import norm
+
+Word = tuple[str, str, str]  # dictionary, surface, part of speech
 LEAST_WORDS, MOST_WORDS = 3, 60
 _POINTER = re.compile(r"(?:See|Same as|Cf\.|Compare)\b")
 
@@ -24,6 +27,11 @@ class DictionarySense:
     @property
     def pos(self) -> str:
         return self.concept[-1]
+
+    @property
+    def word(self) -> Word:
+        """What its dictionary may have other senses of."""
+        return self.concept.partition(":")[0], norm(self.term), self.pos
 
 
 def says_enough(definition: str) -> bool:

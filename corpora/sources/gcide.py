@@ -11,11 +11,13 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpora.sources.dictionary import DictionarySense, says_enough
+from corpora.sources.dictionary import DictionarySense, Word, says_enough
+from corpora.sources.texts import norm
 from corpora.store.errors import CorpusError
 from corpora.store.places import named_file
 
@@ -91,13 +93,16 @@ def read(place: Path) -> Iterator[GcideEntry]:
         yield from _entry(held)
 
 
-def senses(place: Path) -> Iterator[DictionarySense]:
+def senses(place: Path, counts: Counter[Word] | None = None) -> Iterator[DictionarySense]:
     """Every definition that can stand for its word, of entries of which nothing was taken from WordNet.
 
     8,317 senses of GCIDE are WordNet's, a quarter of them word for word: pairs across the two dictionaries would
-    be copies. Entries that name no part of speech are left out.
+    be copies. Entries that name no part of speech are left out. counts: counts the senses of every word, these and
+    those that are left out.
     """
     for number, entry in enumerate(read(place)):
+        if counts is not None:
+            counts["gcide", norm(entry.head), entry.pos] += len(entry.senses)
         if entry.pos and not entry.from_wordnet:
             for index, definition in enumerate(entry.senses):
                 text = _EXAMPLES.split(definition, maxsplit=1)[0].rstrip(".;, ")

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from corpora.sources.dictionary import DictionarySense, says_enough
+from corpora.sources.dictionary import DictionarySense, Word, says_enough
 from corpora.sources.texts import norm
 from corpora.store.errors import CorpusError
 
@@ -45,17 +45,20 @@ def locate(path: str | None = None) -> Path:
     return place
 
 
-def read(place: Path, skipped: Counter[str] | None = None) -> Iterator[DictionarySense]:
+def read(
+    place: Path, skipped: Counter[str] | None = None, counts: Counter[Word] | None = None
+) -> Iterator[DictionarySense]:
     """Every English sense with a definition of its own, in the order of the file.
 
-    skipped: counts by reason what is left out. CorpusError when the file is cut; a line that is no JSON object, or
-    holds other things than the extract does, is counted and passed over.
+    skipped: counts by reason what is left out. counts: counts the senses of every word, these and those without a
+    usable gloss; a form of another word is no sense of its own. CorpusError when the file is cut; a line that is
+    no JSON object, or holds other things than the extract does, is counted and passed over.
     """
     reasons: Counter[str] = Counter() if skipped is None else skipped
     try:
         with _opened(place) as lines:
             for line in lines:
-                yield from _senses_in(line, reasons)
+                yield from _senses_in(line, reasons, counts)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CorpusError(f"corpora: the extract at {place} cannot be read: {error}") from error
 
@@ -64,13 +67,13 @@ def _opened(place: Path) -> TextIO:
     return gzip.open(place, "rt", encoding="utf-8") if place.suffix == ".gz" else place.open(encoding="utf-8")
 
 
-def _senses_in(line: str, skipped: Counter[str]) -> list[DictionarySense]:
+def _senses_in(line: str, skipped: Counter[str], counts: Counter[Word] | None) -> list[DictionarySense]:
     """The senses of a line: all of them, or none where something in it is broken."""
     try:
         entry = json.loads(line)
         if _SURROGATE.search(line):
             json.dumps(entry, ensure_ascii=False).encode()  # half a pair is no text that can be stored
-        return [*_senses(entry, skipped)] if _is_wanted(entry, skipped) else []
+        return [*_senses(entry, skipped, counts)] if _is_wanted(entry, skipped) else []
     except (ValueError, RecursionError):
         skipped["broken line"] += 1
         return []
@@ -95,7 +98,9 @@ def _is_wanted(entry: Any, skipped: Counter[str]) -> bool:
     return False
 
 
-def _senses(entry: Mapping[str, Any], skipped: Counter[str]) -> Iterator[DictionarySense]:
+def _senses(
+    entry: Mapping[str, Any], skipped: Counter[str], counts: Counter[Word] | None
+) -> Iterator[DictionarySense]:
     word, pos = entry["word"], POS[entry["pos"]]
     written = ((_text(form, "form"), _list(form, "tags", str)) for form in _list(entry, "forms", dict))
     forms = tuple(
@@ -109,7 +114,10 @@ def _senses(entry: Mapping[str, Any], skipped: Counter[str]) -> Iterator[Diction
         tags = _list(sense, "tags", str)
         if sense.get("form_of") or sense.get("alt_of") or not NOT_A_SENSE.isdisjoint(tags):
             skipped["form of another word"] += 1
-        elif not says_enough(gloss):
+            continue
+        if counts is not None:
+            counts["wkt", norm(word), pos] += 1
+        if not says_enough(gloss):
             skipped["no usable gloss"] += 1
         else:
             yield DictionarySense(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -126,6 +128,53 @@ def test_d2d_pairs_definitions_of_one_term_across_sources(
     )  # term, two concepts, wordings
     single = build_concept(replace(both, d2d_monosemous=True), small).d2d
     assert single is None or len(single) < len(rows)
+
+
+def test_whether_a_term_has_one_sense_is_a_matter_of_all_senses_of_a_dictionary(
+    small_data: ConceptData, small: Wordnet, small_corpus: BuiltCorpus, tmp_path: Path
+) -> None:
+    """Four terms have one sense in WordNet, the first of them in both other dictionaries, too. GCIDE has two of
+    the rest, one of which is left out: as WordNet has it, illegible, or taken from there. So has Wiktionary of the
+    second."""
+    terms = dict.fromkeys(term for term, _ in _rows(small_corpus, "t2d") if re.fullmatch(r"x\d+y", term))
+    single, copied, illegible, taken = list(terms)[:4]
+    own = small.synsets[small.senses[copied, "n"][0]].definition
+    senses_of = {
+        single: "   a thing that one book tells of.\n",
+        copied: f"   1. {own}.\n\n   2. an old word for some goods.\n",
+        illegible: "   1. a box of ??? and more.\n\n   2. an old word for a road.\n",
+        taken: f"   a herb of field and wood.\n\n{taken} \\{taken}\\, n.\n   a thing from elsewhere.\n   [WordNet 1.5]\n",
+    }
+    dictionary(tmp_path, "\n".join(f"{term} \\{term}\\, n.\n{told}" for term, told in senses_of.items()))
+    glosses = {single: ["A thing of another book."], copied: ["A thing of that book, too.", ""]}
+    extract = tmp_path / "words.jsonl"
+    extract.write_text(
+        "\n".join(
+            json.dumps(
+                {
+                    "word": term,
+                    "pos": "noun",
+                    "lang_code": "en",
+                    "senses": [
+                        *({"glosses": [gloss]} for gloss in listed),
+                        {"glosses": ["plural of some word"], "form_of": [{"word": "word"}]},
+                    ],
+                }
+            )
+            for term, listed in glosses.items()
+        )
+    )
+    three = replace(
+        small_data,
+        lexicons=("wordnet", "gcide", "wiktextract"),
+        gcide=str(tmp_path),
+        wiktextract=str(extract),
+        d2d_monosemous=True,
+    )
+    assert {right for _, right in _rows(build_concept(three, small), "d2d")} == {
+        "a thing that one book tells of",
+        "A thing of another book",
+    }
 
 
 def test_the_wrong_type_is_told_of_wordnets_nouns_alone(built: BuiltCorpus, small_corpus: BuiltCorpus) -> None:
