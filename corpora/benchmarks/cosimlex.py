@@ -15,17 +15,19 @@ from corpora.benchmarks.records import SimilarityPair
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
+from corpora.store.rows import number_of
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "fi", "hr", "sl")
 COLUMNS = ("word1", "word2", "context1", "context2", "sim1", "sim2", "word1_context1", "word1_context2")
+LARGEST = 10.0
 _MARKED = re.compile(r"<strong>(.*?)</strong>")
 
 
 def read(language: str, *, path: str | None) -> tuple[SimilarityPair, ...]:
     """The pairs of a language in file order. Rows whose two words cannot be told apart are left out and counted.
 
-    The published files have no such row. CorpusError when the file is absent or a score is no number.
+    The published files have no such row. CorpusError when the file is absent or a score odd.
     """
     name = f"cosimlex_{language}.tsv"
     file = found(
@@ -72,8 +74,12 @@ def _context(row: dict[str, str], which: int) -> tuple[Occurrence, Occurrence] |
 
 def _score(row: dict[str, str], column: str, file: Path, number: int) -> float:
     try:
-        return float(row[column])
+        score = number_of(row[column])
     except ValueError:
+        score = -1.0
+    if not 0 <= score <= LARGEST:
         raise CorpusError(
-            f"corpora: {file}, line {number}: {column} = {row[column]!r}\n  accepted: a number from 0 to 10"
-        ) from None
+            f"corpora: {file}, line {number}: {column} = {row[column]!r}\n"
+            f"  accepted: a number from 0 to {LARGEST:g}"
+        )
+    return score

@@ -17,6 +17,7 @@ from corpora.benchmarks.records import ChangeTarget
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
+from corpora.store.rows import number_of
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "de", "es", "it", "la", "sv")
@@ -91,7 +92,7 @@ def _bare(lemma: str) -> str:
 
 def _score(written: str, file: Path, number: int) -> float:
     try:
-        score = float(written)
+        score = number_of(written)
     except ValueError:
         score = math.nan
     if not 0 <= score <= 1:

@@ -54,4 +54,6 @@ def paws_pairs(file: Path) -> Pairs:
         if label not in ("0", "1"):
             raise CorpusError(f"corpora: {file}, line {number}: label {label!r}\n  accepted: 0, 1")
         rows.append((f"{file.stem}:{id_}", a, b, float(label)))
+    if not rows:
+        raise CorpusError(f"corpora: {file} holds no row below its header")
     return Pairs.of(rows)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines
+from corpora.store.rows import number_of
 
 RNPC = "https://github.com/veronica320/Recursive-NPs"
 COMPOUNDS = "https://github.com/vered1986/panic"
@@ -106,7 +107,7 @@ def compositionality(*, path: str | None) -> tuple[Rated, ...]:
     made = []
     for modifier, head, *ratings in _rows(file, 5):
         try:
-            made.append(Rated(modifier, head, *map(float, ratings)))
+            made.append(Rated(modifier, head, *map(number_of, ratings)))
         except ValueError:
             told = f"corpora: {file}: {ratings} of {modifier} {head}"
             raise CorpusError(f"{told}\n  accepted: three means") from None

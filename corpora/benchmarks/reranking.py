@@ -39,6 +39,8 @@ def read(name: str, *, path: str | None) -> tuple[Reranked, ...]:
         source=f"https://huggingface.co/datasets/mteb/{name.lower()}-reranking, file test.jsonl.gz",
     )
     rows = [_row(place, number, line) for number, line in enumerate(_lines(place), 1) if line.strip()]
+    if not rows:
+        raise CorpusError(f"corpora: {place} holds no row")
     return tuple(row for row in rows if row.positive and row.negative)
 
 
@@ -53,9 +55,12 @@ def _lines(place: Path) -> list[str]:
 def _row(place: Path, number: int, line: str) -> Reranked:
     try:
         fields = json.loads(line)
-        row = Reranked(fields["query"], tuple(fields["positive"]), tuple(fields["negative"]))
+        lists = fields["positive"], fields["negative"]
+        row = Reranked(fields["query"], *map(tuple, lists))
     except (ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"corpora: {place}, line {number}: no query with its candidates: {error!r}") from error
+    if not all(isinstance(listed, list) for listed in lists):
+        raise CorpusError(f"corpora: {place}, line {number}: candidates that are no list\n  accepted: [text, ...]")
     if not all(isinstance(text, str) for text in (row.query, *row.positive, *row.negative)):
         raise CorpusError(f"corpora: {place}, line {number}: a query or a candidate is no text")
     return row

@@ -17,6 +17,7 @@ from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 from corpora.store.places import lines, looked_at, not_found, tab_separated
+from corpora.store.rows import number_of
 
 LARGEST = 5.0
 SUBSETS = {
@@ -163,7 +164,7 @@ def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
 
 def _gold(written: str, file: Path, number: int) -> float:
     try:
-        value = float(written)
+        value = number_of(written)
     except ValueError:
         value = -1.0
     if not 0 <= value <= LARGEST:

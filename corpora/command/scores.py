@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
-from corpora.store.rows import EACH_ONCE, NamedTwice, as_wide_as_head, check_each_once, json_lines, object_of
+from corpora.store.rows import (
+    EACH_ONCE,
+    NamedTwice,
+    as_wide_as_head,
+    check_each_once,
+    json_lines,
+    number_of,
+    object_of,
+)
 
 FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
@@ -107,13 +115,6 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
     """What stands in a column, as text; "" for nothing and for a number that is none."""
     value = row.get(name)
     return "" if value is None or value != value else str(value).strip()
-
-
-def number_of(text: str) -> float:
-    """ValueError also for what is a number to Python alone: it reads `1_5`, a slip of 1.5, as 15."""
-    if "_" in text or not text.isascii():
-        raise ValueError(text)
-    return float(text)
 
 
 def check(path: Path, metric: str, column: MetricRows) -> None:

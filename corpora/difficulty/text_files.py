@@ -9,6 +9,7 @@ from corpora.benchmarks.pairs import Pairs
 from corpora.benchmarks.paws import paws_pairs
 from corpora.benchmarks.sts import LARGEST, stsb_pairs
 from corpora.store.errors import CorpusError
+from corpora.store.rows import number_of
 
 MRPC_HELD_OUT = 500  # the published files have no validation split: the last rows of the training file
 
@@ -110,7 +111,7 @@ def _lines(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
 
 def _number(path: Path, line: int, text: str, largest: float) -> float:
     try:
-        value = float(text) / largest
+        value = number_of(text) / largest
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora.command.data import NAME
-from corpora.command.scores import number_of, wrong
+from corpora.command.scores import wrong
 from corpora.store.errors import first_line
-from corpora.store.rows import check_each_once
+from corpora.store.rows import check_each_once, number_of
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
 WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
@@ -48,12 +48,17 @@ def of_runs(path: Path, arm: str, seed: str) -> Iterator[ScoreRow]:
     metrics = [name for name in columns if _are_numbers(row[name] for row in rows)]
     if not metrics:
         raise wrong(path, "has no column of numbers beside the seed", "one for each metric")
+    first: dict[tuple[str, str, str], int] = {}
     for number, row in enumerate(rows, 1):
         if not row[arm].strip():
             raise wrong(path, f"row {number}: {arm} is empty", "what the run's arm is called")
         for metric in metrics:
             if math.isfinite(score := _cell(row[metric])):
-                yield ScoreRow(row[arm], row[seed].strip(), metric, score)
+                found = ScoreRow(row[arm], row[seed].strip(), metric, score)
+                if (other := first.setdefault(found[:3], number)) != number:
+                    told = f"row {number}: {metric} of {arm} {found.arm}, {seed} {found.seed or 'empty'}"
+                    raise wrong(path, f"{told} stands in row {other}, too", "one row for each arm and seed")
+                yield found
 
 
 def of_mteb(folder: Path) -> Iterator[ScoreRow]:
@@ -61,12 +66,17 @@ def of_mteb(folder: Path) -> Iterator[ScoreRow]:
     files = sorted(file for file in folder.glob("*/**/*.json") if file.name != "model_meta.json")
     if not files:
         raise wrong(folder, "holds no result of MTEB", "MODEL/REVISION/TASK.json below it")
+    first: dict[tuple[str, str, str], Path] = {}
     for file in files:
         named = file.relative_to(folder).parts[0]
         told = SEEDED.fullmatch(named)
         arm, seed = (told["arm"], told["seed"]) if told else (named, "")
         for metric, score in _main_scores(file):
-            yield ScoreRow(arm, seed, metric, score)
+            found = ScoreRow(arm, seed, metric, score)
+            if (other := first.setdefault(found[:3], file)) != file:
+                accepted = "one revision of a model, and one model for each arm and seed"
+                raise wrong(file, f"{metric} of {named} stands in {other}, too", accepted)
+            yield found
 
 
 def write_rows(rows: Iterable[ScoreRow], file: Path) -> Path:
@@ -99,9 +109,12 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             check_each_once(reader.fieldnames or (), partial(wrong, path))
-            rows: list[Mapping[str, Any]] = [
-                {name: value or "" for name, value in row.items() if name} for row in reader
-            ]
+            rows: list[Mapping[str, Any]] = []
+            for row in reader:
+                if None in row:
+                    told = f"line {reader.line_num} has more columns than its head"
+                    raise wrong(path, told, "as many as its head, or fewer")
+                rows.append({name: value or "" for name, value in row.items() if name})
     except (OSError, ValueError, csv.Error) as error:
         raise wrong(path, f"cannot be read ({first_line(error)})", "a CSV with a row for each run") from None
     if not rows:

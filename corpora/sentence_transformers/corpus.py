@@ -18,6 +18,7 @@ from corpora.sentence_transformers.files import Row, rows_of_file
 from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows
+from corpora.store.rows import number_of
 
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
 Part = Literal["test", "dev", "train"]
@@ -151,12 +152,13 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
             raise CorpusError(f"{where} {column} = {text!r}\n  accepted: a text")
     if one.labelled is None:
         return texts, None
+    given = row[one.labelled]
     try:
-        label = float(row[one.labelled])
+        label = number_of(given) if isinstance(given, str) else float(given)
     except (TypeError, ValueError, OverflowError):
         label = float("nan")
     if label != label or abs(label) == float("inf"):
-        raise CorpusError(f"{where} {one.labelled} = {row[one.labelled]!r}\n  accepted: a number")
+        raise CorpusError(f"{where} {one.labelled} = {given!r}\n  accepted: a number")
     return texts, label / one.largest
 
 

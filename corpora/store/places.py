@@ -63,26 +63,29 @@ def named_file(path: str | None, *, setting: str, variable: str, file: str, mend
 def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and fields by column name of each row of a UTF-8 file with a header. A quote is a letter.
 
-    CorpusError when the file cannot be read, lacks one of `columns`, or a row has another number of fields.
+    CorpusError when the file cannot be read, lacks one of `columns` or any row, or a row has another number of
+    fields.
     """
-    for number, fields in lines(path):
-        if number == 1:
-            header = fields
-            missing = [column for column in columns if column not in header]
-            if missing:
-                raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
-        elif len(fields) != len(header):
+    (_, header), *rows = lines(path)
+    if missing := [column for column in columns if column not in header]:
+        raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
+    if not rows:
+        raise CorpusError(f"corpora: {path} holds no row below its header")
+    for number, fields in rows:
+        if len(fields) != len(header):
             raise CorpusError(f"corpora: {path}, line {number}: {len(fields)} fields, expected {len(header)}")
-        else:
-            yield number, dict(zip(header, fields, strict=True))
+        yield number, dict(zip(header, fields, strict=True))
 
 
 def lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each line that is not empty. CorpusError when the file cannot be read."""
+    """Line number and fields of each line that is not empty. CorpusError when the file cannot be read or has none:
+    what is left of a download would be a set without rows."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
+    if not text.strip():
+        raise CorpusError(f"corpora: {path} holds no row")
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line.rstrip("\r").split("\t")

@@ -66,3 +66,10 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise NamedTwice(f"names {_twice(name for name, _ in pairs)!r} twice")
     return found
+
+
+def number_of(text: str) -> float:
+    """ValueError also for what is a number to Python alone: it reads `1_5`, a slip of 1.5, as 15."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)

@@ -176,8 +176,9 @@ class TestCosimlex:
             self.read(tmp_path, row)
 
     def test_broken_rows_are_named(self, tmp_path: Path) -> None:
-        with pytest.raises(CorpusError, match=r"line 2: sim1 = 'high'\n  accepted: a number from 0 to 10"):
-            self.read(tmp_path, BEACH.replace("2.88", "high"))
+        for score in ("high", "-4", "10.5", "nan", "inf", "1_0"):
+            with pytest.raises(CorpusError, match=rf"line 2: sim1 = '{score}'\n  accepted: a number from 0 to 10"):
+                self.read(tmp_path, BEACH.replace("2.88", score))
         write(tmp_path / "cosimlex" / "cosimlex_en.tsv", PAIRS_HEADER.replace("sim1", "similarity"), BEACH)
         with pytest.raises(CorpusError, match="lacks the column 'sim1'; it has word1, word2"):
             cosimlex.read("en", path=str(tmp_path))
@@ -218,6 +219,11 @@ class TestWic:
     def test_broken_rows_are_named(self, tmp_path: Path, data: str, gold: str, told: str) -> None:
         self.write(tmp_path, data, gold)
         with pytest.raises(CorpusError, match=told):
+            wic.read(path=str(tmp_path))
+
+    def test_files_without_a_row_are_no_set(self, tmp_path: Path) -> None:
+        self.write(tmp_path, "", "")
+        with pytest.raises(CorpusError, match=r"train\.data\.txt holds no row"):
             wic.read(path=str(tmp_path))
 
     def test_a_missing_file_is_named(self, tmp_path: Path) -> None:

@@ -32,7 +32,12 @@ def test_paws_with_and_without_its_header(tmp_path: Path, header: str) -> None:
 
 @pytest.mark.parametrize(
     ("row", "said"),
-    [("1\ta\tb", "line 1: 3 fields, expected 4"), ("1\ta\tb\t2", r"line 1: label '2'\n  accepted: 0, 1")],
+    [
+        ("1\ta\tb", "line 1: 3 fields, expected 4"),
+        ("1\ta\tb\t2", r"line 1: label '2'\n  accepted: 0, 1"),
+        ("", r"dev\.tsv holds no row$"),
+        ("id\tsentence1\tsentence2\tlabel", "holds no row below its header"),
+    ],
 )
 def test_an_odd_row_of_paws(tmp_path: Path, row: str, said: str) -> None:
     write(tmp_path / "paws" / "dev.tsv", row + "\n")

@@ -66,6 +66,7 @@ def test_a_year_is_read_subset_by_subset_without_what_is_unscored(tmp_path: Path
         (["a\tb"], ["5.1"], r"STS.gs.headlines.txt, line 1: score '5.1'\n  accepted: a number from 0 to 5"),
         (["a\tb"], ["nan"], r"line 1: score 'nan'"),
         (["a\tb"], ["four"], r"line 1: score 'four'"),
+        (["a\tb"], ["0_4"], r"line 1: score '0_4'"),
         (["a\tb"], [" "], r"STS.gs.headlines.txt scores no pair"),
     ],
 )
@@ -75,6 +76,32 @@ def test_an_odd_file_is_named_with_its_line(
     write_sts16(tmp_path, headlines=(texts, scores))
     with pytest.raises(CorpusError, match=said):
         sts.read("STS16", path=str(tmp_path))
+
+
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "said"),
+    [
+        ("STS-B/train", "STS/STSBenchmark/sts-train.csv", "", r"sts-train\.csv holds no row$"),
+        ("STS-B", "STS/STSBenchmark/sts-test.csv", "\n \n", r"sts-test\.csv holds no row$"),
+        ("SICK-R", "SICK/SICK_test_annotated.txt", "", r"SICK_test_annotated\.txt holds no row$"),
+        ("SICK-R", "SICK/SICK_test_annotated.txt", f"{SICK}\n", "holds no row below its header"),
+    ],
+)
+def test_a_file_without_a_row_is_no_set(tmp_path: Path, name: str, file: str, text: str, said: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(CorpusError, match=said):
+        sts.read(name, path=str(tmp_path))
+
+
+def test_a_header_may_stand_below_a_blank_line(tmp_path: Path) -> None:
+    (tmp_path / "SICK").mkdir()
+    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_text(f"\n{SICK}\n7\tA cat.\tA dog.\t3.5\tNEUTRAL\n")
+    (pairs,) = sts.read("SICK-R", path=str(tmp_path)).values()
+    assert (pairs.ids, pairs.gold.tolist()) == (("7",), [3.5])
 
 
 def test_a_missing_subset_is_named(tmp_path: Path) -> None:

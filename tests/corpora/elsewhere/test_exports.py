@@ -57,6 +57,12 @@ def test_a_name_is_no_number_because_python_reads_one(tmp_path: Path) -> None:
     assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
 
 
+def test_a_run_that_crashed_may_lack_its_last_cells(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("params.loss,params.seed,acc,loss\nmnrl,0,0.5,1\nmnrl,1,0.6\n")
+    rows = of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")
+    assert [tuple(row[1:]) for row in rows] == [("0", "acc", 0.5), ("0", "loss", 1.0), ("1", "acc", 0.6)]
+
+
 def test_columns_without_a_name_are_nobodys(tmp_path: Path) -> None:
     (tmp_path / "runs.csv").write_text("params.loss,params.seed,acc,,\nmnrl,0,0.5,1,2\n")
     assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
@@ -99,6 +105,14 @@ def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
             r"runs\.csv: names two columns 'acc'\n  accepted: each name once",
         ),
         ("params.loss,params.seed,,,acc,acc\nmnrl,0,,,1,2\n", "names two columns 'acc'"),
+        (
+            "params.loss,params.seed,acc\nmnrl,0,0,80\n",
+            r"line 2 has more columns than its head\n  accepted: as many",
+        ),
+        (
+            "params.loss,params.seed,acc,auc\nmnrl,0,1,\nmnrl,1,2,\nmnrl,0,,3\nmnrl,1,4,5\n",
+            r"runs\.csv: row 4: acc of params\.loss mnrl, params\.seed 1 stands in row 2, too\n  accepted: one row",
+        ),
     ],
 )
 def test_a_broken_table_of_runs_is_said(text: str, said: str, tmp_path: Path) -> None:
@@ -117,6 +131,17 @@ def test_a_folder_that_holds_other_things_is_said(tmp_path: Path) -> None:
     result(tmp_path, "m", "x", {"test": [main_score(float("nan"))]})
     (tmp_path / "m" / "x.json").unlink()
     with pytest.raises(CorpusError, match="main_score = nan"):
+        list(of_mteb(tmp_path))
+
+
+def test_two_revisions_of_a_model_are_told_by_their_files(tmp_path: Path) -> None:
+    result(tmp_path, "m-seed0", "x", {"test": [main_score(0.5)]})
+    first = tmp_path / "m-seed0" / "no_revision" / "x.json"
+    second = tmp_path / "m-seed0" / "other" / "x.json"
+    second.parent.mkdir()
+    second.write_bytes(first.read_bytes())
+    told = rf"{second}: x of m-seed0 stands in {first}, too\n  accepted: one revision of a model"
+    with pytest.raises(CorpusError, match=told):
         list(of_mteb(tmp_path))
 
 

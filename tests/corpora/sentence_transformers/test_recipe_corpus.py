@@ -92,6 +92,7 @@ def test_the_fingerprint_names_rows_labels_and_guides(tmp_path: Path) -> None:
         ("a\tb\nx\ty\n", r"lacks the column 'gold'\n  accepted: a, b"),
         ("a\tb\tgold\nx\t\t1\n", r"row 1: b = ''\n  accepted: a text"),
         ("a\tb\tgold\nx\ty\tmuch\n", r"row 1: gold = 'much'\n  accepted: a number"),
+        ("a\tb\tgold\nx\ty\t1_0\n", r"row 1: gold = '1_0'\n  accepted: a number"),
         ("a\tb\tgold\n", "holds no row"),
     ],
 )

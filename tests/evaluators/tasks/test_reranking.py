@@ -73,10 +73,24 @@ def test_an_order_without_ties_is_that_of_the_cosines(tmp_path: Path):
     assert [score.value for score in scores] == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("text", ["{}", "no json", '{"query": 1, "positive": ["a"], "negative": ["b"]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "no json",
+        '{"query": 1, "positive": ["a"], "negative": ["b"]}',
+        '{"query": "a", "positive": "how to mount", "negative": ["b"]}',
+    ],
+)
 def test_a_line_that_is_no_query_is_named(tmp_path: Path, text: str):
     write(tmp_path, text)
     with pytest.raises(CorpusError, match=rf"{NAME}\.jsonl\.gz, line 1: "):
+        read(NAME, path=str(tmp_path))
+
+
+def test_a_file_without_a_row_is_no_set(tmp_path: Path):
+    write(tmp_path, "\n")
+    with pytest.raises(CorpusError, match=r"jsonl\.gz holds no row"):
         read(NAME, path=str(tmp_path))
 
 
