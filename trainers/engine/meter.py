@@ -28,6 +28,8 @@ PROJECTIONS = (
     ("q", "k", "v"),
     ("q_lin", "k_lin", "v_lin"),
     ("q_proj", "k_proj", "v_proj"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("Wqkv", "Wqkv", "Wqkv"),  # all three in one product
 )
 FUSED = "fused_weight"  # that of an attention whose projections are one product, and no layers of their own
 ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # over the entries of a run
@@ -161,7 +163,8 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
         layers = _projections(module)
         query, key, value = (rows.requires_grad or one.weight.requires_grad for one in layers)
         scores, mixed = query + key, (query or key) + value  # gradients of Q and of K; of P and of V
-        tell(module, 2.0 * _cells(rows, named) * layers[0].out_features, 2, scores + mixed)  # Q Kᵀ, P V
+        width = layers[0].out_features / (3 if layers[0] is layers[1] else 1)
+        tell(module, 2.0 * _cells(rows, named) * width, 2, scores + mixed)  # Q Kᵀ, P V
         for layer in layers if FUSED in vars(module) else ():
             count(layer, rows)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -105,6 +106,19 @@ def test_a_transformer_is_counted_as_torch_counts_it(attention: str, frozen: boo
         assert flops() == theirs.get_total_flops()
     with counting(model) as flops, FlopCounterMode(display=False) as theirs, torch.no_grad():
         model(**named)
+        assert flops() == theirs.get_total_flops()
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "deberta-v2"])
+def test_projections_by_other_names_are_counted(kind: str) -> None:
+    from transformers import AutoConfig, AutoModel
+
+    sizes = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ids = {f"{name}_token_id": 0 for name in ("pad", "bos", "eos", "cls", "sep")}
+    model = AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=11, **sizes | ids))
+    named = {"input_ids": torch.arange(1, 11).view(2, 5), "attention_mask": torch.ones(2, 5)}
+    with counting(model) as flops, FlopCounterMode(display=False) as theirs, sdpa_kernel(SDPBackend.MATH):
+        model(**named).last_hidden_state.sum().backward()
         assert flops() == theirs.get_total_flops()
 
 
