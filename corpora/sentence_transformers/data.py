@@ -19,6 +19,8 @@ KNOWN: Mapping[str, tuple[tuple[str, ...], str | None]] = {  # benchmark -> its 
     **dict.fromkeys(GRADED, (("sentence1", "sentence2"), "score")),
     **dict.fromkeys(TRIPLETS, (("anchor", "positive", "negative"), None)),
 }
+# Names that the library's trainer reads as a label or keeps for itself.
+RESERVED = frozenset({"dataset_name", "label", "labels", "return_loss", "score", "scores"})
 SETS = (
     "a mapping of names to {source: a benchmark, a file or a data set, columns: [anchor, positive], label, "
     "largest, split, config, sample, hold}"
@@ -128,6 +130,11 @@ def _check(name: str, one: TrainingSet) -> None:
         raise ValueError(f"datasets: accepted: for {name} columns beside its label, or neither")
     if len({*one.texts, one.labelled}) < len(one.texts) + 1:
         raise ValueError(f"datasets: accepted: in {name} each column once, the label none of the texts")
+    if one.trains and (taken := sorted(RESERVED & {*one.texts})):
+        raise ValueError(
+            f"datasets: accepted: in {name} columns of texts by other names than {', '.join(sorted(RESERVED))}, "
+            f"which sentence-transformers takes for its own; not {taken[0]}"
+        )
     if one.source in KNOWN:
         texts, label = KNOWN[one.source]
         strange = {*one.texts, one.labelled} - {*texts, label, None}

@@ -9,7 +9,7 @@ process's own generators, which begin each step from its stream: dropout is then
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -75,7 +75,7 @@ def fit(
         last, steps.curve = newest(place)
         trainer = RecipeTrainer(
             model=encoder.model,
-            args=_arguments(settings, place, seed, world),
+            args=_arguments(settings, names, place, seed, world),
             train_dataset=rows if len(rows) > 1 else next(iter(rows.values())),
             loss=losses if len(rows) > 1 else shared,
             settings=settings,
@@ -92,7 +92,7 @@ def fit(
     return encoder, steps.curve
 
 
-def _arguments(settings: Settings, place: Path, seed: int, world: World) -> Any:
+def _arguments(settings: Settings, names: Sequence[str], place: Path, seed: int, world: World) -> Any:
     from sentence_transformers import SentenceTransformerTrainingArguments
 
     from trainers.engine.streams import number
@@ -102,10 +102,13 @@ def _arguments(settings: Settings, place: Path, seed: int, world: World) -> Any:
         if settings.num_train_epochs is None
         else {"num_train_epochs": settings.num_train_epochs}
     )
+    prompts: dict[str, Any] = dict(settings.prompts)
+    if prompts and len(names) > 1:  # the library would take a column's prompt for that of a set of the same name
+        prompts = dict.fromkeys(names, prompts)
     return SentenceTransformerTrainingArguments(
         output_dir=str(place),
         seed=number(seed, "process") % 2**32,
-        prompts=dict(settings.prompts) or None,
+        prompts=prompts or None,
         use_cpu=world.device == "cpu",
         bf16=world.precision == "bf16",
         save_strategy="no",
@@ -161,6 +164,7 @@ def _guide(name: str, encoder: SentenceModel) -> Any:
 def _add_lora(encoder: SentenceModel, lora: LoraSettings) -> None:
     import peft
 
+    encoder.model.requires_grad_(False)  # the updates alone are learnt, whatever stands above the transformer
     body: Any = encoder.model[0]
     config = peft.LoraConfig(
         task_type="FEATURE_EXTRACTION",

@@ -217,6 +217,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"source": "rows.tsv", "columns": ("a",), "label": "a"}, "the label none of the texts"),
         ({"source": "STS-B/train", "columns": ("anchor",)}, "the columns sentence1, sentence2, score; not anchor"),
         ({"source": "STS-B/train", "label": "score"}, "columns beside its label"),
+        ({"source": "rows.tsv", "columns": ("text", "label")}, "by other names than dataset_name, .*; not label"),
+        ({"source": "rows.tsv", "columns": ("scores", "text"), "label": "gold"}, "; not scores"),
+        ({"source": "rows.tsv", "columns": ("text", "return_loss")}, "; not return_loss"),
         ({"source": "rows.tsv", "columns": ("a",), "largest": -1.0}, "largest = -1.0"),
         ({"source": "rows.tsv", "columns": ("a",), "sample": 0}, "sample = 0"),
     ],
@@ -224,3 +227,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_set_that_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         RecipeData(datasets={"one": TrainingSet(**given)})
+
+
+def test_names_that_the_library_takes_for_its_own_may_be_measured_on() -> None:
+    held = {"columns": ("text", "label"), "hold": {"test": 1.0}}
+    assert RecipeData(datasets={"one": {"source": "rows.tsv", **held}}).datasets["one"].texts == ("text", "label")
+    RecipeData(datasets={"one": {"source": "rows.tsv", "columns": ("text",), "label": "label"}})

@@ -379,6 +379,31 @@ def test_lora_learns_little_and_leaves_a_plain_encoder(backbone: Path, tmp_path:
     assert (vectors(again) == vectors(encoder)).all()
 
 
+def test_lora_leaves_what_stands_above_the_transformer(backbone: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    made = SentenceTransformer(str(backbone), device="cpu")
+    made.append(Dense(32, 8))
+    made.save_pretrained(str(tmp_path), create_model_card=False)
+    lora = LoraSettings(target_modules=("query",))
+    after = trained(tmp_path, corpus(backbone, rows=columns(2)), lora=lora)[0].model.state_dict()
+    before = SentenceTransformer(str(tmp_path), device="cpu").state_dict()
+    moved = {name for name, weight in before.items() if not torch.equal(weight, after[name])}
+    assert moved
+    assert all(".query." in name for name in moved)
+
+
+def test_a_prompt_of_a_column_stays_there_where_a_set_has_its_name(backbone: Path) -> None:
+    def curve(first: str, **given: Any) -> list[float]:
+        found = corpus(backbone, **{first: columns(2), "other": columns(2)})
+        return [point.loss for point in trained(backbone, found, **given)[1]]
+
+    prompts = {"text0": "the old horse is "}
+    assert curve("text0", prompts=prompts) == curve("first", prompts=prompts) != curve("first")
+
+
 def test_in_bf16_as_the_world_says(backbone: Path, plain: np.ndarray) -> None:
     """Rounding to 8 bits moves what is learnt a little, and weights stay in fp32."""
     encoder, curve = trained(backbone, corpus(backbone, rows=columns(2)), world=World(precision="bf16"))
