@@ -14,6 +14,7 @@ from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, R
 from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining, in_bf16
+from trainers.encoders.backbones import layers_learn_apart
 from trainers.encoders.readout_names import MIXTURES
 
 if TYPE_CHECKING:
@@ -53,6 +54,17 @@ def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus)
             raise ValueError(
                 f"arms.{name}.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed"
                 " away by a term of their own: without either nothing trains the readout"
+            )
+
+
+def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
+    """Rates fall from layer to layer only where each layer has weights of its own."""
+    shared = [folder.name for folder in backbones if not layers_learn_apart(folder)]
+    for name, arm in study.arms.items():
+        if shared and arm.train and arm.layer_decay < 1:
+            raise ValueError(
+                f"arms.{name}: train.layer_decay = {arm.layer_decay}\n"
+                f"  accepted: 1.0 with {shared[0]}, whose layers all have the same weights"
             )
 
 
@@ -112,7 +124,7 @@ FAMILY: Family = EncoderFamily(
         Against("pair_auc", "t2d/recall@10"),  # P3: calibration against ranking
     ),
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
-    checks=(check_layers, check_batches),
+    checks=(check_layers, check_layer_decay, check_batches),
     slips=micro_batch_slips(most_at_once),
     space=SPACE,
     spread=public_spread.of_simcse(),

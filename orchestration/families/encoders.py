@@ -35,6 +35,7 @@ from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.names import listed
 from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
+from trainers.encoders.backbones import check_kind
 from trainers.engine.limits import micro_batch_refusal
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class EncoderFamily:
     own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
     much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
     names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
-    slips: what of that is to be warned of and not refused.
+    slips: what of that is to be warned of and not refused. by_library: sentence-transformers reads the backbones,
+    of more kinds than an `Encoder` does.
     """
 
     settings: type[Settings]
@@ -86,6 +88,7 @@ class EncoderFamily:
     needs_backbone: bool = True
     space: Space = ()
     distributions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    by_library: bool = False
     arm_plots: Sequence[ArmPlot] = ()
     spread: tuple[float, str] | None = None
     stacked: bool = False
@@ -125,6 +128,8 @@ class EncoderFamily:
                     self.shape(arm)
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+        for folder in () if self.by_library else backbones:
+            check_kind(folder)
         if study.resources.runs_per_stack > 1:
             check_packed(backbones)
         corpus = self.load(study.data)

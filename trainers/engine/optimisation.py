@@ -10,9 +10,12 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
-# MPNet keeps one table of relative positions for all layers; it is learnt with the embeddings.
-EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embed_tokens|relative_attention_bias)\.")
+from trainers.errors import TrainerError
+
+# The parameters of a layer: GPT-2's stand in `h`, T5's in `block`, XLM's in four lists.
+LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|attentions|ffns|layer_norm[12])\.(\d+)\.")
+# GPT-2's are `wte` and `wpe`, T5's are `shared`; MPNet keeps one table of relative positions for all layers.
+EMBEDDINGS = re.compile(r"(?:^|\.)(?:\w*embed\w*|wte|wpe|shared|relative_attention_bias)\.")
 # What is learnt beside the backbone: the mixture of layers, fixed or told by a gate, and heads on single layers.
 BESIDE = re.compile(r"(?:^|\.)(layer_logits|layer_gate|layer_heads)(?:\.|$)")
 
@@ -31,7 +34,7 @@ def parameter_groups(
     Layer l of L learns at base · layer_decay^(L - l), embeddings at base · layer_decay^L, what lies above the
     layers at the base rate, the layer mixture, its gate and heads on layers at base · readout_multiplier. Biases,
     normalisations and the mixture, whatever has one dimension, are not decayed. Each group carries params, lr,
-    weight_decay and a name.
+    weight_decay and a name. TrainerError for a layer_decay where no parameter is of one layer alone.
     """
     members: dict[tuple[str, bool], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -39,6 +42,10 @@ def parameter_groups(
             place = _place(name)
             decayed = parameter.ndim > 1
             members.setdefault((place, decayed), []).append(parameter)
+    if layer_decay < 1 and not any(place.startswith("layer ") for place, _ in members):
+        raise TrainerError(
+            f"layer_decay = {layer_decay}: no weight of this backbone is of one layer alone\n  accepted: 1.0"
+        )
     return [
         {
             "name": place + ("" if decayed else ", not decayed"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,33 @@ def test_what_can_run_is_let_through(place: Path) -> None:
 def test_what_can_only_fail_later_is_found(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         readied(place, old, new)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"model_type": "fnet"}, r"fnet, .*\n  accepted: a backbone of another kind"),
+        ({"model_type": "bart", "is_encoder_decoder": True}, r"\n  accepted: family: sentence_transformers"),
+        (
+            {"model_type": "albert", "num_hidden_layers": 6},
+            r"arms\.B1: train\.layer_decay = 0\.9\n  accepted: 1\.0 with other, whose layers",
+        ),
+    ],
+)
+def test_backbones_that_no_run_could_train_are_found(
+    place: Path, tmp_path: Path, config: dict[str, object], said: str
+) -> None:
+    copied = shutil.copytree(place / "tiny", tmp_path / "other")
+    (copied / "config.json").write_text(json.dumps(config))
+    with pytest.raises(StudyError, match=said):
+        readied(place, "PLACE/tiny", str(copied))
+
+
+def test_a_backbone_whose_layers_are_one_learns_at_one_rate(place: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(place / "tiny", tmp_path / "other")
+    (copied / "config.json").write_text(json.dumps({"model_type": "albert", "num_hidden_layers": 6}))
+    study = STUDY.replace("PLACE/tiny", str(copied))
+    prepare(study_in(place, study, "batch_size: 8}", "batch_size: 8, layer_decay: 1.0}"))
 
 
 def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import ByteLevel
 
 from tests.tiny import tiny_backbone
+from tests.trainers.tokenizers_of_every_kind import tokenizer_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.tokens import Tokens, groups, passes, tokenise
+from trainers.encoders.tokens import Tokens, groups, passes, remembered, tokenise
 
 TEXTS = [
     "a cup",
@@ -219,6 +221,51 @@ def test_texts_of_many_lengths_equal_a_padded_batch(kind: str, packs: bool):
         assert one.grad is None or torch.allclose(one.grad, other.grad, atol=1e-4), name
 
 
+@pytest.mark.parametrize("kind", ["t5", "xlnet"])
+def test_an_encoder_beside_a_decoder_and_one_of_any_length_are_read_as_the_library_reads_them(
+    kind: str, tmp_path: Path
+):
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoConfig, AutoModel
+
+    of_t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+    of_xlnet = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}
+    config = AutoConfig.for_model(kind, vocab_size=400, **(of_t5 if kind == "t5" else of_xlnet))
+    torch.manual_seed(0)
+    AutoModel.from_config(config).save_pretrained(tmp_path / kind)
+    tokenizer_of("bpe").save_pretrained(tmp_path / kind)
+    encoder = Encoder.load(tmp_path / kind)
+    rows = encoder.encode(TEXTS)
+    theirs = SentenceTransformer(str(tmp_path / kind), device="cpu")
+    assert np.allclose(theirs.encode(TEXTS, normalize_embeddings=True), rows, atol=1e-5)
+    encoder(encoder.tokenise(TEXTS))[:, 0].sum().backward()
+    assert encoder.backbone.get_input_embeddings().weight.grad.any()
+    encoder.save(tmp_path / "saved")
+    assert np.allclose(SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(TEXTS), rows, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"model_type": "mobilebert"}, r"mobilebert, whose layers mix .*\n  accepted: a backbone of another kind"),
+        ({"model_type": "convbert"}, "the texts beside it"),
+        ({"model_type": "fnet"}, "the texts beside it"),
+        (
+            {"model_type": "bart", "is_encoder_decoder": True},
+            r"a decoder too\n  accepted: family: sentence_transf",
+        ),
+        (
+            {"model_type": "ibert"},
+            r"ibert, .*\n  accepted: family: sentence_transformers, also with `train: false`",
+        ),
+    ],
+)
+def test_a_kind_that_cannot_be_read_is_refused(config: dict[str, object], said: str, tmp_path: Path):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BackboneError, match=said):
+        Encoder.load(tmp_path)
+
+
 class _Tokenizer:
     """What an encoder of ready-made tokens asks of its tokenizer."""
 
@@ -272,6 +319,30 @@ def test_texts_that_are_read_again_are_tokens_already(backbone: Path, monkeypatc
     second.backbone.resize_token_embeddings(len(second.tokenizer))
     second.encode(TEXTS)
     assert len(calls) == 3
+
+
+def test_tokenizers_that_differ_beside_their_file_alone_are_two(backbone: Path):
+    for name, value in (("truncation_side", "left"), ("split_special_tokens", True)):
+        one, other = (Encoder.load(backbone).tokenizer for _ in "ab")
+        setattr(other, name, value)
+        texts = [f"a cup [MASK] {TEXTS[1]}"]
+        before, after = (remembered(tokenizer, texts, 6) for tokenizer in (one, other))
+        assert np.array_equal(after.ids, tokenise(other, texts, 6).ids)
+        assert not np.array_equal(before.ids, after.ids)
+
+
+def test_a_text_without_a_token_is_the_end_of_a_text(tmp_path: Path):
+    from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    GPT2Model(GPT2Config(vocab_size=400, n_positions=40, n_embd=16, n_layer=2, n_head=2)).save_pretrained(tmp_path)
+    inner = copy.deepcopy(tokenizer_of("bpe").backend_tokenizer)
+    inner.post_processor = ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>").save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path)
+    end, beside = encoder.encode(["</s>"]), encoder.encode(["a cup", ""])
+    assert np.allclose(encoder.encode([""]), end, atol=1e-6)
+    assert np.allclose(beside[1], end[0], atol=1e-6)
 
 
 def test_more_layers_than_there_are_is_refused(backbone: Path):

@@ -29,6 +29,7 @@ from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.optimisation import alike_as_one, clip, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
+from trainers.errors import TrainerError
 
 
 class Net(nn.Module):
@@ -166,6 +167,46 @@ def test_rates_by_depth_and_who_is_decayed():
     }
     held = [parameter for group in groups for parameter in group["params"]]
     assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "embeddings"),
+    [
+        ("bert", {}, {"embeddings"}),
+        ("electra", {"embedding_size": 8}, {"embeddings", "embeddings_project"}),
+        ("deberta-v2", {"relative_attention": True, "position_buckets": 4}, {"embeddings", "rel_embeddings"}),
+        ("opt", {"word_embed_proj_dim": 16, "ffn_dim": 32}, {"embed_tokens", "embed_positions"}),
+        ("gpt2", {}, {"wte", "wpe"}),
+        ("t5", {"d_kv": 8, "d_ff": 32}, {"shared"}),
+        ("xlm", {}, {"embeddings", "position_embeddings"}),
+    ],
+)
+def test_rates_fall_by_depth_in_every_architecture(kind: str, given: dict[str, Any], embeddings: set[str]):
+    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
+
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = AutoConfig.for_model(kind, vocab_size=20, **size, **given)
+    model = AutoModelForTextEncoding.from_config(config) if kind == "t5" else AutoModel.from_config(config)
+    groups = parameter_groups(model, depth=2, learning_rate=1.0, layer_decay=0.5, weight_decay=0.1)
+    rates = {id(parameter): group["lr"] for group in groups for parameter in group["params"]}
+    by_rate: dict[float, set[str]] = {}
+    for name, parameter in model.named_parameters():
+        by_rate.setdefault(rates[id(parameter)], set()).update(name.split("."))
+    assert embeddings <= by_rate[0.25]
+    assert not embeddings & (by_rate[0.5] | by_rate[1.0])
+    assert "0" in by_rate[0.5]
+    assert "1" in by_rate[1.0] - by_rate[0.25]
+
+
+def test_rates_cannot_fall_where_all_layers_are_one():
+    from transformers import AlbertConfig, AlbertModel
+
+    sizes = {"hidden_size": 16, "embedding_size": 8, "num_attention_heads": 2, "intermediate_size": 32}
+    model = AlbertModel(AlbertConfig(vocab_size=20, num_hidden_layers=2, **sizes))
+    options: dict[str, Any] = {"depth": 2, "learning_rate": 1.0, "weight_decay": 0.1}
+    with pytest.raises(TrainerError, match=r"layer_decay = 0\.9: .*\n  accepted: 1\.0"):
+        parameter_groups(model, layer_decay=0.9, **options)
+    assert {group["lr"] for group in parameter_groups(model, **options)} == {1.0}
 
 
 def test_groups_that_learn_alike_are_one():
