@@ -74,7 +74,8 @@ class WordEncoder(nn.Module):
         rows = torch.tensor([row_of[asked[at].definition] for at in known])
         targets = torch.from_numpy(pieces[known])
         vectors = torch.from_numpy(self.encoder.embed(self.encoder.tokenise(list(row_of))))
-        device, chunk = self.encoder.device, max(1, LOGITS_BYTES // (4 * len(self.head.decoder)))
+        words = self.encoder.backbone.config.vocab_size  # ZeRO 3 leaves nothing of the decoder between two calls
+        device, chunk = self.encoder.device, max(1, LOGITS_BYTES // (4 * words))
         with torch.inference_mode():
             parts = [
                 places(self.head(vectors[some].to(device)), aim.to(device)).cpu()

@@ -16,7 +16,7 @@ from trainers.engine.transfers import moved
 
 if TYPE_CHECKING:
     from trainers.defsent.batches import LabelledBatch
-    from trainers.encoders.encoder import Encoder
+    from trainers.defsent.encoder import WordEncoder
     from trainers.encoders.tokens import Tokens
     from trainers.engine.loop import Encode
     from trainers.engine.world import World
@@ -33,9 +33,10 @@ class SiameseEncoder(nn.Module):
     Departure: the classifier has a bias, which the formula lacks and the original library has.
     """
 
-    def __init__(self, encoder: Encoder, stream: torch.Generator) -> None:
+    def __init__(self, model: WordEncoder, stream: torch.Generator) -> None:
         super().__init__()
-        self.encoder = encoder
+        encoder = self.encoder = model.encoder
+        self.head = model.head  # no part of forward: ZeRO 3 gathers for a look what is part of the module alone
         self.classifier = nn.Linear(3 * encoder.width, len(LABELS))
         bound = (3 * encoder.width) ** -0.5
         with torch.no_grad():  # what nn.Linear does, from a stream of its own

@@ -200,8 +200,9 @@ def _train_on_inferences(
     rows, epochs = (definitions, 1) if settings.matched_budget else (len(pairs), settings.epochs)
     steps = settings.steps or epochs * steps_of_epoch(rows, settings.batch_size)
     warmup = round(settings.warmup_ratio * steps)
+    model.head.requires_grad_(False)
     model.encoder.requires_grad_(True)
-    siamese = SiameseEncoder(model.encoder, torch_stream(seed, "init", "classifier"))
+    siamese = SiameseEncoder(model, torch_stream(seed, "init", "classifier"))
 
     def terms(encode: Encode, batch: LabelledBatch) -> dict[str, Tensor]:
         return inference_loss(encode, batch, world)
@@ -210,7 +211,7 @@ def _train_on_inferences(
         siamese,
         terms,
         inference_batches(settings, pairs, model.encoder.tokenise, seed, world),
-        groups=[{"params": list(siamese.parameters()), **_adam(settings)}],
+        groups=[{"params": [one for one in siamese.parameters() if one.requires_grad], **_adam(settings)}],
         recipe=loop.Recipe(steps=steps, warmup=warmup, clip_norm=0.0),
         seed=seed,
         world=world,

@@ -311,15 +311,12 @@ def _make_whole(model: nn.Module, engine: DeepSpeedEngine) -> None:
     from deepspeed.runtime.zero import GatheredParameters
 
     engine.optimizer.parameter_offload._remove_module_hooks()
-    parameters = dict(model.named_parameters())
-    with GatheredParameters(list(parameters.values())):
-        whole = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-    owners = {id(parameter): name for name, parameter in parameters.items()}
-    for module in model.modules():
-        for name, parameter in module._parameters.items():
-            if parameter is not None and id(parameter) in owners:
-                fresh = nn.Parameter(whole[owners[id(parameter)]], requires_grad=parameter.requires_grad)
-                module._parameters[name] = fresh
+    parameters = list(model.parameters())
+    with GatheredParameters(parameters):
+        whole = [parameter.detach().clone() for parameter in parameters]
+    for parameter, values in zip(parameters, whole, strict=True):  # the very parameter: others may hold it, too
+        parameter.data = values
+        vars(parameter).clear()  # what DeepSpeed keeps of it, by which it would be shared out again
 
 
 def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:

@@ -403,6 +403,40 @@ def test_pairs_are_shuffled_whatever_the_order_of_definitions():
     assert seen == 2 * [[*pairs.premises.take(rows), *pairs.hypotheses.take(rows)]]
 
 
+# The stages of ZeRO.
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        *({"freeze": freeze} for freeze in ("head", "head+embeddings", "head_untied", "none")),
+        {"objective": "inference"},
+        {"objective": "inference", "head_source": "tied_only"},
+    ],
+)
+def test_an_arm_trains_looks_and_saves_alike_at_stages_0_and_3(bert: Path, tmp_path: Path, arm: dict[str, str]):
+    """Whether the head shares its decoder with what is trained, or is no part of it."""
+    settings, rows = replace(SHORT, **arm, learning_rate=1e-3), asked(CORPUS.rows["test"])
+
+    def look(model: WordEncoder) -> dict[str, float]:
+        return {"mrr": float((1 / model.places(rows)).mean())}
+
+    def outcome(stage: int) -> tuple[list[float], list[float], np.ndarray, np.ndarray]:
+        model, curve = fit(settings, bert, CORPUS, 0, World(zero_stage=stage, look_at=(2,), look=look))
+        model.save(tmp_path / str(stage))
+        again = read(settings, tmp_path / str(stage), World())
+        assert again.places(rows).tolist() == model.places(rows).tolist()
+        seen = [step.figures["mrr"] for step in curve if "mrr" in step.figures]
+        return [step.loss for step in curve], seen, model.places(rows), again.encoder.encode(TEXTS)
+
+    losses, seen, places, vectors = outcome(0)
+    of_3 = outcome(3)
+    assert of_3[0] == pytest.approx(losses, rel=1e-4)
+    assert of_3[1] == pytest.approx(seen, rel=1e-6)
+    assert np.array_equal(of_3[2], places)
+    assert np.allclose(of_3[3], vectors, atol=1e-4)
+
+
 # Two workers.
 
 

@@ -538,6 +538,25 @@ def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero
     assert same(weights(resumed), weights(sharded))
 
 
+def tied() -> Net:
+    """Its two layers have one matrix."""
+    model = net()
+    model.layer[1].weight = model.layer[0].weight
+    return model
+
+
+def test_weights_that_are_shared_are_so_after_zero_3() -> None:
+    """Within the model and beyond it: whoever holds one holds the trained one."""
+    plain, _ = trained(model=tied())
+    model = tied()
+    beyond = nn.ParameterList([model.head.weight])
+    trained(model=model, world=World(zero_stage=3))
+    assert model.layer[0].weight is model.layer[1].weight
+    assert beyond[0] is model.head.weight
+    for name, value in weights(plain).items():
+        assert torch.allclose(model.state_dict()[name], value, atol=1e-5), name
+
+
 def test_a_run_of_zero_3_leaves_torch_as_it_was() -> None:
     """DeepSpeed's own linear layer rounds in another way: whatever came next in the process would, too."""
     linear = torch.nn.functional.linear
