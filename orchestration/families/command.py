@@ -111,6 +111,15 @@ def check_metrics(study: Study) -> None:
         )
 
 
+def check_resources(study: Study) -> None:
+    """What DeepSpeed and its checkpoints are to do no script is told."""
+    resources = study.resources
+    if resources.deepspeed.zero_stage:
+        raise ValueError("resources.deepspeed.zero_stage: accepted: 0: a script trains in its own way")
+    if resources.checkpoint_every:
+        raise ValueError("resources.checkpoint_every: accepted: 0: a script says itself when it saves")
+
+
 def alike(study: Study) -> tuple[str, ...]:
     """Arms whose command is the same at all seeds. They are not refused: a script may read its environment."""
     arms = [name for name, arm in study.arms.items() if arm.train and not names_seed(arm)]
@@ -171,7 +180,7 @@ FAMILY: Family = CommandFamily(
     reads=reads,
     fits=lambda settings: bool(settings.run),
     told=lambda product: product.notes,
-    first_checks=(check_script, check_watched, check_starts, check_metrics),
+    first_checks=(check_script, check_watched, check_starts, check_metrics, check_resources),
     slips=slips,
     first_study=first_study,
     needs_backbone=False,

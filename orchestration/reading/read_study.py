@@ -397,3 +397,9 @@ def _check_launch(check: Checker, family: Family, resources: Any) -> None:
         check.refuse(("resources", "workers_per_run"), f"1: {because}")
     if resources.launcher == "train":
         check.refuse(("resources", "launcher"), f"auto or pool: {because}")
+    if resources.precision == "bf16":
+        check.refuse(("resources", "precision"), f"auto or fp32: {because}, in fp32")
+    if resources.deepspeed.zero_stage:
+        check.refuse(("resources", "deepspeed", "zero_stage"), f"0: {because}, without DeepSpeed")
+    if resources.checkpoint_every:
+        check.refuse(("resources", "checkpoint_every"), f"0: {because}, which keeps no checkpoints")

@@ -20,6 +20,7 @@ SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one s
 Count = Annotated[int, Ge(1), Le(SEEDS_AT_MOST)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 MACHINES_AT_MOST = 10_000  # that work at a time, beyond any cluster this runs on
+GIB_AT_MOST = 1_000_000  # of a run's memory, a petabyte
 STACK_AT_MOST = 64  # encoders that train as one: more would share out one card's memory too thinly
 TRIALS_AT_MOST = 100_000  # of a search: as many as a study may have runs
 Models = Literal["keep", "best", "none"]
@@ -167,7 +168,7 @@ class Resources:
     """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
-    memory_gib_per_run: Annotated[float, Ge(0)] = 0.0
+    memory_gib_per_run: Annotated[float, Ge(0), Le(GIB_AT_MOST)] = 0.0
     workers_per_run: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] = 1
     runs_per_stack: Annotated[int, Ge(1), Le(STACK_AT_MOST)] = 1
     lanes: Annotated[int, Ge(1), Le(MACHINES_AT_MOST)] | None = None
@@ -197,6 +198,8 @@ class Resources:
             raise ValueError(
                 "gpus_per_run: 0 to 1 with one worker, which uses one GPU; `workers_per_run` adds more"
             )
+        if self.launcher == "train" and 0 < self.gpus_per_run < 1:
+            raise ValueError("gpus_per_run: 0 or 1 with launcher train: a pooled lane alone keeps to its share")
         if self.workers_per_run > 1 and self.gpus_per_run not in (0, self.workers_per_run):
             raise ValueError(f"gpus_per_run: 0, or {self.workers_per_run}: one GPU for each of the workers")
         if self.workers_per_run > 1 and self.launcher == "pool":

@@ -353,6 +353,19 @@ def test_runs_that_are_one_stack_already_are_not_told_that_they_train_one_by_one
         study_in(place, SIZES + "resources: {runs_per_stack: 4}\n")
 
 
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ("precision: bf16", r"precision = 'bf16'\n  accepted: auto or fp32: .* one stacked model, in fp32"),
+        ("deepspeed: {zero_stage: 2}", r"deepspeed\.zero_stage = 2\n  accepted: 0: .*, without DeepSpeed"),
+        ("checkpoint_every: 5", r"checkpoint_every = 5\n  accepted: 0: .*, which keeps no checkpoints"),
+    ],
+)
+def test_what_no_stack_of_adapters_does_is_refused(place: Path, resources: str, said: str) -> None:
+    with pytest.raises(StudyError, match=rf"resources\.{said}"):
+        study_in(place, SIZES + f"resources: {{{resources}}}\n")
+
+
 def test_no_size_is_refused_where_the_length_of_the_vectors_is_not_known(place: Path, tmp_path: Path) -> None:
     """A module of the backbone's own may make them longer."""
     tiny_backbone(tmp_path / "tiny")

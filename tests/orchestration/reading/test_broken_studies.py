@@ -186,6 +186,8 @@ STUDIES = {
     "a stack whose state is shared out": changed("workers_per_run: 1", "runs_per_stack: 4", "resources.runs_per_stack = 4", "ZeRO stage 0: a stack trains in one lane"),
     "one GPU for two workers": changed("workers_per_run: 1", "workers_per_run: 2, gpus_per_run: 1", "resources.gpus_per_run = 1", "0, or 2: one GPU for each of the workers"),
     "two GPUs for one worker": changed("workers_per_run: 1", "workers_per_run: 1, gpus_per_run: 2", "resources.gpus_per_run = 2", "0 to 1 with one worker"),
+    "a share of a GPU in a group": changed("workers_per_run: 1", "launcher: train, gpus_per_run: 0.5", "resources.gpus_per_run = 0.5", "0 or 1 with launcher train"),
+    "memory beyond numbers": changed("workers_per_run: 1", "memory_gib_per_run: 1.0e+300", "resources.memory_gib_per_run = 1", "up to 1000000"),
     "an unknown precision": changed("workers_per_run: 1", "precision: fp16", "resources.precision = 'fp16'", "auto, fp32, bf16"),
 }  # fmt: skip
 
