@@ -60,8 +60,7 @@ class Lanes:
     def close(self) -> None:
         """End the lanes, and the Ray that was started for them."""
         with self._ray:
-            if self._pool is not None:
-                self._pool.close()
+            self._end_pool()
 
     def at_once(self, jobs: Sequence[Job]) -> int:
         """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
@@ -73,7 +72,7 @@ class Lanes:
         """Execute the jobs and commit every result to the ledger.
 
         Jobs for pooled lanes come first, then those for worker groups. more: others may follow, and a machine of
-        one's own keeps its lanes for them.
+        one's own keeps its lanes for them, unless groups need their room.
         Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
         tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
         launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
@@ -95,11 +94,13 @@ class Lanes:
             if grouped:
                 from orchestration.lanes.groups.groups import Groups
 
+                self._end_pool()  # a lane that waits for later jobs has a core, and a GPU, that groups need
                 groups = Groups(
                     self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
                 )
                 runs = [run for job in grouped for run in job.runs]
-                later = groups.run(runs, self.resources.lanes or fitting, self.stop)
+                growing = self._growing and self.resources.lanes is None
+                later = groups.run(runs, self.resources.lanes or fitting, self.stop, growing=growing)
                 outcome = Outcome(
                     finished=outcome.finished + later.finished,
                     failed={**outcome.failed, **later.failed},
@@ -144,6 +145,11 @@ class Lanes:
                 growing=self._growing and resources.lanes is None,
             )
         return self._pool
+
+    def _end_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+        self._pool = None
 
 
 def launch(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0  # how often lanes and groups are asked how far they are
 START_SECONDS = 600.0  # for the first lane or worker to be there: a cluster may have to start machines
+SAID_SECONDS = 30.0  # for the same, until it is said what is waited for
 WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
 LONGEST_GAP = 3 * POLL_SECONDS  # what counts of the time between two answers
 

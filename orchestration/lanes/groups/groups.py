@@ -27,6 +27,7 @@ from orchestration.lanes.groups.fit import fit, give_back
 from orchestration.lanes.groups.worker import GroupKind
 from orchestration.lanes.waits import (
     POLL_SECONDS,
+    SAID_SECONDS,
     START_SECONDS,
     WIND_DOWN_SECONDS,
     Elsewhere,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
 
-SAID_SECONDS = 30.0  # no worker of a group has begun after so long: it is said what it waits for
 GIVE_BACK_SECONDS = 10.0  # for a group that found no room to end of itself
 
 
@@ -102,17 +102,23 @@ class Groups:
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
         self.stood_still: dict[str, str] = {}  # run id -> where its workers were last
+        self.at_work = time.monotonic()  # when a group with a worker was there last
 
-    def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event) -> Outcome:
-        """Execute every run in a worker group of its own, at most `lanes` at a time. See `Lanes.run`."""
+    def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event, *, growing: bool = False) -> Outcome:
+        """Execute every run in a worker group of its own, at most `lanes` at a time. See `Lanes.run`.
+
+        growing: there may be room for more later. While runs wait, as many groups more are asked for as are at
+        work: what finds no room yet is what an autoscaler goes by.
+        """
         queue = deque(runs)
         try:
             while (queue or self.groups) and not stop.is_set():
+                most = max(lanes, 2 * self._begun) if growing else lanes
                 for _ in range(len(queue)):
                     run = queue.popleft()
                     if self.ledger.holds(run):
                         self._finish(run, 0.0)
-                    elif len(self.groups) == lanes or self.elsewhere.holds(run):
+                    elif len(self.groups) >= most or self.elsewhere.holds(run):
                         queue.append(run)
                     else:
                         self._start(self.ledger.remaining(run))
@@ -123,6 +129,10 @@ class Groups:
         finally:
             self._close()
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    @property
+    def _begun(self) -> int:
+        return sum(group.has_begun for group in self.groups.values())
 
     def _wind_down(self) -> None:
         """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
@@ -226,7 +236,10 @@ class Groups:
             self.on_event(Waiting(what=still_words(run, seconds, _places(ranks), limit)))
 
     def _look_for_room(self) -> None:
-        """Say what groups without a worker wait for. StudyError when all there are have waited too long."""
+        """Say what groups without a worker wait for. StudyError when all there are have waited too long.
+
+        Beside a group at work it is no fault to wait.
+        """
         now = time.monotonic()
         for group in self.groups.values():
             if not group.has_begun and not group.told and now - group.began > SAID_SECONDS:
@@ -234,8 +247,9 @@ class Groups:
                 self.on_event(
                     Waiting(what=f"{group.run.label}: no worker has begun yet; {self._asked(group.run)}")
                 )
-        waited = [now - group.began for group in self.groups.values() if not group.has_begun]
-        if len(waited) == len(self.groups) and min(waited) > START_SECONDS:
+        if self._begun:
+            self.at_work = now
+        elif now - max(self.at_work, *(group.began for group in self.groups.values())) > START_SECONDS:
             run = next(iter(self.groups.values())).run
             raise StudyError(
                 f"{run.label}: no worker has begun in {START_SECONDS:.0f} s; {self._asked(run)}\n"

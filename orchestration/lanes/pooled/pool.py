@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.store.errors import last_line
 from orchestration.lanes.bodies import Problem
+from orchestration.lanes.cluster import room_words
 from orchestration.lanes.events import (
     Event,
     LaneReady,
@@ -264,7 +265,8 @@ class Pool:
         """Ask busy lanes how far they are; replace those that do not answer."""
         import ray
 
-        self.slots.end_if_none_starts()
+        if self.slots.none_starts():
+            self.on_event(Waiting(what=f"no lane is ready yet; {room_words()}"))
         now = time.monotonic()
         for slot in [slot for slot in self.slots if slot.held]:
             if slot.poll is None and now - slot.polled >= POLL_SECONDS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.store.errors import last_line
 from orchestration.lanes.lane import Lane, LaneKind, variables_of
-from orchestration.lanes.waits import START_SECONDS, WIND_DOWN_SECONDS, Stillness
+from orchestration.lanes.waits import SAID_SECONDS, START_SECONDS, WIND_DOWN_SECONDS, Stillness
 from orchestration.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -136,12 +136,16 @@ class Slots:
             raise StudyError(_no_lane(last_line(error)))
         return False
 
-    def end_if_none_starts(self) -> None:
-        """StudyError where none has been ready for too long, whatever became of each meanwhile."""
+    def none_starts(self) -> bool:
+        """True once where none has been ready for `SAID_SECONDS`, whatever became of each meanwhile.
+
+        StudyError where that has lasted too long.
+        """
         if any(slot.ready for slot in self._slots):
             self._none_ready = Stillness()
         elif self._none_ready.hear("none is ready") > START_SECONDS:
             raise StudyError(_no_lane(f"none was ready after {START_SECONDS:.0f} s"))
+        return self._none_ready.worth_a_word(2 * SAID_SECONDS)
 
     def replace(self, slot: Slot) -> None:
         """End a lane's process, whatever state it is in, and start another in its place."""
@@ -181,5 +185,6 @@ class Slots:
 def _no_lane(why: str) -> str:
     return (
         f"no lane could be started: {why}\n"
-        f"  accepted: a machine or cluster with room for one; `semray doctor` and `ray status` say what there is"
+        f"  accepted: the same command once more, where one has room; `semray doctor` and `ray status` say what "
+        f"there is"
     )

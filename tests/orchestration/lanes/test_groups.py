@@ -10,9 +10,11 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -29,7 +31,7 @@ from orchestration.lanes.events import (
     RunStarted,
     Waiting,
 )
-from orchestration.lanes.launch import launch
+from orchestration.lanes.launch import Lanes, launch
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import open_storage
 from orchestration.study.blocks import Resources
@@ -122,6 +124,7 @@ def go(
     runs: list[Run],
     body: Callable,
     on_event: Callable[[Event], None] = lambda event: None,
+    **options: object,
 ) -> tuple[Outcome, list[Event]]:
     events: list[Event] = []
 
@@ -129,7 +132,7 @@ def go(
         events.append(event)
         on_event(event)
 
-    resources = Resources(workers_per_run=2, retries=1, checkpoint_every=4)
+    resources = Resources(**{"workers_per_run": 2, "retries": 1, "checkpoint_every": 4, **options})
     jobs = [Job(runs=(run,)) for run in runs]
     return launch(jobs, ledger=ledger, resources=resources, on_event=hear, body=body), events
 
@@ -270,6 +273,44 @@ class Somebody:
 
     def is_there(self) -> bool:
         return True
+
+
+def test_a_group_that_waited_beside_one_at_work(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is room for one. Hours later the other gets it, and its time to begin, from then on."""
+    runs, hours = [make_run(tmp_path / "meet", seed=seed) for seed in range(2)], [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * hours[-1])
+    monkeypatch.setattr("orchestration.lanes.groups.groups.time", clock)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunMoved):
+            hours.append(hours[-1] + 1)
+            if len(hours) == 4:
+                (tmp_path / "meet" / "go").touch()
+
+    outcome, _ = go(ledger, runs, placed, hear, lanes=2)
+    assert set(outcome.finished) == {run.id for run in runs}
+    assert len(hours) >= 4
+
+
+def test_groups_of_a_cluster_that_grows(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no room when the launch begins; once a group is at work another is asked for while runs wait."""
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    monkeypatch.setattr("orchestration.lanes.launch.runs_that_fit", lambda share: 0)
+    runs = [replace(make_run(tmp_path / "meet", seed=seed), world_size=1) for seed in range(3)]
+    asked_for, at_once, moved = list[Event](), list[int](), count()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunStarted):
+            asked_for.append(event)
+        if isinstance(event, RunMoved) and next(moved) == 3:
+            at_once.append(len(asked_for))
+            (tmp_path / "meet" / "go").touch()
+
+    outcome, _ = go(ledger, runs, placed, hear, workers_per_run=1, launcher="train")
+    assert set(outcome.finished) == {run.id for run in runs}
+    assert at_once == [2]
 
 
 @pytest.fixture(scope="module")
@@ -414,6 +455,28 @@ def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path, monkeypatch: p
     assert (outcome.failed, outcome.stopped) == ({}, False)
     assert ledger.record(untrained).notes == {"size": 1, "group": False, "at": os.getcwd()}
     assert ledger.record(trained).notes == {"size": 2, "group": True, "at": os.getcwd()}
+
+
+def test_a_lane_that_is_kept_for_later_gives_its_core_to_groups(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seeds are added until a claim is decided, beside an untrained arm; there are two cores for two workers."""
+    monkeypatch.setattr("orchestration.lanes.groups.groups.START_SECONDS", 60.0)
+    (tmp_path / "meet").mkdir()
+    (tmp_path / "meet" / "go").touch()
+    untrained, another = (make_run(tmp_path / "meet", arm, seed=None) for arm in ("B0", "B00"))
+    first, second = (make_run(tmp_path / "meet", seed=seed) for seed in range(2))
+    lanes = Lanes(
+        ledger=ledger,
+        resources=Resources(workers_per_run=2, retries=0),
+        on_event=lambda event: None,
+        body=placed,
+        warm=(),
+    )
+    with closing(lanes):
+        for runs in ([untrained, first], [another], [second]):
+            outcome = lanes.run([Job(runs=(run,)) for run in runs], more=True)
+            assert set(outcome.finished) == {run.id for run in runs}
 
 
 def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,19 @@ def test_a_study_ends_whose_lanes_hang_or_die_in_their_start(
     assert [event.what for event in told if isinstance(event, Waiting)] == [SAID]
 
 
+def test_lanes_that_hang_in_their_start_are_told_of_before_the_study_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "SAID_SECONDS", 0.1)
+    monkeypatch.setattr(slots, "START_SECONDS", 0.5)
+    monkeypatch.setattr(pools, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(pools, "room_words", lambda: "Ray has 2 CPUs")
+    ended = r"none was ready after 0 s\n  accepted: the same command once more"
+    with pool_of(_Ill(hangs=True), tmp_path) as (pool, told), pytest.raises(StudyError, match=ended):
+        pool.run(jobs(2), lanes=1, tries=1)
+    assert [event.what for event in told if isinstance(event, Waiting)] == ["no lane is ready yet; Ray has 2 CPUs"]
+
+
 class _Elsewhere(SimulatedKind):
     """Its lanes stage on a disk of their own."""
 
