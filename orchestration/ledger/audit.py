@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
 
-from orchestration.ledger import budgets, claims, drivers, failures
+from orchestration.ledger import budgets, claims, drivers, failures, repeats
 from orchestration.ledger.away import StoreAway
+from orchestration.ledger.notes import is_of_a_run
 from orchestration.ledger.points import Points
 from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
@@ -15,7 +16,7 @@ from orchestration.study.errors import StudyError
 
 
 def damaged_notes(storage: Storage) -> dict[str, str]:
-    """Place -> what is wrong there and what mends it, of declarations, failures, locks, budgets, searches.
+    """Place -> what is wrong there and what mends it, of what lies beside the entries.
 
     Leases are left out: an unreadable one is nobody's, and its run is done again.
     """
@@ -40,8 +41,11 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     for name in _own(storage, ".declared"):
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
     for name in _own(storage, failures.FOLDER):
-        if not name or failures.is_record(name):
+        if not name or is_of_a_run(name):
             yield f"{failures.FOLDER}/{name}", partial(failures.read, storage, name.removesuffix(".json"))
+    for name in _own(storage, repeats.FOLDER):
+        if not name or is_of_a_run(name):
+            yield f"{repeats.FOLDER}/{name}", partial(list, repeats.read(storage, [name.removesuffix(".json")]))
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):

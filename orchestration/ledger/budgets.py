@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from urllib.parse import quote
 
-from orchestration.ledger.notes import damaged, now, read_note, whole
+from orchestration.ledger.notes import damaged, now, read_in_order, whole
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
 from orchestration.study.names import NAME_WORDS, cut, is_path_component, printable
@@ -53,12 +53,9 @@ def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Spent]], Spent
 
 
 def asked(storage: Storage, budget: str) -> list[Spent]:
-    """All questions, in order. LedgerError for a file that is damaged or was altered since."""
-    names = set(storage.children(_folder(budget)))
+    """All questions, in order. LedgerError for a file that is missing, damaged or was altered since."""
     found: list[Spent] = []
-    while (name := f"{len(found)}.json") in names:
-        place = f"{_folder(budget)}/{name}"
-        body = read_note(storage, place, REMEDY)
+    for place, body in read_in_order(storage, _folder(budget), REMEDY):
         with whole(storage, place, REMEDY):
             one = Spent(**body)
             kept = 0 <= float(one.p) <= 1 and 0 < float(one.level) < 1 and one.shown is (one.p <= one.level)

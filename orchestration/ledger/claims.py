@@ -36,7 +36,7 @@ def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -
     text = canonical(list(claims))
     body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": now()}
     with suppress(FileExistsError):
-        storage.create(_place(study), sealed(body))
+        storage.create(_place(study), sealed(body, _place(study)))
     first = declared(storage, study)
     assert first is not None
     return first

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestration.ledger.notes import now, read_note, whole
+from orchestration.ledger.notes import is_of_a_run, now, read_note, sealed, whole
 from orchestration.ledger.storage import Storage
-from orchestration.study.run import RUN_ID, Run
+from orchestration.study.run import Run
 
 FOLDER = ".failures"
 
@@ -38,8 +37,9 @@ def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, 
     """Record that an attempt failed; an earlier one's record is replaced."""
     at = now()
     body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": at, "final": final}
+    place = f"{FOLDER}/{run.id}.json"
     storage.write(f"{FOLDER}/{run.id}.log", traceback.encode())
-    storage.write(f"{FOLDER}/{run.id}.json", json.dumps(body, indent=1).encode())
+    storage.write(place, sealed(body, place))
     return _failure(storage, run.id, body)
 
 
@@ -57,12 +57,7 @@ def read(storage: Storage, run_id: str) -> Failure | None:
 
 def ids(storage: Storage) -> list[str]:
     """The runs that a record names."""
-    return [name.removesuffix(".json") for name in storage.children(FOLDER) if is_record(name)]
-
-
-def is_record(name: str) -> bool:
-    """Whether a file in the folder of failures is named as one of ours."""
-    return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
+    return [name.removesuffix(".json") for name in storage.children(FOLDER) if is_of_a_run(name)]
 
 
 def remove(storage: Storage, run_id: str) -> None:

@@ -1,6 +1,6 @@
 """The small files of a ledger beside its entries: failures, leases, locks, claims, points. Read with suspicion.
 
-Those that say what was claimed, tried and seen hold the digest of what they say: see `sealed`.
+Those that say what was claimed, tried and seen hold the digest of what they say, and of where: see `sealed`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
+from orchestration.study.run import RUN_ID
 
 SEAL = "sha256"
 CHANGED = "it is not as it was written: its digest is not the sealed one"
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")  # what is named so is ours; systems leave other files
+IN_ORDER = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 
 
 class LedgerError(StudyError):
@@ -30,18 +32,18 @@ class LaterFormat(LedgerError):
     """A later semray wrote an entry: nothing is wrong with it, and nothing of it is to be done again."""
 
 
-def sealed(body: Mapping[Any, Any]) -> bytes:
-    """A JSON object as a file, with the digest of what it says."""
+def sealed(body: Mapping[Any, Any], name: str) -> bytes:
+    """A JSON object as the file of this name, with the digest of both: two files cannot change places unseen."""
     plain = json.loads(json.dumps(dict(body)))
-    return json.dumps({**plain, SEAL: _digest(plain)}, indent=1).encode()
+    return json.dumps({**plain, SEAL: _digest(plain, name)}, indent=1).encode()
 
 
-def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+def _digest(body: Mapping[str, Any], name: str = "") -> str:
+    return hashlib.sha256(f"{name}{json.dumps(body, sort_keys=True)}".encode()).hexdigest()
 
 
 def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
-    """A JSON object, without its seal. Those of before have none.
+    """A JSON object, without its seal. Those of before have none, or one that does not cover their name.
 
     FileNotFoundError when there is none; LedgerError, with the remedy, for anything else, and for one that does
     not say what was sealed.
@@ -56,9 +58,28 @@ def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise damaged(storage, name, "it holds no JSON object", remedy)
     seal = content.pop(SEAL, None)
-    if seal is not None and seal != _digest(content):
+    if seal not in (None, _digest(content, name), _digest(content)):
         raise damaged(storage, name, CHANGED, remedy)
     return content
+
+
+def is_of_a_run(name: str) -> bool:
+    """Whether a file is named as what is noted of one run."""
+    return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
+
+
+def read_in_order(storage: Storage, folder: str, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `0.json`, `1.json` and so on hold, each with its place. LedgerError where one is missing before others.
+
+    Each is asked for by name: one that is written while the folder is listed may be left out of the list.
+    """
+    numbers = [int(match[1]) for name in storage.children(folder) if (match := IN_ORDER.fullmatch(name))]
+    last = max(numbers, default=-1)
+    for place in (f"{folder}/{number}.json" for number in range(last + 1)):
+        try:
+            yield place, read_note(storage, place, remedy)
+        except FileNotFoundError:
+            raise damaged(storage, place, f"it is missing, and {last}.json is there", remedy) from None
 
 
 @contextmanager

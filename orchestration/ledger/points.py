@@ -7,13 +7,13 @@ search had come to when it was last asked for, and what confirmations of its poi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
 
-from orchestration.ledger.notes import damaged, read_note, sealed, whole
+from orchestration.ledger.notes import read_in_order, read_note, sealed, whole
 from orchestration.ledger.storage import Storage, kept
 
 REMEDY = (
@@ -21,7 +21,6 @@ REMEDY = (
     "its finished runs are kept"
 )
 LOOK_AGAIN = "without this file the search looks itself whether something is left to run: delete it"
-POINT = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 SEARCH = re.compile(r"[0-9a-f]{16}")
 STOPPED = re.compile(r"([0-9]+)-([0-9]+)\.stopped\.json")
 OUTCOME = "outcome.json"
@@ -76,20 +75,16 @@ class Points:
         One that is there already stays: a search that goes on suggests it again.
         """
         with kept(self.storage.url), suppress(FileExistsError):
-            self.storage.create(f"{self._folder}/{number}.json", sealed(point))
+            self._seal(f"{number}.json", point, self.storage.create)
 
     def suggested(self) -> list[dict[str, Any]]:
         """All points, in the order of their numbers. LedgerError where one is missing before others."""
-        numbers = sorted(number for (number,), _ in self._notes(POINT))
-        if lacking := sorted(set(range(len(numbers))) - set(numbers)):
-            why = f"it is missing, and {numbers[-1]}.json is there"
-            raise damaged(self.storage, f"{self._folder}/{lacking[0]}.json", why, REMEDY)
-        return [read_note(self.storage, f"{self._folder}/{number}.json", REMEDY) for number in numbers]
+        return [point for _, point in read_in_order(self.storage, self._folder, REMEDY)]
 
     def stop(self, number: int, seed: int, looks: Mapping[int, float]) -> None:
         """Write down that a point's run was ended early, with its development scores by step."""
         with kept(self.storage.url):
-            self.storage.write(f"{self._folder}/{number}-{seed}.stopped.json", sealed(looks))
+            self._seal(f"{number}-{seed}.stopped.json", looks, self.storage.write)
 
     def stopped(self) -> dict[tuple[int, int], dict[int, float]]:
         """The runs that were ended early: (number of the point, seed) -> step -> score."""
@@ -103,7 +98,7 @@ class Points:
     def keep_outcome(self, outcome: SearchOutcome) -> None:
         """Write down what the search has come to, in place of what it had come to before."""
         with kept(self.storage.url):
-            self.storage.write(f"{self._folder}/{OUTCOME}", sealed(asdict(outcome)))
+            self._seal(OUTCOME, asdict(outcome), self.storage.write)
 
     def outcome(self) -> SearchOutcome | None:
         """What the search had come to when it was last asked for; None before that."""
@@ -118,7 +113,7 @@ class Points:
     def confirm(self, number: int, told: Confirmed) -> None:
         """Write down what the confirmation of a point came to, in place of what an earlier one did."""
         with kept(self.storage.url):
-            self.storage.write(f"{self._folder}/{number}.confirmed.json", sealed(asdict(told)))
+            self._seal(f"{number}.confirmed.json", asdict(told), self.storage.write)
 
     def confirmed(self) -> dict[int, Confirmed]:
         """Number of the point -> what its confirmation came to."""
@@ -132,6 +127,10 @@ class Points:
     @property
     def _folder(self) -> str:
         return f"{_of_study(self.study)}/{self.search}"
+
+    def _seal(self, name: str, body: Mapping[Any, Any], write: Callable[[str, bytes], None]) -> None:
+        place = f"{self._folder}/{name}"
+        write(place, sealed(body, place))
 
     def _notes(self, named: re.Pattern[str]) -> Iterator[tuple[tuple[int, ...], str]]:
         """The files that are named so: the numbers in the name, and the place."""

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from orchestration.ledger.notes import read_note, whole
+from orchestration.ledger.notes import read_note, sealed, whole
 from orchestration.ledger.storage import Storage
 
 FOLDER = ".repeats"
@@ -41,14 +40,19 @@ class Reproduction:
 
 def write(storage: Storage, repeat: Reproduction) -> None:
     """Keep what came of it; an earlier trial of the same run is replaced."""
-    storage.write(f"{FOLDER}/{repeat.run}.json", json.dumps(asdict(repeat), allow_nan=True).encode())
+    place = f"{FOLDER}/{repeat.run}.json"
+    storage.write(place, sealed(asdict(repeat), place))
 
 
 def read(storage: Storage, runs: Sequence[str]) -> Iterator[Reproduction]:
     """What is known of these runs. LedgerError for a damaged file."""
     there = set(storage.children(FOLDER))
-    for name in (f"{run}.json" for run in dict.fromkeys(runs)):
-        if name in there:
-            note = read_note(storage, f"{FOLDER}/{name}", REMEDY)
-            with whole(storage, f"{FOLDER}/{name}", REMEDY):
-                yield Reproduction(**{**note, "difference": float(note["difference"])})
+    for run in dict.fromkeys(runs):
+        if f"{run}.json" in there:
+            place = f"{FOLDER}/{run}.json"
+            note = read_note(storage, place, REMEDY)
+            with whole(storage, place, REMEDY):
+                repeat = Reproduction(**{**note, "difference": float(note["difference"])})
+                if repeat.run != run:
+                    raise ValueError(f"it tells of run {repeat.run}")
+            yield repeat

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.points import Confirmed, SearchOutcome
+from orchestration.ledger.repeats import Reproduction
 from orchestration.study.errors import StudyError
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put
 
@@ -30,18 +33,24 @@ CONFIRMED = Confirmed(
     seeds=8,
     confirmed_at="2026-11-24T00:00:00+00:00",
 )
+REPEAT = Reproduction(
+    run=make_run(0).id, label="B1 seed 0", outcome="different", metric="t2d/mrr", difference=0.25
+)
 NOTES = {  # place -> what reads it
     ".declared/a%2Fb.json": lambda ledger: ledger.declared("a/b"),
     ".searches/a%2Fb/5ea4c4/1.json": lambda ledger: ledger.points("a/b", "5ea4c4").suggested(),
     ".searches/a%2Fb/5ea4c4/0-100.stopped.json": lambda ledger: ledger.points("a/b", "5ea4c4").stopped(),
     ".searches/a%2Fb/5ea4c4/outcome.json": lambda ledger: ledger.points("a/b", "5ea4c4").outcome(),
     ".searches/a%2Fb/5ea4c4/2.confirmed.json": lambda ledger: ledger.points("a/b", "5ea4c4").confirmed(),
+    f".failures/{make_run(0).id}.json": lambda ledger: ledger.failure(make_run(0).id),
+    f".repeats/{make_run(0).id}.json": lambda ledger: ledger.repeats([make_run(0).id]),
 }
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    """A study declared, driven, searched: three points, a run of the first ended early; and a run that failed."""
+    """A study declared, driven, searched: three points, a run of the first ended early; a run that failed, and was
+    run twice."""
     ledger = Ledger(tmp_path / "ledger")
     ledger.declare("a/b", [CLAIM])
     with ledger.drive("a/b"):
@@ -53,6 +62,7 @@ def ledger(tmp_path: Path) -> Ledger:
         points.keep_outcome(OUTCOME)
     ledger.ask("a/year", lambda earlier: ASKED)
     ledger.fail(make_run(0), 1, "ValueError: no", "")
+    ledger.keep_repeat(REPEAT)
     return ledger
 
 
@@ -85,12 +95,47 @@ def test_every_field_is_sealed(ledger: Ledger, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", NOTES)
-def test_notes_of_before_have_no_seal(ledger: Ledger, place: str) -> None:
+def test_notes_of_before_have_no_seal_or_one_that_does_not_cover_their_name(ledger: Ledger, place: str) -> None:
     file = Path(ledger.url) / place
     body, now = json.loads(file.read_text()), repr(NOTES[place](ledger))
     del body["sha256"]
     file.write_text(json.dumps(body))
     assert repr(NOTES[place](ledger)) == now
+    seal = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    file.write_text(json.dumps({**body, "sha256": seal}))
+    assert repr(NOTES[place](ledger)) == now
+
+
+def test_two_notes_that_changed_places_are_found(ledger: Ledger) -> None:
+    """Each as it was written: but one for another study, point, run."""
+    ledger.declare("b", [{**CLAIM, "treatment": "B2"}])
+    points = ledger.points("a/b", "5ea4c4")
+    points.stop(1, 100, {9: 0.75})
+    points.confirm(1, replace(CONFIRMED, verdict="worse"))
+    ledger.points("a/b", "0ther").keep_outcome(replace(OUTCOME, best=1))
+    ledger.fail(make_run(1), 2, "ValueError: another", "")
+    ledger.keep_repeat(replace(REPEAT, run=make_run(1).id, outcome="same bits"))
+    twins = (".declared/b", ".searches/a%2Fb/5ea4c4/0", ".searches/a%2Fb/5ea4c4/1-100.stopped",
+             ".searches/a%2Fb/0ther/outcome", ".searches/a%2Fb/5ea4c4/1.confirmed",
+             f".failures/{make_run(1).id}", f".repeats/{make_run(1).id}")  # fmt: skip
+    assert ledger.damaged_notes() == {}
+    for place, twin in zip(NOTES, twins, strict=True):
+        one, other = Path(ledger.url, place), Path(ledger.url, f"{twin}.json")
+        ours, theirs = one.read_bytes(), other.read_bytes()
+        one.write_bytes(theirs)
+        other.write_bytes(ours)
+        with pytest.raises(LedgerError, match=r"it is not as it was written.*\n  accepted: "):
+            NOTES[place](ledger)
+        assert ledger.damaged_notes()
+        one.write_bytes(ours)
+        other.write_bytes(theirs)
+
+
+def test_a_repeat_of_before_that_tells_of_another_run_is_found(ledger: Ledger) -> None:
+    """It had no seal."""
+    (Path(ledger.url) / ".repeats" / f"{make_run(1).id}.json").write_text(json.dumps(asdict(REPEAT)))
+    with pytest.raises(LedgerError, match=rf"it tells of run {make_run(0).id}"):
+        ledger.repeats([make_run(1).id])
 
 
 def cut(file: Path) -> None:
@@ -109,9 +154,7 @@ def a_folder(file: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", [cut, a_pipe, a_folder])
-@pytest.mark.parametrize(
-    "place", [*NOTES, ".drivers/a%2Fb/1", ".budgets/a%2Fyear/0.json", f".failures/{make_run(0).id}.json"]
-)
+@pytest.mark.parametrize("place", [*NOTES, ".drivers/a%2Fb/1", ".budgets/a%2Fyear/0.json"])
 def test_an_audit_names_what_is_damaged_beside_the_entries(
     ledger: Ledger, place: str, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +168,7 @@ def test_an_audit_names_what_is_damaged_beside_the_entries(
 
 
 @pytest.mark.parametrize(
-    "folder", [".declared", ".drivers", ".searches", ".drivers/a%2Fb", ".failures", ".budgets"]
+    "folder", [".declared", ".drivers", ".searches", ".drivers/a%2Fb", ".failures", ".repeats", ".budgets"]
 )
 def test_a_file_where_a_folder_belongs(ledger: Ledger, folder: str) -> None:
     place = Path(ledger.url) / folder

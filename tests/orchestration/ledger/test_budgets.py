@@ -12,6 +12,7 @@ import pytest
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
+from orchestration.ledger.storage import LocalStorage
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 
@@ -60,3 +61,28 @@ def test_a_name_under_which_nothing_can_lie_is_refused(tmp_path: Path, name: str
         Ledger(tmp_path / "ledger").ask(name, lambda earlier: pytest.fail("it was asked"))
     assert printable(str(refused.value), keep="\n") == str(refused.value)
     assert not any(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_question_that_is_missing_before_others_is_missed(tmp_path: Path, number: int) -> None:
+    """Else it would be taken for the list's end, and its budget be spent again."""
+    ledger = Ledger(tmp_path)
+    for says in "abcd":
+        ledger.ask("loop", lambda earlier, says=says: question(says))
+    (tmp_path / ".budgets" / "loop" / f"{number}.json").unlink()
+    with pytest.raises(
+        LedgerError, match=rf"/loop/{number}\.json: it is missing, and 3\.json is there\n  accepted: "
+    ):
+        ledger.ask("loop", lambda earlier: question("e"))
+    assert [*ledger.damaged_notes()] == [".budgets/loop"]
+
+
+def test_a_list_that_lacks_what_was_written_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is written to while it is listed may show a later file and not an earlier one."""
+    ledger = Ledger(tmp_path)
+    for says in "abc":
+        ledger.ask("loop", lambda earlier, says=says: question(says))
+    monkeypatch.setattr(LocalStorage, "children", lambda storage, folder: ["0.json", "2.json"])
+    assert ledger.ask("loop", lambda earlier: question("c")).says == "c"
