@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import sys
@@ -74,8 +75,9 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
 
     Raises StudyError, naming process and host, while another living process holds it. The lock of a dead process
     that was of this machine's own is taken over at once, any other after `STALE_SECONDS` without a sign of life;
-    and after a look at whether it gives one, since clocks differ. StudyError too when the ledger cannot be
-    reached, or the lock is damaged.
+    and after a look at whether it gives one, since clocks differ. So is one here whose process id lives and began
+    at another time: it was given again, or the clock was set. StudyError too when the ledger cannot be reached, or
+    the lock is damaged.
     """
     driver = this_process(study)
     with reached(storage.url):
@@ -165,7 +167,10 @@ def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
             missing = newest
             continue
         with whole(storage, place, REMEDY):
-            return newest, Driver.from_dict(lock), float(lock["beat"])
+            driver, beat = Driver.from_dict(lock), float(lock["beat"])
+            if driver.pid < 1 or not math.isfinite(beat):
+                raise ValueError(f"pid {driver.pid}, beat {beat}")
+            return newest, driver, beat
     if missing:
         raise damaged(storage, f"{_folder(study)}/{missing}", "it is no file", REMEDY)
     return None
@@ -186,14 +191,17 @@ def _alive(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
 def _lives(driver: Driver, beat: float, behind: float) -> bool | None:
     """Whether a driver lives whose clock is so many seconds behind this one.
 
-    None where its last beat does not tell: long ago, or ahead of this clock.
+    None where that does not tell: a beat long ago, or ahead of this clock; here, another start than the lock has.
     """
     if beat == RELEASED:
         return False
     if (driver.host, driver.space) != (socket.gethostname(), _space()):
         return True if abs(time.time() - beat - behind) < STALE_SECONDS else None
     try:
-        return abs(psutil.Process(driver.pid).create_time() - driver.started) < 1.0
+        process = psutil.Process(driver.pid)
+        if process.status() == psutil.STATUS_ZOMBIE:  # it was killed, and nobody has asked yet what became of it
+            return False
+        return True if abs(process.create_time() - driver.started) < 1.0 else None  # the clock may have been set
     except psutil.NoSuchProcess:
         return False
 

@@ -48,7 +48,7 @@ from orchestration.ledger.entries.read import (
 from orchestration.ledger.entries.record import Record
 from orchestration.ledger.entries.write import write_entry
 from orchestration.ledger.failures import Failure
-from orchestration.ledger.notes import LaterFormat, LedgerError
+from orchestration.ledger.notes import NUMBER, LaterFormat, LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel
 from orchestration.ledger.points import Points, searches
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
@@ -274,9 +274,11 @@ class Ledger:
     def set_aside(self, entry: str) -> str:
         """Move a damaged entry away, so that its run is done again. Returns where it went."""
         self._require(entry)
-        earlier = sum(name.startswith(f"{entry}.") for name in self._storage.children(".aside"))
-        place = f".aside/{entry}.{earlier + 1}"
-        self._storage.move(entry, place)
+        with kept(self.url):
+            rests = (name.removeprefix(f"{entry}.") for name in self._storage.children(".aside"))
+            earlier = max((int(rest) for rest in rests if NUMBER.fullmatch(rest)), default=0)
+            place = f".aside/{entry}.{earlier + 1}"
+            self._storage.move(entry, place)
         return f"{self.url}/{place}"
 
     # A run's way into the ledger
@@ -394,16 +396,21 @@ class Ledger:
         return self._storage.size("")
 
     def model_size(self, run: Run) -> int:
-        """Bytes that the model of a run takes; 0 where none is kept, and for a run that is not trained."""
+        """Bytes that the model of a run takes, or what is left of it; 0 for a run that is not trained."""
         entry = self._trained(run)
-        seal = self._files(entry).seal if self.has(entry) else {}
-        return self._storage.size(f"{entry}/model") if seal is None or _with_model(seal) else 0
+        return self._storage.size(f"{entry}/model") if self.has(entry) else 0
 
     def without_model(self, runs: Iterable[Run]) -> frozenset[str]:
         """The ids of those runs whose model is not kept."""
+
+        def keeps(run: Run) -> bool:
+            entry = self._trained(run)
+            seal = self._files(entry).seal if self.has(entry) else {}
+            return (seal is None or _with_model(seal)) and self._storage.size(f"{entry}/model") > 0
+
         runs = list(runs)
-        sizes = self._of_each(self.model_size, runs)
-        return frozenset(run.id for run, size in zip(runs, sizes, strict=True) if not size)
+        there = self._of_each(keeps, runs)
+        return frozenset(run.id for run, model in zip(runs, there, strict=True) if not model)
 
     def drop_model(self, run: Run) -> None:
         """Delete the model of a run, whose scores stay valid; a new task for it will train again.

@@ -16,10 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from corpora.store.rows import object_of
+from orchestration.ledger.storage import TEMPORARY
 from orchestration.study.names import is_path_component
 
 SEAL = "seal.json"
 BLOCK = 1 << 20
+LEFT = ("Thumbs.db", "desktop.ini", TEMPORARY)
 CHANGED = "it is not as the run wrote it: its digest is not the sealed one"
 
 
@@ -50,8 +52,8 @@ def _is_file_name(name: str) -> bool:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a file is one that systems leave behind (.DS_Store, .nfs…, Thumbs.db) and no run."""
-    return any(part.startswith(".") for part in name.split("/")) or name.endswith(("Thumbs.db", "desktop.ini"))
+    """Whether a file is one that systems leave behind (.DS_Store, .nfs…, Thumbs.db), or killed writers; no run's."""
+    return any(part.startswith(".") for part in name.split("/")) or name.endswith(LEFT)
 
 
 def digest_of_file(path: Path) -> str:

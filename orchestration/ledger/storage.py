@@ -107,6 +107,8 @@ def open_storage(url: str | Path) -> Storage:
 
     Raises StudyError for a kind of URL that is unknown, or whose package is not installed.
     """
+    if "://" not in str(url):  # to fsspec, a path with :: in it would be a chain of places
+        return LocalStorage(Path(os.path.expanduser(url)))
     import fsspec
 
     options: dict[str, Any] = {"use_listings_cache": False}
@@ -199,7 +201,12 @@ class LocalStorage:
         return set()
 
     def taken(self, name: str) -> bool:
-        return os.path.lexists(self.place(name))
+        try:
+            with answered(self.url, FileNotFoundError, NotADirectoryError):  # else what is there is not known
+                os.lstat(self.place(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def held(self, entries: Collection[str]) -> set[str]:
         if len(entries) > FEW or not self.root.is_dir():  # which says why, where something else has its name

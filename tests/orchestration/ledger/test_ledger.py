@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -205,6 +209,25 @@ def test_a_model_that_was_dropped(ledger: Ledger) -> None:
     assert not any(name.startswith("model") for name in open_storage(ledger.url).children(run.id))
 
 
+def test_what_is_left_of_a_model_is_told_and_goes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `semray prune` that was killed between the seal and the files: nobody uses them, and they take room."""
+
+    def killed(storage: object, name: str) -> None:
+        raise KeyboardInterrupt
+
+    run = make_run()
+    do(ledger, run)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(open_storage(ledger.url)), "remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.drop_model(run)
+    assert ledger.model(run) is None
+    assert ledger.without_model([run]) == {run.id}
+    assert ledger.model_size(run) == 2 + 2
+    ledger.drop_model(run)
+    assert ledger.model_size(run) == 0
+
+
 @pytest.mark.parametrize("metric", ["", "../up", "t2d//mrr", "/root", ".hidden", "a\\b", "line\nbreak", "m" * 201])
 def test_a_metric_that_is_no_path_is_refused(tmp_path: Path, metric: str) -> None:
     """Names of metrics become places in MLflow."""
@@ -348,6 +371,31 @@ def test_set_aside_twice(ledger: Ledger) -> None:
     assert ledger.entries() == set(run.entries)
     with pytest.raises(KeyError):
         ledger.training("0" * 16)
+
+
+def test_set_aside_again_after_an_earlier_one_was_deleted(tmp_path: Path) -> None:
+    ledger, run = Ledger(tmp_path), make_run()
+    do(ledger, run)
+    first = ledger.set_aside(run.id)
+    do(ledger, run)
+    second = ledger.set_aside(run.id)
+    shutil.rmtree(first)
+    do(ledger, run)
+    assert ledger.set_aside(run.id) not in (first, second)
+
+
+def test_a_ledger_that_lets_nobody_look_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there is not known, which is not that nothing is. (Root may look anywhere: the answer is made up.)"""
+    ledger, run = Ledger(tmp_path), make_run()
+    do(ledger, run)
+
+    def refused(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "lstat", refused)
+    for look in (ledger.has, ledger.audit, ledger.training, ledger.set_aside):
+        with pytest.raises(StudyError, match=r"^ledger .*: .*Permission denied.*\n  accepted: a folder that may"):
+            look(run.id)
 
 
 def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
@@ -501,8 +549,48 @@ def test_a_driver_that_stands_still_on_this_host_has_no_clock_of_its_own(tmp_pat
         pass
 
 
+def a_lock(**fields: object) -> str:
+    return json.dumps({**this_process("study").to_dict(), "beat": time.time(), **fields})
+
+
+def test_a_driver_lives_on_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a process began is told by the clock of now: it seems another one, and is watched."""
+    monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.8)  # watched for two seconds: a full machine delays a beat
+    with Ledger(tmp_path).drive("study"):
+        began = psutil.Process().create_time()
+        monkeypatch.setattr(psutil.Process, "create_time", lambda process: began + 2)
+        with pytest.raises(StudyError, match="this process itself"), Ledger(tmp_path).drive("study"):
+            pass
+
+
+@pytest.mark.usefixtures("quick_beats")
+def test_a_process_id_that_was_given_again_holds_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path / ".drivers" / "study" / "1", a_lock(started=1.0))
+    with Ledger(tmp_path).drive("study"):
+        assert "watching it for" in capfd.readouterr().err
+
+
+def test_a_driver_that_was_killed_holds_nothing_though_nobody_asked_after_it(tmp_path: Path) -> None:
+    """Its process is in the table until its parent asks; without one that does, as in some containers, for ever."""
+    other = start_driver(str(tmp_path), "wait()")
+    other.kill()
+    until(lambda: psutil.Process(other.pid).status() == psutil.STATUS_ZOMBIE)
+    with Ledger(tmp_path).drive("study"):
+        pass
+    end(other)
+
+
 @pytest.mark.timeout(20)  # a pipe is not waited for
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"study": 5}', "[" * 100_000, "a folder", "a pipe"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", "{}", '{"study": 5}', "[" * 100_000, "a folder", "a pipe"),
+        *(a_lock(**wrong) for wrong in ({"pid": -1}, {"pid": 0}, {"beat": math.nan}, {"beat": math.inf})),
+        a_lock(host="elsewhere", beat=math.nan),
+    ],
+)
 def test_a_lock_that_is_damaged_is_named(tmp_path: Path, content: str) -> None:
     place = tmp_path / ".drivers" / "study" / "3"
     put(place, content)
@@ -555,6 +643,22 @@ def test_small_files_that_are_damaged_are_named(tmp_path: Path, content: str) ->
     assert not ledger.held_elsewhere(run.id)
     assert ledger.lease(run.id) == 5
     assert ledger.failed() == {}
+
+
+@pytest.mark.parametrize("name", ["runs::1", "a::b/ledger", "s3::ledger", "~x", "what?", "50%41", "[x]*"])
+def test_a_path_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Whatever its letters mean to fsspec: the ledger lies there, for who names it so and for who has its place."""
+    monkeypatch.chdir(tmp_path)
+    driver = Ledger(name)
+    driver.declare("study", [])
+    assert driver.url == str(tmp_path / name)
+    assert (tmp_path / name / ".declared" / "study.json").exists()
+    assert Ledger(driver.url).declared("study") == Ledger(tmp_path / name).declared("study") is not None
+
+
+def test_a_path_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Ledger("~/ledger").url == str(tmp_path / "ledger")
 
 
 @pytest.mark.parametrize("end", ["finished", "failed"])

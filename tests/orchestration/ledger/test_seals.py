@@ -439,8 +439,8 @@ def test_what_lies_in_an_entry_s_place_is_named(ledger: Ledger, kind: str, what:
     assert ledger.lacking(run) == (entry,)
 
 
-@pytest.mark.parametrize("name", [".DS_Store", ".nfs000000000000", "._model", "Thumbs.db"])
-def test_files_that_systems_leave_are_nobody_s(ledger: Ledger, name: str) -> None:
+@pytest.mark.parametrize("name", [".DS_Store", ".nfs000000000000", "._model", "Thumbs.db", "0123456789abcdef.tmp"])
+def test_files_that_systems_and_killed_writers_leave_are_nobody_s(ledger: Ledger, name: str) -> None:
     run = make_run(0)
     for entry in run.entries:
         (Path(ledger.url) / entry / name).write_text("left")
