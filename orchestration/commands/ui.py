@@ -17,7 +17,7 @@ PORTS = range(5000, 5020)  # the first that is free
 
 def ui(options: Namespace) -> int:
     """Start MLflow's server and say where the study's table is; with a server elsewhere, only that."""
-    from orchestration.tracking.sync import default_uri, shown
+    from orchestration.tracking.sync import database_of, default_uri, shown
     from orchestration.tracking.ui import experiment_page, server
 
     study, ledger = study_of(options), ledger_of(options)
@@ -29,7 +29,7 @@ def ui(options: Namespace) -> int:
     with doing("starting MLflow's server"), server(uri, options.port or _free_port()) as address:
         asked = _asked_to_end()  # before it is said that it may be asked
         print(f"{address}{page}", flush=True)
-        say(f"{shown_path(uri.removeprefix('sqlite:///'))} on this machine alone; Ctrl-C ends the server")
+        say(f"{shown_path(database_of(uri) or uri)} on this machine alone; Ctrl-C ends the server")
         while not asked.wait(1.0):
             pass
     return DONE

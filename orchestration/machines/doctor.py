@@ -81,7 +81,7 @@ def _cluster_named() -> Check:
 
 def tracking(ledger: str) -> Check:
     """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
-    from orchestration.tracking.sync import default_uri, shown
+    from orchestration.tracking.sync import database_of, default_uri, shown
 
     uri = shown(default_uri(ledger))  # never a password; whether a server is well it says without
     mend = "start it, or unset MLFLOW_TRACKING_URI; a study runs without it and `semray sync` catches up"
@@ -89,8 +89,8 @@ def tracking(ledger: str) -> Check:
         if uri.startswith("http"):
             with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=ANSWER_SECONDS) as answer:
                 answer.read()
-        elif uri.startswith("sqlite:///"):
-            _readable(uri.removeprefix("sqlite:///"))
+        elif database := database_of(uri):
+            _readable(str(database))
     except (OSError, HTTPException, sqlite3.Error) as error:  # HTTPException: another kind of server, or no port
         return Check(name="MLflow", ok=False, found=f"{uri}: {error}".strip(), mend=mend)
     return Check(name="MLflow", ok=True, found=uri)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 
 LOADER = "orchestration.tracked_model"  # in MLflow's records for good, wherever this file moves
@@ -21,11 +22,11 @@ LOADER = "orchestration.tracked_model"  # in MLflow's records for good, wherever
 
 def model_files(folder: Path, ledger: str, run_id: str) -> bool:
     """Write MLflow's description of a run's encoder; False when the run left none that can be loaded."""
-    import fsspec
     import yaml
 
-    filesystem, place = fsspec.url_to_fs(f"{ledger}/{run_id}/model/modules.json")
-    if not filesystem.exists(place):
+    try:
+        open_storage(ledger).read(f"{run_id}/model/modules.json")
+    except OSError:
         return False
     flavor = {
         "loader_module": LOADER,

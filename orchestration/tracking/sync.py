@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from corpora.store.cache import cache_folder
 from orchestration.ledger.beside import beside
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.verdicts.findings import Findings
 
+SQLITE = "sqlite:///"
 KEY, KIND = "semray.run_key", "semray.kind"
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
@@ -57,7 +59,10 @@ SETTINGS = {  # of the MLflow client; a value set by the user stands
 
 @dataclass(frozen=True, kw_only=True)
 class SyncReport:
-    """What one sync did. problem is empty when MLflow now shows what the ledger holds; links: run id -> page."""
+    """What one sync did. problem is empty when MLflow now shows what the ledger holds; links: run id -> page.
+
+    Of artifacts and models it is not asked whether they are there still.
+    """
 
     uri: str
     new: int = 0
@@ -81,7 +86,15 @@ def default_uri(ledger: str) -> str:
     """$MLFLOW_TRACKING_URI, else mlflow.db beside a local ledger, or in this folder when the ledger is remote."""
     if uri := os.environ.get("MLFLOW_TRACKING_URI"):
         return uri
-    return f"sqlite:///{beside(ledger).absolute() / 'mlflow.db'}"
+    place = str(beside(ledger).absolute() / "mlflow.db")
+    return SQLITE + place.replace("%", "%25").replace("?", "%3F")  # MLflow makes an empty folder of that name, too
+
+
+def database_of(uri: str) -> Path | None:
+    """The file of a local database, as SQLAlchemy reads its URI; None for what is elsewhere."""
+    if not uri.startswith(SQLITE):
+        return None
+    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0])).absolute()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +149,11 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
 
 def refuse_unwritable(uri: str) -> None:
     """PermissionError for a local database that cannot be written: MLflow's client would try for minutes."""
-    if not uri.startswith("sqlite:///"):
+    database = database_of(uri)
+    if database is None:
         return
-    database = Path(uri.removeprefix("sqlite:///")).absolute()
+    if os.path.lexists(database) and not database.is_file():
+        raise PermissionError(f"{database} is no plain file")
     folder = next(place for place in database.parents if place.exists())  # it is made below that
     for place, fit in ((folder, folder.is_dir()), (database, True)):  # SQLite keeps its journal beside the file
         if not fit or (place.exists() and not os.access(place, os.W_OK)):
@@ -152,14 +167,10 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     client = MlflowClient(tracking_uri=uri)
     experiment = _experiment(client, tree, uri)
     first = tree.parent({})
-    parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{first.key}'")), None)
+    existing = {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''")}
+    parent = existing.get(first.key)
     if parent is None and tree.before:
         parent = _former_parent(client, experiment, tree.before)
-    whole = parent is not None and parent.data.tags.get(DIGEST) == first.digest
-    if whole and not uri.startswith("http"):
-        counts["unchanged"] += 1
-        return {}
-    existing = {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''")}
     if parent is None:
         parent = client.create_run(
             experiment, start_time=_milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
@@ -172,7 +183,9 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
         if tree.withdrawn and key.startswith(tree.withdrawn) and key not in children:
             _retire(client, run)
     links = _links(uri, experiment, children)
-    if not whole:
+    if parent.data.tags.get(DIGEST) == first.digest and not counts["new"] + counts["updated"]:
+        counts["unchanged"] += 1
+    else:
         if tree.view:
             client.set_experiment_tag(experiment, pages.VIEW_TAG, tree.view)
         entry = tree.parent(links).build()
@@ -197,10 +210,8 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
     found = client.get_experiment_by_name(tree.experiment)
     if found is None:
         place = None
-        if uri.startswith("sqlite:///"):
-            place = (
-                Path(uri.removeprefix("sqlite:///")).absolute().parent / "mlartifacts" / tree.experiment
-            ).as_uri()
+        if (database := database_of(uri)) is not None:
+            place = (database.parent / "mlartifacts" / tree.experiment).as_uri()
         made = client.create_experiment(tree.experiment, artifact_location=place)
         table = f"\n\n[Verdicts and claimed metrics]({pages.experiment(made)})" if tree.view else ""
         client.set_experiment_tag(made, NOTE, tree.note + table)
@@ -281,7 +292,7 @@ def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
 def _continues(run: TrackedRun, entry: Entry) -> bool:
     """Whether all that was logged still holds; metric points in MLflow cannot be taken back."""
     logged = evidence_in(run.data.tags)
-    return all(entry.evidence.get(name) == value for name, value in logged.items())
+    return logged is not None and all(entry.evidence.get(name) == value for name, value in logged.items())
 
 
 def _retire(client: MlflowClient, run: TrackedRun) -> None:

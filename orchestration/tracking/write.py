@@ -7,6 +7,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,13 +67,16 @@ def evidence_tags(evidence: Mapping[str, str]) -> dict[str, str]:
     return {f"{EVIDENCE}.{number}" if number else EVIDENCE: part for number, part in enumerate(parts)}
 
 
-def evidence_in(tags: Mapping[str, str]) -> dict[str, str]:
-    """What these tags of an entry say that it rests on."""
+def evidence_in(tags: Mapping[str, str]) -> dict[str, str] | None:
+    """What these tags of an entry say that it rests on; None where that cannot be read: a person may edit them."""
     parts = [tags.get(EVIDENCE, "{}")]
     while (part := tags.get(f"{EVIDENCE}.{len(parts)}")) is not None:
         parts.append(part)
-    found: dict[str, str] = json.loads("".join(parts))
-    return found
+    with suppress(ValueError, RecursionError):
+        found = json.loads("".join(parts))
+        if isinstance(found, dict):
+            return found
+    return None
 
 
 def as_tags(told: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -22,10 +23,12 @@ import numpy as np
 import pytest
 
 from orchestration.ledger.ledger import Ledger
+from orchestration.machines.doctor import tracking
 from orchestration.study.errors import StudyError
 from orchestration.tracking import entries, write
 from orchestration.tracking.entries import Entry, Planned, metric_name, planned
-from orchestration.tracking.sync import SyncReport, Tree, default_uri, mirror, sync
+from orchestration.tracking.model import model_files
+from orchestration.tracking.sync import SyncReport, Tree, database_of, default_uri, mirror, sync
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import ARMS, CLAIMS, METRICS, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
@@ -219,6 +222,22 @@ def test_an_unchanged_study_is_recognised_without_reading_it(
     assert (done.problem, done.new, done.updated) == ("", 0, 0)
 
 
+def test_what_was_deleted_in_mlflow_is_written_again(small: tuple[Ledger, Findings], uri: str) -> None:
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    for kind in ("run", "comparison", "study"):
+        one, *others = of_kind(uri, kind)
+        client(uri).delete_run(one.info.run_id)
+        done = sync(findings, ledger, uri)
+        assert (done.problem, done.new) == ("", 1)
+        keys = [run.data.tags["semray.run_key"] for run in of_kind(uri, kind)]
+        assert keys.count(one.data.tags["semray.run_key"]) == 1
+        assert len(keys) == 1 + len(others)
+    assert sync(findings, ledger, uri).line.endswith(": up to date")
+    (parent,) = of_kind(uri, "study")
+    assert len(search(uri, f"tags.mlflow.parentRunId = '{parent.info.run_id}'")) == 11
+
+
 @pytest.mark.parametrize("after", [0, 6, 11])
 def test_an_interrupted_sync_is_completed(
     small: tuple[Ledger, Findings],
@@ -341,6 +360,23 @@ def test_other_evidence_starts_a_new_comparison(small: tuple[Ledger, Findings], 
     sync(changed, ledger, uri)
     verdicts = [run.data.tags["verdict"] for run in of_kind(uri, "comparison")]
     assert sorted(verdicts) == ["better", "superseded"]
+
+
+@pytest.mark.parametrize("edited", ["{bad", "null", "[1]", "", "[" * 4000])
+def test_evidence_that_cannot_be_read_starts_a_new_comparison(
+    small: tuple[Ledger, Findings], uri: str, edited: str
+) -> None:
+    """A person may edit any tag on MLflow's pages."""
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    (comparison,) = of_kind(uri, "comparison")
+    for tag, value in (("semray.evidence", edited), ("semray.digest", "of before")):
+        client(uri).set_tag(comparison.info.run_id, tag, value)
+    done = sync(findings, ledger, uri)
+    assert (done.problem, done.new) == ("", 1)
+    verdicts = {run.info.run_id: run.data.tags["verdict"] for run in of_kind(uri, "comparison")}
+    assert verdicts.pop(comparison.info.run_id) == "superseded"
+    assert len(verdicts) == 1
 
 
 def test_a_task_that_is_evaluated_later_reaches_every_run(small: tuple[Ledger, Findings], uri: str) -> None:
@@ -519,6 +555,47 @@ def test_default_uri(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert default_uri("s3://bucket/ledger") == "http://mlflow.example:5000"
 
 
+@pytest.mark.parametrize("name", ["is it better?", "50%41", "my%20project", "100%", "a#b;c&d=e [x]* 日本"])
+def test_the_database_lies_beside_the_ledger_whatever_its_folder_is_called(
+    small: tuple[Ledger, Findings],
+    empty_database: Path,
+    tmp_path: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A URI has its own meaning for `?` and for `%` with two digits."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    folder = tmp_path / name
+    folder.mkdir()
+    shutil.copy(empty_database, folder / "mlflow.db")
+    ledger, findings = small
+    uri = default_uri(str(folder / "ledger"))
+    assert database_of(uri) == folder / "mlflow.db"
+    assert sync(findings, ledger, uri).new == 12
+    assert len(list((folder / "mlartifacts").rglob("report.html"))) == 1
+    assert sync(findings, ledger, uri).line.endswith(": up to date")
+    assert tracking(str(folder / "ledger")).ok
+    assert [path for path in tmp_path.rglob("*") if not path.is_relative_to(folder) and path.is_file()] == []
+
+
+IN_ITS_PLACE: dict[str, Callable[[Path], None]] = {
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a link to nothing": lambda place: place.symlink_to("/nowhere/mlflow.db"),
+}
+
+
+@pytest.mark.parametrize("what", IN_ITS_PLACE)
+def test_what_is_no_database_is_not_tried_for_minutes(
+    small: tuple[Ledger, Findings], tmp_path: Path, what: str
+) -> None:
+    ledger, findings = small
+    IN_ITS_PLACE[what](tmp_path / "mlflow.db")
+    done = sync(findings, ledger, default_uri(str(tmp_path / "ledger")))
+    assert done.problem == f"{tmp_path}/mlflow.db is no plain file"
+    assert done.seconds < 30
+
+
 def test_line_for_the_terminal() -> None:
     assert SyncReport(uri="u", unchanged=1).line == "mlflow  u: up to date"
     assert "`semray sync` catches up" in SyncReport(uri="u", problem="the server does not answer").line
@@ -556,6 +633,15 @@ def test_a_model_is_loaded_back_without_pickle_or_copy(
             mlflow.pyfunc.load_model(model)
         moved = mlflow.pyfunc.load_model(model, model_config={"ledger": str(tmp_path / "moved")})
         np.testing.assert_allclose(moved.predict(texts), encoder.encode(texts), atol=1e-6)
+
+
+def test_a_model_in_an_object_store_can_be_loaded_back(tmp_path: Path) -> None:
+    """Its files lie where the entry's pointer says."""
+    ledger, (run, without) = Ledger(f"memory://{uuid.uuid4().hex}"), (make_run("B1", 0), make_run("B1", 1))
+    fill(ledger, [run], save_model=lambda folder: (folder / "modules.json").write_text("[]") and None)
+    fill(ledger, [without])
+    assert model_files(tmp_path, ledger.url, run.id)
+    assert not model_files(tmp_path, ledger.url, without.id)
 
 
 @pytest.fixture
