@@ -52,7 +52,7 @@ def _is_file_name(name: str) -> bool:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a file is one that systems or killed writers leave behind (.DS_Store, .nfs…, Thumbs.db) and no run."""
+    """Whether a file is one that systems or killed writers leave behind (.DS_Store, .nfs…) and no run."""
     return any(part.startswith(".") for part in name.split("/")) or name.endswith(LEFT)
 
 

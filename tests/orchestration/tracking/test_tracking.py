@@ -369,9 +369,10 @@ def test_evidence_that_cannot_be_read_starts_a_new_comparison(
     """A person may edit any tag on MLflow's pages."""
     ledger, findings = small
     sync(findings, ledger, uri)
-    (comparison,) = of_kind(uri, "comparison")
-    for tag, value in (("semray.evidence", edited), ("semray.digest", "of before")):
-        client(uri).set_tag(comparison.info.run_id, tag, value)
+    (comparison,), (parent,) = of_kind(uri, "comparison"), of_kind(uri, "study")
+    client(uri).set_tag(comparison.info.run_id, "semray.evidence", edited)
+    for run in (comparison, parent):
+        client(uri).set_tag(run.info.run_id, "semray.digest", "of before")
     done = sync(findings, ledger, uri)
     assert (done.problem, done.new) == ("", 1)
     verdicts = {run.info.run_id: run.data.tags["verdict"] for run in of_kind(uri, "comparison")}
