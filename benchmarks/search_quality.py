@@ -30,6 +30,7 @@ from ray.tune.search import Repeater
 from ray.tune.search.optuna import OptunaSearch
 from tables import RESULTS, save
 
+from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
 from orchestration.search.requests import Report
@@ -124,10 +125,10 @@ def row_of(point: Mapping[str, Any]) -> int:
 
 
 class ReplayedBoard(Standings):
-    """The board of a search, whose runs are looked up in the table."""
+    """The board of a search, whose runs are looked up in the table. ledger: an empty one, which stays so."""
 
-    def __init__(self, selection: Selection, replay: Replay, budget: int) -> None:
-        super().__init__(selection, None, lambda board, trial, words: None)  # type: ignore[arg-type]
+    def __init__(self, selection: Selection, ledger: Ledger, replay: Replay, budget: int) -> None:
+        super().__init__(selection, ledger, lambda board, trial, words: None)
         self._replay, self._budget, self.looked_up = replay, budget, 0
 
     def suggest(self, number: int, point: Mapping[str, Any]) -> None:
@@ -143,10 +144,10 @@ class ReplayedBoard(Standings):
         return self._grown(replace(trial, scores={**trial.scores, seed: score}))
 
 
-def ours(replay: Replay, budget: int, *, selection: Selection) -> Chosen:
+def ours(replay: Replay, budget: int, *, selection: Selection, ledger: Ledger) -> Chosen:
     """Sampler, board and race of `semray search`, one point after another."""
     seeded = replace(selection, search=replace(selection.search, sampler_seed=replay.seed))
-    board = ReplayedBoard(seeded, replay, budget)
+    board = ReplayedBoard(seeded, ledger, replay, budget)
     searcher = suggesting(seeded, [PAPER], board.suggest)
     for number in itertools.count():
         searcher.suggest(str(number))
@@ -194,7 +195,8 @@ def selection_of(seeds: int, race: float) -> Selection:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "replay.yaml")
         path.write_text(lines)
-        (found,) = selections(read_study(path), Facts(backbones={"any": "b"}, corpus="c", precision="fp32"))
+        facts = Facts(backbones={"any": "b"}, corpus="c", tasks={"dev/similarity/stsb": "t"}, precision="fp32")
+        (found,) = selections(read_study(path), facts)
     return replace(found, search=replace(found.search, race=race))
 
 
@@ -203,11 +205,14 @@ def replays(count: int, table: np.ndarray) -> list[Replay]:
     return [Replay(table[:, rng.permutation(table.shape[1])], seed) for seed in range(count)]
 
 
-def contestants() -> dict[str, Search]:
-    """Every search over seeds three by three where it looks at several, as its users would set it."""
+def contestants(ledger: Ledger) -> dict[str, Search]:
+    """Every search over seeds three by three where it looks at several, as its users would set it.
+
+    ledger: an empty one.
+    """
     return {
-        "semray search": partial(ours, selection=selection_of(3, 0.1)),
-        "semray search, race: 0": partial(ours, selection=selection_of(3, 0.0)),
+        "semray search": partial(ours, selection=selection_of(3, 0.1), ledger=ledger),
+        "semray search, race: 0": partial(ours, selection=selection_of(3, 0.0), ledger=ledger),
         "Repeater, TPE, 3 seeds": partial(repeated, repeat=3, sampler=tpe),
         "Repeater, random, 3 seeds": partial(repeated, repeat=3, sampler=at_random),
         "TPE, 1 seed": partial(repeated, repeat=1, sampler=tpe),
@@ -223,9 +228,11 @@ def at_random(seed: int) -> RandomSampler:
     return RandomSampler(seed=seed)
 
 
-def rows_of(budget: int, drawn: list[Replay], quality: np.ndarray) -> list[dict[str, object]]:
+def rows_of(
+    budget: int, searches: Mapping[str, Search], drawn: list[Replay], quality: np.ndarray
+) -> list[dict[str, object]]:
     """A row for every contestant: its selected points' true quality, in thousandths, and what it said of them."""
-    found = {name: [search(one, budget) for one in drawn] for name, search in contestants().items()}
+    found = {name: [search(one, budget) for one in drawn] for name, search in searches.items()}
     true = {
         name: np.array([1e3 * quality[row_of(point)] for point, _ in chosen]) for name, chosen in found.items()
     }
@@ -261,10 +268,13 @@ def main() -> None:
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     table = np.array(json.loads(TABLE.read_text())["isolated_gain"])
     drawn = replays(options.replays, table)
+    with tempfile.TemporaryDirectory() as folder:
+        searches = contestants(Ledger(folder))
+        rows = [row for budget in BUDGETS for row in rows_of(budget, searches, drawn, table.mean(1))]
     save(
         "search_quality",
         f"True quality of the selected point at equal budget, {options.replays} replays",
-        [row for budget in BUDGETS for row in rows_of(budget, drawn, table.mean(1))],
+        rows,
         [
             f"{len(table)} settings x {table.shape[1]} seeds of real runs; isolated gain on STS-B, in "
             f"thousandths; the best point has {1e3 * table.mean(1).max():.2f}, the paper's settings "

@@ -76,3 +76,18 @@ def test_a_goal_is_held_against_the_worst_of_its_rows(monkeypatch: pytest.Monkey
     assert slow.row()[3:5] == ["2.5", "yes"]
     gone = goals.Figure(result="gone", rows={}, column="speed")
     assert goals.Goal(what="a step", asked=3, unit="x", now=gone).row()[3:5] == ["not measured", ""]
+
+
+def test_searches_are_replayed_on_the_kept_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    replayed, tables = importlib.import_module("search_quality"), importlib.import_module("tables")
+    for name in ("search_quality", "tables"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["search_quality.py", "--replays", "2"])
+    replayed.main()
+    found, kept = (
+        json.loads((folder / "search_quality.json").read_text())["rows"]
+        for folder in (tmp_path, FOLDER / "results")
+    )
+    assert [(row["runs"], row["search"]) for row in found] == [(row["runs"], row["search"]) for row in kept]
