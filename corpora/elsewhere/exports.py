@@ -111,7 +111,7 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
             check_each_once(reader.fieldnames or (), partial(wrong, path))
             rows: list[Mapping[str, Any]] = []
             for row in reader:
-                if None in row:
+                if any(row.get(None) or ()):
                     told = f"line {reader.line_num} has more columns than its head"
                     raise wrong(path, told, "as many as its head, or fewer")
                 rows.append({name: value or "" for name, value in row.items() if name})

@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from corpora.sources.dictionary import DictionarySense, Word, says_enough
@@ -42,6 +43,7 @@ _LABEL = re.compile(rf"(?:{_SAID}|{_MARK})[ ,:.]*")
 _AFTER = re.compile(r"""\s--\s?[A-Z]|\s--\s(?:n|a|v)\.\s|\s\(b\)\s|\s"[A-Z]""")
 _POS = re.compile(r"\b(?P<n>n)\.|\b(?P<v>v)\.|\b(?P<r>adv)\.|\b(?P<a>a(?:dj)?)\.")
 _PROPER = re.compile(r"\bprop(?:er)?\. ?(?:n|a|adj)\.")
+_FURTHER = re.compile(r"\s\([b-z]\)\s")  # a second sense under the same number, and those after it
 _EXAMPLES = re.compile(r"; as, |; -- |\. (?:See|Cf\.|Compare)\b")  # and pointers to other entries
 LEAST_WORDS = 2
 
@@ -51,13 +53,15 @@ class GcideEntry:
     """A headword with its definitions. pos is n, v, a, r, or empty where the header names none.
 
     head is in lower case unless the entry is marked as a proper noun: GCIDE begins every headword with a capital.
-    from_wordnet: the entry, or a part of it, was taken from WordNet.
+    from_wordnet: the entry, or a part of it, was taken from WordNet. counted: how many senses the dictionary has
+    there, with those that are no definition here: words alone, and all but the first under one number.
     """
 
     head: str
     pos: str
     senses: tuple[str, ...]
     from_wordnet: bool
+    counted: int
 
 
 def locate(path: str | None = None) -> Path:
@@ -77,6 +81,10 @@ def locate(path: str | None = None) -> Path:
 
 def read(place: Path) -> Iterator[GcideEntry]:
     """Every entry that has a definition, in its order. CorpusError when the file is cut or changed."""
+    return (entry for entry in _entries(place) if entry.senses)
+
+
+def _entries(place: Path) -> Iterator[GcideEntry]:
     try:
         with gzip.open(place, "rt", encoding="cp1252", errors="replace") as file:
             text = file.read()
@@ -100,9 +108,11 @@ def senses(place: Path, counts: Counter[Word] | None = None) -> Iterator[Diction
     be copies. Entries that name no part of speech are left out. counts: counts the senses of every word, these and
     those that are left out.
     """
-    for number, entry in enumerate(read(place)):
+    numbers = count()
+    for entry in _entries(place):
+        number = next(numbers) if entry.senses else None
         if counts is not None:
-            counts["gcide", norm(entry.head), entry.pos] += len(entry.senses)
+            counts["gcide", norm(entry.head), entry.pos] += entry.counted
         if entry.pos and not entry.from_wordnet:
             for index, definition in enumerate(entry.senses):
                 text = _EXAMPLES.split(definition, maxsplit=1)[0].rstrip(".;, ")
@@ -111,7 +121,7 @@ def senses(place: Path, counts: Counter[Word] | None = None) -> Iterator[Diction
 
 
 def _entry(lines: list[str]) -> Iterator[GcideEntry]:
-    """The entry of these lines, the first of which is its header; nothing when it defines nothing."""
+    """The entry of these lines, the first of which is its header; nothing when it says nothing."""
     match = _HEAD.match(lines[0])
     if match is None:  # text in column 0 that is no entry
         return
@@ -120,13 +130,18 @@ def _entry(lines: list[str]) -> Iterator[GcideEntry]:
     header, _, body = _without_brackets(whole).partition("\n")
     body = re.sub(r"[{}]", "", body)
     parts = _SENSE.split(body)
-    senses = (definition_of(part) for part in (parts[1:] or parts))
-    kept = tuple(dict.fromkeys(sense for sense in senses if len(sense.split()) >= LEAST_WORDS))
-    if kept:
+    senses = [(definition_of(part), part) for part in (parts[1:] or parts)]
+    kept = tuple(dict.fromkeys(sense for sense, _ in senses if len(sense.split()) >= LEAST_WORDS))
+    counted = sum(1 + len(_FURTHER.findall(part)) for sense, part in senses if sense)
+    if counted:
         head, pos = match["head"].strip(), _POS.search(header)
         proper = _PROPER.search(header)
         yield GcideEntry(
-            head if proper else head.lower(), (pos and pos.lastgroup) or "", kept, from_wordnet=from_wordnet
+            head if proper else head.lower(),
+            (pos and pos.lastgroup) or "",
+            kept,
+            from_wordnet=from_wordnet,
+            counted=counted,
         )
 
 

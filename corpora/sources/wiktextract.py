@@ -71,9 +71,11 @@ def _senses_in(line: str, skipped: Counter[str], counts: Counter[Word] | None) -
     """The senses of a line: all of them, or none where something in it is broken."""
     try:
         entry = json.loads(line)
+        if not _is_wanted(entry, skipped):
+            return []
         if _SURROGATE.search(line):
             json.dumps(entry, ensure_ascii=False).encode()  # half a pair is no text that can be stored
-        return [*_senses(entry, skipped, counts)] if _is_wanted(entry, skipped) else []
+        return [*_senses(entry, skipped, counts)]
     except (ValueError, RecursionError):
         skipped["broken line"] += 1
         return []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +49,7 @@ def check_script(study: Study) -> None:
     """The script that Python is told is there: where it lies on another machine alone, nothing could watch it."""
     for name, arm in study.arms.items():
         script = script_of(words_of(arm))
-        if script and not Path(script).is_file():
+        if script and script not in study.data.watch and not Path(script).is_file():  # what is watched is read
             there = [str(file) for file in Path(script).parent.glob("*.py")]
             near = nearest(script, [*there, *study.data.watch])
             raise ValueError(
@@ -64,8 +66,8 @@ def words_of(arm: Settings) -> list[str]:
 def script_of(words: Sequence[str]) -> str:
     """The script that Python is told, by a name that is the same in every run; "" where none is told so."""
     python = bool(words) and Path(words[0]).name.startswith("python")
-    first = next((word for word in words[1:] if not word.startswith("-")), "")
-    return first if python and first.endswith(".py") and "{" not in first else ""
+    first = next(dropwhile(re.compile(r"-[^cm]").match, words[1:]), "")  # after -c and -m nothing is a script
+    return first if python and re.fullmatch(r"[^-{][^{]*\.py", first) else ""
 
 
 def _meant(near: Sequence[str]) -> str:

@@ -184,26 +184,29 @@ def _alive(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
     """Whether the driver that holds a lock lives. It is watched where its last beat does not tell."""
     if _last_beats.get((storage.url, driver)) == beat:
         return False
-    lives = _lives(driver, beat, _clocks.get((storage.url, driver), 0.0))
+    lives = _lives(driver, beat, _clocks.get((storage.url, driver)))
     return _beats(storage, number, driver, beat) if lives is None else lives
 
 
-def _lives(driver: Driver, beat: float, behind: float) -> bool | None:
-    """Whether a driver lives whose clock is so many seconds behind this one.
+def _lives(driver: Driver, beat: float, behind: float | None) -> bool | None:
+    """Whether a driver lives. behind: so many seconds is its clock behind this one; None before it was watched.
 
     None where that does not tell: a beat long ago, or ahead of this clock; here, another start than the lock has.
     """
     if beat == RELEASED:
         return False
-    if (driver.host, driver.space) != (socket.gethostname(), _space()):
-        return True if abs(time.time() - beat - behind) < STALE_SECONDS else None
-    try:
-        process = psutil.Process(driver.pid)
-        if process.status() == psutil.STATUS_ZOMBIE:  # it was killed, and nobody has asked yet what became of it
+    if (driver.host, driver.space) == (socket.gethostname(), _space()):
+        try:
+            process = psutil.Process(driver.pid)
+            if process.status() == psutil.STATUS_ZOMBIE:  # killed, and nobody has asked yet what became of it
+                return False
+            if abs(process.create_time() - driver.started) < 1.0:
+                return True
+        except psutil.NoSuchProcess:
             return False
-        return True if abs(process.create_time() - driver.started) < 1.0 else None  # the clock may have been set
-    except psutil.NoSuchProcess:
-        return False
+        if behind is None:  # the clock was set, or another process has its number by now
+            return None
+    return True if abs(time.time() - beat - (behind or 0.0)) < STALE_SECONDS else None
 
 
 def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
@@ -213,7 +216,7 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
     where = "before" if beat < time.time() else "after"
     print(
         f"ledger {storage.url}: the last sign of life of {_named(driver)} is {apart:.0f} s {where} this clock's "
-        f"time; watching it for {seconds:.0f} s",
+        f"time, or it began at another; watching it for {seconds:.0f} s",
         file=sys.stderr,
         flush=True,
     )

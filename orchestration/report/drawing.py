@@ -138,14 +138,15 @@ def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
 def named(svg: str, what: str, links: Mapping[str, str]) -> Markup:
     """An `<svg>` with a name, and each of its links with that of what it leads to, for readers who hear the page.
 
-    links: id in the page -> what stands there.
+    links: id in the page -> what stands there. Others have the name of the whole.
     """
 
     def spoken(text: str) -> str:
         return f'aria-label="{escape(printable(text))}"'
 
     svg = svg.replace("<svg", f'<svg role="group" {spoken(what)}', 1)
-    return Markup(re.sub(r'<a [^>]*href="#([^"]*)"', lambda link: f"{link[0]} {spoken(links[link[1]])}", svg))
+    link = re.compile(r'<a [^>]*href="#([^"]*)"')
+    return Markup(link.sub(lambda found: f"{found[0]} {spoken(links.get(found[1], what))}", svg))
 
 
 def svg_file(figure: Figure) -> str:

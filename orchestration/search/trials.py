@@ -103,11 +103,11 @@ class Selection:
 
     @property
     def at_choices(self) -> Study:
-        """The study with each choice of each dimension as an arm: what cannot be with its backbone and rows is
-        found before the first run."""
+        """The study with each choice, or each end, of each dimension as an arm: what cannot be with its backbone
+        and rows is found before the first run."""
         arms = dict(self.study.arms)
         for one in self.space:
-            for choice in one.choices:
+            for choice in one.choices or (one.low, one.high):
                 point = {**self._for(one), one.name: choice}
                 if moves(one, self.settings, point):
                     named = f"{self.arm} (search.dimensions.{one.name}: {choice})"

@@ -22,7 +22,9 @@ from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"
-DIGESTS = "digests_2.json"  # 2: groups that learn alike are one; of those of before, the optimizer takes none
+DIGESTS = (
+    "digests_3.json"  # raised where weights or groups of rates are others: the optimizer takes none of before
+)
 log = logging.getLogger(__name__)
 
 

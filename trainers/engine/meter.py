@@ -29,7 +29,8 @@ PROJECTIONS = (
     ("q_lin", "k_lin", "v_lin"),
     ("q_proj", "k_proj", "v_proj"),
     ("query_proj", "key_proj", "value_proj"),
-    ("Wqkv", "Wqkv", "Wqkv"),  # all three in one product
+    ("Wqkv", "Wqkv", "Wqkv"),  # all three in one product, as in the next
+    ("in_proj", "in_proj", "in_proj"),
 )
 FUSED = "fused_weight"  # that of an attention whose projections are one product, and no layers of their own
 ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # over the entries of a run

@@ -121,6 +121,11 @@ def test_a_broken_table_of_runs_is_said(text: str, said: str, tmp_path: Path) ->
         list(of_runs(tmp_path / "runs.csv", "params.loss", "params.seed"))
 
 
+def test_a_comma_at_the_end_of_rows_is_no_figure(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("params.loss,params.seed,acc\nmnrl,0,0.5,\nmnrl,1,0.6,\n")
+    assert [row.score for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == [0.5, 0.6]
+
+
 def test_a_folder_that_holds_other_things_is_said(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="holds no result of MTEB"):
         list(of_mteb(tmp_path))

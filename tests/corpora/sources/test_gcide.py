@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from corpora.sources.gcide import GcideEntry, locate, read
+from corpora.sources.dictionary import Word
+from corpora.sources.gcide import GcideEntry, locate, read, senses
 from corpora.store.errors import CorpusError
 
 PAGE = r"""
@@ -28,6 +30,9 @@ Jug \Jug\ (j[u^]g), n. [Prob. fr. Jug, a corruption of, or nickname for,
       [1913 Webster]
 
    3. pl. Odd.
+
+Erst \\Erst\\, n.
+   First.
 
 Lisbon \Lis"bon\ prop. n. (Geography)
    The capital city of Portugal. --Gazetteer.
@@ -62,11 +67,25 @@ def test_entries_and_their_senses(tmp_path: Path):
             "n",
             ("A deep vessel with a narrow mouth, and a handle; as, a jug of cider.", "A prison."),
             False,
+            3,
         ),
-        GcideEntry("Lisbon", "n", ("The capital city of Portugal.",), False),
-        GcideEntry("hum", "v", ("To make a low sound.",), False),
-        GcideEntry("humid", "a", ("somewhat damp;",), True),
+        GcideEntry("Lisbon", "n", ("The capital city of Portugal.",), False, 1),
+        GcideEntry("hum", "v", ("To make a low sound.",), False, 1),
+        GcideEntry("humid", "a", ("somewhat damp;",), True, 2),
     ]
+
+
+def test_senses_are_counted_with_those_that_define_nothing(tmp_path: Path):
+    counts: Counter[Word] = Counter()
+    named = [sense.concept for sense in senses(dictionary(tmp_path), counts)]
+    assert named == ["gcide:0:0-n", "gcide:1:0-n", "gcide:2:0-v"]  # entries that define nothing have no number
+    assert counts == {
+        ("gcide", "jug", "n"): 3,
+        ("gcide", "erst", "n"): 1,
+        ("gcide", "lisbon", "n"): 1,
+        ("gcide", "hum", "v"): 1,
+        ("gcide", "humid", "a"): 2,
+    }
 
 
 def test_a_headword_keeps_its_capital_only_as_a_proper_noun(tmp_path: Path):

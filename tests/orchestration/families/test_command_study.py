@@ -125,7 +125,8 @@ def test_a_script_that_is_not_there_is_refused(place: Path) -> None:
     for words in ("python, trian.py", "python3, -u, trian.py", f"{sys.executable}, trian.py"):
         with pytest.raises(StudyError, match=told):
             planned(place, "[python, train.py", f"[{words}")
-    for words in ("python, -m, black, trian.py", "python, train.py, trian.py", "python, '{out}.py'"):
+    others = ("-m, black, trian.py", "-mblack, trian.py", "-, trian.py", "train.py, trian.py", "'{out}.py'")
+    for words in (f"python, {other}" for other in others):
         assert planned(place, "[python, train.py", f"[{words}").runs
 
 

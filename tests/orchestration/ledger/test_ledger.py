@@ -553,14 +553,18 @@ def a_lock(**fields: object) -> str:
     return json.dumps({**this_process("study").to_dict(), "beat": time.time(), **fields})
 
 
-def test_a_driver_lives_on_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a process began is told by the clock of now: it seems another one, and is watched."""
+def test_a_driver_lives_on_when_the_clock_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """When a process began is told by the clock of now: it seems another one, and is watched, once."""
     monkeypatch.setattr(drivers, "BEAT_SECONDS", 0.8)  # watched for two seconds: a full machine delays a beat
     with Ledger(tmp_path).drive("study"):
         began = psutil.Process().create_time()
         monkeypatch.setattr(psutil.Process, "create_time", lambda process: began + 2)
-        with pytest.raises(StudyError, match="this process itself"), Ledger(tmp_path).drive("study"):
-            pass
+        for _ in range(2):
+            with pytest.raises(StudyError, match="this process itself"), Ledger(tmp_path).drive("study"):
+                pass
+    assert capfd.readouterr().err.count("watching it for") == 1
 
 
 @pytest.mark.usefixtures("quick_beats")

@@ -1,12 +1,13 @@
-"""Every choice of a search stands beside its arm for a look at what backbone and rows allow, before it starts."""
+"""Every choice and end of a search stands beside its arm for a look at what backbone and rows allow, before it starts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from transformers import AlbertConfig
 
-from orchestration.families.concept import check_layers
+from orchestration.families.concept import check_layer_decay, check_layers
 from orchestration.plan.plan import Facts
 from orchestration.search.trials import Selection, selections
 from tests.small_study import study_in
@@ -55,7 +56,17 @@ def test_more_layers_than_the_backbone_has_are_no_choice(tmp_path: Path) -> None
         check_layers(selection(tmp_path, MIXED).at_choices, [tiny], None)  # type: ignore[arg-type]
     fewer = selection(tmp_path, MIXED, "layers: all", "layers: [1, 2]").at_choices
     check_layers(fewer, [tiny], None)  # type: ignore[arg-type]
-    assert [arm.layers for arm in fewer.arms.values()] == [2, 1, 2]  # its own, and each choice
+    assert [arm.layers for arm in fewer.arms.values()] == [2, 2, 2, 1, 2]  # its own, two temperatures, each choice
+
+
+def test_both_ends_of_a_range_are_looked_at(tmp_path: Path) -> None:
+    """Layers that share their weights learn at one rate, which the arm has and most points of its search have not."""
+    AlbertConfig(num_hidden_layers=4).save_pretrained(tmp_path / "tiny")
+    text = MIXED.replace("{temperature: all, layers: all}", "{layer_decay: all}")
+    found = selection(tmp_path, text, "arms: {B0", "train: {layer_decay: 1.0}\narms: {B0").at_choices
+    with pytest.raises(ValueError, match=r"\(search\.dimensions\.layer_decay: 0\.8\): train\.layer_decay = 0\.8"):
+        check_layer_decay(found, [tmp_path / "tiny"], None)  # type: ignore[arg-type]
+    assert {arm.layer_decay for arm in found.arms.values()} == {0.8, 1.0}
 
 
 def test_a_choice_is_looked_at_where_it_matters(tmp_path: Path) -> None:

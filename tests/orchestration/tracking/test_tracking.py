@@ -588,8 +588,9 @@ IN_ITS_PLACE: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("what", IN_ITS_PLACE)
 def test_what_is_no_database_is_not_tried_for_minutes(
-    small: tuple[Ledger, Findings], tmp_path: Path, what: str
+    small: tuple[Ledger, Findings], tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     ledger, findings = small
     IN_ITS_PLACE[what](tmp_path / "mlflow.db")
     done = sync(findings, ledger, default_uri(str(tmp_path / "ledger")))

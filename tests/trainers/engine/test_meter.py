@@ -109,7 +109,7 @@ def test_a_transformer_is_counted_as_torch_counts_it(attention: str, frozen: boo
         assert flops() == theirs.get_total_flops()
 
 
-@pytest.mark.parametrize("kind", ["modernbert", "deberta-v2"])
+@pytest.mark.parametrize("kind", ["modernbert", "deberta", "deberta-v2"])
 def test_projections_by_other_names_are_counted(kind: str) -> None:
     from transformers import AutoConfig, AutoModel
 
