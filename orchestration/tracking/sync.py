@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 SQLITE = "sqlite:///"
 KEY, KIND = "semray.run_key", "semray.kind"
-ANY = f"tags.`{KEY}` != ''"  # runs that are ours
 ACTIVE, DELETED = 1, 2  # MLflow's ViewType, which is not imported for it
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
@@ -70,6 +69,7 @@ class SyncReport:
     new: int = 0
     updated: int = 0
     unchanged: int = 0
+    restored: int = 0
     problem: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -79,9 +79,10 @@ class SyncReport:
         """The outcome in one line for the terminal."""
         if self.problem:
             return f"mlflow  {self.uri}: {self.problem}; the ledger has everything, `semray sync` catches up"
-        if not self.new + self.updated:
+        if not self.new + self.updated + self.restored:
             return f"mlflow  {self.uri}: up to date"
-        return f"mlflow  {self.uri}: {self.new} new, {self.updated} updated, {self.unchanged} unchanged"
+        restored = f", {self.restored} restored" if self.restored else ""
+        return f"mlflow  {self.uri}: {self.new} new, {self.updated} updated, {self.unchanged} unchanged{restored}"
 
 
 def default_uri(ledger: str) -> str:
@@ -138,7 +139,7 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
     started = time.monotonic()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    counts, links, problem = {"new": 0, "updated": 0, "unchanged": 0}, {}, ""
+    counts, links, problem = dict.fromkeys(("new", "updated", "unchanged", "restored"), 0), {}, ""
     with quiet():
         try:
             refuse_unwritable(uri)
@@ -168,21 +169,22 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
 
     client = MlflowClient(tracking_uri=uri)
     experiment = _experiment(client, tree, uri)
-    first = tree.parent({})
+    first, plans = tree.parent({}), tree.children()
+    _restore(client, experiment, {plan.key for plan in (first, *plans)}, counts)
     parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{first.key}'")), None)
     if parent is None and tree.before:
         parent = _former_parent(client, experiment, tree.before)
     whole = parent is not None and parent.data.tags.get(DIGEST) == first.digest
-    if whole and not uri.startswith("http") and not _search(client, experiment, ANY, DELETED):
+    if whole and not uri.startswith("http"):
         counts["unchanged"] += 1  # and so are its children: to read 1,000 of them takes 1.5 s
         return {}
-    existing = {run.data.tags[KEY]: run for run in _search(client, experiment, ANY)}
+    existing = _by_key(client, experiment)
     if parent is None:
         parent = client.create_run(
             experiment, start_time=_milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
         )
     children: dict[str, str] = {}
-    for plan in tree.children():
+    for plan in plans:
         run = existing.get(plan.key)
         children[plan.key] = _put(client, experiment, plan, run, parent.info.run_id, counts, children)
     for key, run in existing.items():
@@ -197,6 +199,17 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
         write_entry(client, parent, first.digest, replace(entry, tags={**entry.tags, **told}))
         counts["updated" if DIGEST in parent.data.tags else "new"] += 1
     return links
+
+
+def _restore(client: MlflowClient, experiment: str, wanted: Set[str], counts: dict[str, int]) -> None:
+    """Bring back what a person deleted: one written anew would be its twin, once that person restores it."""
+    deleted = _by_key(client, experiment, DELETED)
+    lost = wanted & deleted.keys()
+    if lost:  # only then: to read 1,000 that stand takes 1.5 s
+        lost -= _by_key(client, experiment).keys()
+    for key in sorted(lost):
+        client.restore_run(deleted[key].info.run_id)
+        counts["restored"] += 1
 
 
 def _former_parent(client: MlflowClient, experiment: str, before: str) -> TrackedRun | None:
@@ -225,6 +238,10 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
             f"the experiment {tree.experiment} was deleted there; restore it or delete it for good"
         )
     return found.experiment_id
+
+
+def _by_key(client: MlflowClient, experiment: str, which: int = ACTIVE) -> dict[str, TrackedRun]:
+    return {run.data.tags[KEY]: run for run in _search(client, experiment, f"tags.`{KEY}` != ''", which)}
 
 
 def _search(client: MlflowClient, experiment: str, condition: str, which: int = ACTIVE) -> list[TrackedRun]:

@@ -222,20 +222,57 @@ def test_an_unchanged_study_is_recognised_without_reading_it(
     assert (done.problem, done.new, done.updated) == ("", 0, 0)
 
 
-def test_what_was_deleted_in_mlflow_is_written_again(small: tuple[Ledger, Findings], uri: str) -> None:
+@pytest.mark.parametrize("kind", ["run", "comparison", "study"])
+def test_what_was_deleted_in_mlflow_is_restored(small: tuple[Ledger, Findings], uri: str, kind: str) -> None:
+    """One written anew would be its twin once a person restores it."""
     ledger, findings = small
     sync(findings, ledger, uri)
-    for kind in ("run", "comparison", "study"):
-        one, *others = of_kind(uri, kind)
-        client(uri).delete_run(one.info.run_id)
-        done = sync(findings, ledger, uri)
-        assert (done.problem, done.new) == ("", 1)
-        keys = [run.data.tags["semray.run_key"] for run in of_kind(uri, kind)]
-        assert keys.count(one.data.tags["semray.run_key"]) == 1
-        assert len(keys) == 1 + len(others)
+    before = everything(uri)
+    (one, *_) = of_kind(uri, kind)
+    client(uri).delete_run(one.info.run_id)
+    done = sync(findings, ledger, uri)
+    assert (done.problem, done.new, done.updated, done.restored) == ("", 0, 0, 1)
+    assert done.line.endswith(", 1 restored")
+    assert everything(uri) == before
+    client(uri).restore_run(one.info.run_id)
     assert sync(findings, ledger, uri).line.endswith(": up to date")
-    (parent,) = of_kind(uri, "study")
-    assert len(search(uri, f"tags.mlflow.parentRunId = '{parent.info.run_id}'")) == 11
+    assert everything(uri) == before
+
+
+def test_what_was_superseded_and_deleted_stays_so_and_holds_up_nothing(
+    small: tuple[Ledger, Findings], uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    without = replace(findings, findings=())
+    assert sync(without, ledger, uri).updated == 1
+    (comparison,) = of_kind(uri, "comparison")
+    client(uri).delete_run(comparison.info.run_id)
+    before, asked = everything(uri), []
+    api = type(client(uri))
+    search_runs = api.search_runs
+    monkeypatch.setattr(api, "search_runs", lambda *told, **more: asked.append(told) or search_runs(*told, **more))
+    assert sync(without, ledger, uri).line.endswith(": up to date")
+    assert everything(uri) == before
+    assert len(asked) == 2  # what was deleted, and the study's own run
+
+
+def test_what_is_lost_for_good_is_written_again_when_asked_for(small: tuple[Ledger, Findings], uri: str) -> None:
+    """By the removal of the tag that says a run is whole."""
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    before = points(uri)
+    (parent,), (comparison,) = of_kind(uri, "study"), of_kind(uri, "comparison")
+    artifacts = Path(client(uri).download_artifacts(comparison.info.run_id, ""))
+    files = sorted(artifacts.iterdir())
+    shutil.rmtree(artifacts)
+    assert sync(findings, ledger, uri).line.endswith(": up to date")
+    for run in (parent, comparison):
+        client(uri).delete_tag(run.info.run_id, "semray.digest")
+    done = sync(findings, ledger, uri)
+    assert (done.problem, done.new, done.updated) == ("", 1, 1)
+    assert sorted(artifacts.iterdir()) == files
+    assert points(uri) == before
 
 
 @pytest.mark.parametrize("after", [0, 6, 11])
