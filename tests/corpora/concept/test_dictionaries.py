@@ -236,3 +236,6 @@ def test_counts_on_the_real_files(real: Wordnet) -> None:
     words = {(norm(sense.term), sense.pos) for sense in found}
     assert 0.9 * 142_338 < len(found) < 142_338
     assert 0.97 * 89_503 < len(words) < 89_503
+    pairs = build_concept(ConceptData(lexicons=("wordnet", "gcide"), d2d_monosemous=True), real).d2d
+    assert pairs is not None
+    assert len(pairs) == 15_478  # docs/concept.md
