@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-WARM_UPS = (
-    ("warmup", "steps"),
-    ("warmup_steps", "max_steps"),
-)  # and the length of training beside each
+WARM_UPS = (("warmup", "steps"), ("warmup_steps", "max_steps"))  # and the length of training beside each
 LEARNING_RATE_AT_MOST = 0.1  # every recipe here is trained by Adam's kind: there nothing converges at more
 
 

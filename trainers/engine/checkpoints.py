@@ -22,9 +22,7 @@ from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"
-DIGESTS = (
-    "digests_3.json"  # raised where weights or groups of rates are others: the optimizer takes none of before
-)
+DIGESTS = "digests_3.json"  # raised where weights or groups of rates are others: nothing of before fits then
 log = logging.getLogger(__name__)
 
 
