@@ -15,7 +15,7 @@ from corpora.benchmarks.records import SimilarityPair
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
-from corpora.store.rows import number_of
+from corpora.store.rows import number_within
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "fi", "hr", "sl")
@@ -74,12 +74,9 @@ def _context(row: dict[str, str], which: int) -> tuple[Occurrence, Occurrence] |
 
 def _score(row: dict[str, str], column: str, file: Path, number: int) -> float:
     try:
-        score = number_of(row[column])
+        return number_within(row[column], LARGEST)
     except ValueError:
-        score = -1.0
-    if not 0 <= score <= LARGEST:
         raise CorpusError(
             f"corpora: {file}, line {number}: {column} = {row[column]!r}\n"
             f"  accepted: a number from 0 to {LARGEST:g}"
-        )
-    return score
+        ) from None

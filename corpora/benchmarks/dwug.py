@@ -9,7 +9,6 @@ Every use counts, also those the annotators' clusterings leave aside as noise (c
 from __future__ import annotations
 
 import logging
-import math
 import unicodedata
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from corpora.benchmarks.records import ChangeTarget
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, tab_separated
-from corpora.store.rows import number_of
+from corpora.store.rows import number_within
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "de", "es", "it", "la", "sv")
@@ -92,14 +91,11 @@ def _bare(lemma: str) -> str:
 
 def _score(written: str, file: Path, number: int) -> float:
     try:
-        score = number_of(written)
+        return number_within(written, 1)
     except ValueError:
-        score = math.nan
-    if not 0 <= score <= 1:
         raise CorpusError(
             f"corpora: {file}, line {number}: change_graded = {written!r}\n  accepted: a number from 0 to 1"
-        )
-    return score
+        ) from None
 
 
 def _target(file: Path, name: str, change: float) -> ChangeTarget:

@@ -17,7 +17,7 @@ from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 from corpora.store.places import lines, looked_at, not_found, tab_separated
-from corpora.store.rows import number_of
+from corpora.store.rows import number_within
 
 LARGEST = 5.0
 SUBSETS = {
@@ -164,12 +164,10 @@ def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
 
 def _gold(written: str, file: Path, number: int) -> float:
     try:
-        value = number_of(written)
+        return number_within(written, LARGEST)
     except ValueError:
-        value = -1.0
-    if not 0 <= value <= LARGEST:
-        raise CorpusError(f"corpora: {file}, line {number}: score {written!r}\n  accepted: a number from 0 to 5")
-    return value
+        told = f"corpora: {file}, line {number}: score {written!r}"
+        raise CorpusError(f"{told}\n  accepted: a number from 0 to {LARGEST:g}") from None
 
 
 def _of_hub(name: str, hub: HubSet, rows: list[dict]) -> Pairs:

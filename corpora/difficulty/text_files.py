@@ -9,7 +9,7 @@ from corpora.benchmarks.pairs import Pairs
 from corpora.benchmarks.paws import paws_pairs
 from corpora.benchmarks.sts import LARGEST, stsb_pairs
 from corpora.store.errors import CorpusError
-from corpora.store.rows import number_of
+from corpora.store.rows import number_within
 
 MRPC_HELD_OUT = 500  # the published files have no validation split: the last rows of the training file
 
@@ -111,12 +111,9 @@ def _lines(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
 
 def _number(path: Path, line: int, text: str, largest: float) -> float:
     try:
-        value = number_of(text) / largest
+        return number_within(text, largest) / largest
     except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise CorpusError(f"{path}, line {line}: gold {text!r}; accepted: 0 to {largest:g}")
-    return value
+        raise CorpusError(f"{path}, line {line}: gold {text!r}; accepted: 0 to {largest:g}") from None
 
 
 def _sts_rows(path: Path) -> Pairs:

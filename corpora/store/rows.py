@@ -73,3 +73,11 @@ def number_of(text: str) -> float:
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
+
+
+def number_within(text: str, largest: float) -> float:
+    """A number from 0 to `largest`. ValueError for any other, NaN among them, and for no number."""
+    value = number_of(text)
+    if not 0 <= value <= largest:
+        raise ValueError(text)
+    return value
