@@ -45,7 +45,7 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"{failures.FOLDER}/{name}", partial(failures.read, storage, name.removesuffix(".json"))
     for name in _own(storage, repeats.FOLDER):
         if not name or is_of_a_run(name):
-            yield f"{repeats.FOLDER}/{name}", partial(list, repeats.read(storage, [name.removesuffix(".json")]))
+            yield f"{repeats.FOLDER}/{name}", partial(repeats.read_one, storage, name.removesuffix(".json"))
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):

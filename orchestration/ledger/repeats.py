@@ -47,12 +47,15 @@ def write(storage: Storage, repeat: Reproduction) -> None:
 def read(storage: Storage, runs: Sequence[str]) -> Iterator[Reproduction]:
     """What is known of these runs. LedgerError for a damaged file."""
     there = set(storage.children(FOLDER))
-    for run in dict.fromkeys(runs):
-        if f"{run}.json" in there:
-            place = f"{FOLDER}/{run}.json"
-            note = read_note(storage, place, REMEDY)
-            with whole(storage, place, REMEDY):
-                repeat = Reproduction(**{**note, "difference": float(note["difference"])})
-                if repeat.run != run:
-                    raise ValueError(f"it tells of run {repeat.run}")
-            yield repeat
+    return (read_one(storage, run) for run in dict.fromkeys(runs) if f"{run}.json" in there)
+
+
+def read_one(storage: Storage, run: str) -> Reproduction:
+    """What is known of this run, of which something is. LedgerError for a damaged file."""
+    place = f"{FOLDER}/{run}.json"
+    note = read_note(storage, place, REMEDY)
+    with whole(storage, place, REMEDY):
+        repeat = Reproduction(**{**note, "difference": float(note["difference"])})
+        if repeat.run != run:
+            raise ValueError(f"it tells of run {repeat.run}")
+    return repeat
