@@ -37,8 +37,8 @@ def run(options: Namespace) -> int:
     if study.search is not None:
         say(f"the study's arms as they are; its search:  {typed('search', study.path)}")
     findings, whole = run_study(study, ledger)
-    findings = with_published(noted(findings, study, ledger), study)
-    show(options, findings)
+    findings = noted(findings, study, ledger)
+    show(options, with_published(findings, study))
     publish(findings, study, ledger, report_folder(options, study, ledger), options.mlflow)
     say(*next_steps(options.study, findings, whole))
     return DONE if whole else SOME_FAILED

@@ -19,7 +19,7 @@ from corpora.store.fields import field_types
 from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, FirstStudy, Trainer
 from orchestration.families.encoders import EncoderFamily
-from orchestration.study.names import listed, nearest
+from orchestration.study.names import listed, meant
 from orchestration.study.run import NO_BACKBONE
 from trainers.command.process import PYTHON
 from trainers.command.settings import GIVEN, SEED, Settings, command_of, defining, literal_words, names_seed
@@ -51,10 +51,10 @@ def check_script(study: Study) -> None:
         script = script_of(words_of(arm))
         if script and script not in study.data.watch and not Path(script).is_file():  # what is watched is read
             there = [str(file) for file in Path(script).parent.glob("*.py")]
-            near = nearest(script, [*there, *study.data.watch])
+            near = meant(script, [*there, *study.data.watch])
             raise ValueError(
                 f"arms.{name}.run: {script}: no such file in {Path.cwd()}\n"
-                f"  accepted: a script that is there{_meant(near)}; paths start where semray does"
+                f"  accepted: a script that is there{near}; paths start where semray does"
             )
 
 
@@ -68,10 +68,6 @@ def script_of(words: Sequence[str]) -> str:
     python = bool(words) and Path(words[0]).name.startswith("python")
     first = next(dropwhile(re.compile(r"-[^cm]").match, words[1:]), "")  # after -c and -m nothing is a script
     return first if python and re.fullmatch(r"[^-{][^{]*\.py", first) else ""
-
-
-def _meant(near: Sequence[str]) -> str:
-    return "".join(f" (did you mean {name}?)" for name in near)
 
 
 def check_watched(study: Study) -> None:
@@ -138,7 +134,7 @@ def not_started(study: Study) -> list[str]:
             if program not in PYTHON and "{" not in program and shutil.which(program) is None:
                 arms.setdefault(program, []).append(name)
     return [
-        f"{listed(names)}: run begins with {program}, which is no program here{_meant(nearest(program, PYTHON))}"
+        f"{listed(names)}: run begins with {program}, which is no program here{meant(program, PYTHON)}"
         + ("; no shell reads its words" if "=" in program else "")
         for program, names in arms.items()
     ]

@@ -22,7 +22,7 @@ from corpora.store.fields import choices, field_types, others_in, plain_types, u
 from orchestration.reading.document import Document, Mistake, Place
 from orchestration.reading.limits import MISTAKES
 from orchestration.study.errors import StudyError
-from orchestration.study.names import names_accepted, nearest
+from orchestration.study.names import meant, names_accepted
 
 WRONG: Any = object()  # what a check gives in place of a value that it has reported
 
@@ -190,7 +190,7 @@ class Checker:
         alone = all(one is type(None) or typing.get_origin(one) is typing.Literal for one in plain_types(kind))
         accepted = names_accepted(str(value), among) if among and alone else words(kind)
         if among and not alone:
-            accepted += "".join(f" (did you mean {near}?)" for near in nearest(str(value), among))
+            accepted += meant(str(value), among)
         if isinstance(value, float) and not math.isfinite(value):
             accepted = "a finite number"
         self.refuse(place, accepted + _mended(value, self._source(place).plain(place), kind))

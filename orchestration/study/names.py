@@ -99,4 +99,9 @@ def names_accepted(name: str, names: Sequence[str]) -> str:
     else:
         alike = nearest(name, names, 6) or list(names[:6])
         shown = f"{', '.join(alike)} and {len(names) - len(alike)} more"
-    return shown + "".join(f" (did you mean {near}?)" for near in nearest(name, names))
+    return shown + meant(name, names)
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """` (did you mean NAME?)`, of the one most like it; "" where none is."""
+    return "".join(f" (did you mean {near}?)" for near in nearest(name, names))
