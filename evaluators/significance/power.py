@@ -18,7 +18,6 @@ import numpy as np
 from scipy import special
 
 from evaluators.significance.level import ALPHA, POWER
-from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
 
 CAP = 200  # beyond this many more seeds the number itself is no advice
 TAIL = 1e-15
@@ -256,29 +255,3 @@ def more_seeds(
         return None if least is None else max(1, least - n)
 
     return MoreSeeds(k=still(noise), k_upper=still(replace(noise, sd=noise.sd * upper_sd_factor(n))))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reachable:
-    """What n seeds can say about one claim of a group, known before any run."""
-
-    test: str
-    smallest_p: float  # of that test: 0.0 where p has no floor, 1.0 where there is no test
-    sign_flip_floor: float  # 2^(1-n): what equal deltas, or an exact test, could reach at best
-    smallest_effect: float | None  # at power .80 and alpha over the number of claims, in the unit of `noise`
-
-
-def reachable(n: int, claims: int = 1, *, noise: Noise | None = None) -> Reachable:
-    """The smallest p and the smallest detectable effect of n paired seeds in a group of `claims`.
-
-    noise: None for deltas of sd 1 without items.
-    """
-    crossed = noise is not None and noise.groups > 0 and n >= 2
-    test = "crossed t" if crossed else seed_test(n, claims, ALPHA)
-    floor = {"none": 1.0, "paired t": 0.0, "crossed t": 0.0}.get(test, smallest_sign_flip_p(n))
-    return Reachable(
-        test=test,
-        smallest_p=floor,
-        sign_flip_floor=smallest_sign_flip_p(n) if n else 1.0,
-        smallest_effect=smallest_effect(n, ALPHA / claims, noise=noise) if n >= 2 else None,
-    )

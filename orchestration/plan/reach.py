@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.level import ALPHA, POWER
@@ -54,7 +54,7 @@ class Reach:
     smallest_difference: float | None
     seeds_for_margin: int | None
     on_margin: str
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def reachability(
@@ -72,7 +72,8 @@ def reachability(
 
 
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
-    from evaluators.significance.power import reachable, smallest_effect
+    from evaluators.significance.power import smallest_effect
+    from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
     from evaluators.significance.sequential import Sequential, smallest_anytime_p
 
     sides = (claim.sides["treatment"], claim.sides["control"])
@@ -80,9 +81,12 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     n = len(plan.study.seeds.all) if trained else 0
     found = spread(plan, claim, seen)
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
-    known = reachable(n, claims, noise=noise if n >= 2 else None)
+    over_seeds = "crossed t" if crossed and n >= 2 else seed_test(n, claims, ALPHA)
+    flips = min(1.0, smallest_sign_flip_p(n))
     growing = bool(plan.study.seeds.reserve) and n >= 2
-    floor = smallest_anytime_p(n, Sequential().tau2) if growing else known.smallest_p
+    floor = 0.0 if over_seeds in ("paired t", "crossed t") else flips
+    if growing:
+        floor = smallest_anytime_p(n, Sequential().tau2)
     decidable = floor * claims <= ALPHA
     level = _level_of_e_process(n, claims) if growing and decidable else ALPHA / claims
     effect = difference = None
@@ -91,19 +95,18 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
         difference = None if noise is None else smallest_effect(seeds, level, noise=noise)
         effect = None if crossed else smallest_effect(seeds, level)
     needed, on_margin = _margin(claim, found, ALPHA / claims) if trained else (None, "")
-    test = "t e-process" if growing else "crossed t" if crossed else known.test
-    by_floor = test in ("t e-process", "none") or (test == known.test and claim.expect not in NULL_TESTS)
+    test = "t e-process" if growing else "crossed t" if crossed else over_seeds
+    by_floor = test in ("t e-process", "none") or (test == over_seeds and claim.expect not in NULL_TESTS)
     if not by_floor and claim.expect in NULL_TESTS:
         test = NULL_TESTS[claim.expect] + (" by crossed t" if crossed else "")
-    sharpest = floor if growing else known.sign_flip_floor
-    return Reach(
+    reach = Reach(
         claim=claim.claim,
         backbone=claim.backbone or "",
         seeds=n,
         claims=claims,
         test=test,
         smallest_p=floor if by_floor else 0.0,
-        sign_flip_floor=known.sign_flip_floor,
+        sign_flip_floor=flips,
         can_decide=decidable or not by_floor,
         sd=noise.sd if noise else None,
         item_sd=noise.item if noise else 0.0,
@@ -114,8 +117,8 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
         smallest_difference=difference,
         seeds_for_margin=needed,
         on_margin=on_margin,
-        warnings=tuple(_warnings(claim, n, sharpest, claims, difference, needed, growing, crossed)),
     )
+    return replace(reach, warnings=tuple(_warnings(claim, reach)))
 
 
 def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]:
@@ -150,17 +153,11 @@ def _level_of_e_process(n: int, claims: int) -> float:
     return 2 * float(special.stdtr(n - 1, -t))
 
 
-def _warnings(
-    claim: Claim,
-    n: int,
-    floor: float,
-    claims: int,
-    detected: float | None,
-    needed: int | None,
-    growing: bool,
-    crossed: bool,
-) -> Iterator[str]:
-    """floor: the smallest p of the exact sign-flip test or, where seeds are added, of the e-process."""
+def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
+    n, claims = reach.seeds, reach.claims
+    growing = reach.test == "t e-process"
+    floor = reach.smallest_p if growing else reach.sign_flip_floor
+    needed, detected = reach.seeds_for_margin, reach.smallest_difference
     if n == 0:
         speaks = "only the items can speak" if claim.scope == "task" else "nothing can decide"
         yield f"neither arm is trained, so seeds change nothing and {speaks}"
@@ -171,7 +168,7 @@ def _warnings(
             f"an e-process of {n} seeds cannot go below p = {floor:.2g}{_over(claims, floor, '.2g')}: "
             "nothing can be decided; raise seeds.max"
         )
-    elif not (growing or crossed) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
+    elif not (growing or reach.items) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
         least = math.ceil(1 + math.log2(claims / ALPHA))
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}{_over(claims, floor, 'g')}; "

@@ -11,7 +11,6 @@ from evaluators.significance.power import (
     more_seeds,
     power,
     power_paired_t,
-    reachable,
     seeds_required,
     smallest_effect,
     upper_sd_factor,
@@ -182,20 +181,3 @@ def test_the_items_variance_is_known_from_so_many_as_is_said():
     few, all_of = (Noise(sd=0.02, item=0.01, groups=203, item_df=df) for df in (2, 202))
     assert smallest_effect(8, noise=all_of) == smallest_effect(8, noise=Noise(sd=0.02, item=0.01, groups=203))
     assert smallest_effect(8, noise=few) == smallest_effect(8, noise=Noise(sd=0.02, item=0.01, groups=3))
-
-
-def test_reachable():
-    five = reachable(5)
-    assert (five.test, five.smallest_p, five.sign_flip_floor) == ("paired t", 0.0, 0.0625)
-    assert five.smallest_effect == pytest.approx(1.682, abs=1e-3)
-    eight = reachable(8, noise=Noise(sd=0.01))
-    assert (eight.test, eight.smallest_p) == ("exact sign-flip", 0.0078125)
-    assert eight.smallest_effect == pytest.approx(0.01156, abs=1e-5)
-    assert reachable(8, 5).test == "paired t"
-    assert reachable(8, 5).smallest_effect > reachable(8).smallest_effect  # type: ignore[operator]
-    crossed = reachable(8, noise=Noise(sd=0.01, item=0.01, groups=100))
-    assert (crossed.test, crossed.smallest_p) == ("crossed t", 0.0)
-    assert crossed.smallest_effect > 2 * eight.smallest_effect  # type: ignore[operator]
-    for n in (0, 1):
-        assert reachable(n).smallest_p == 1.0
-        assert reachable(n).smallest_effect is None

@@ -241,14 +241,24 @@ def one_claim(load: Load, seeds: str, claim: str = "") -> Study:
     return load(f"{text}compare:\n  - {claim}\n")
 
 
-@pytest.mark.parametrize(("seeds", "floor", "effect"), [(5, 0.0625, 1.682), (8, 0.0078125, 1.156)])
-def test_smallest_p_and_smallest_effect(load: Load, seeds: int, floor: float, effect: float) -> None:
+@pytest.mark.parametrize(
+    ("seeds", "test", "least", "floor", "effect"),
+    [(5, "paired t", 0.0, 0.0625, 1.682), (8, "exact sign-flip", 0.0078125, 0.0078125, 1.156)],
+)
+def test_smallest_p_and_smallest_effect(
+    load: Load, seeds: int, test: str, least: float, floor: float, effect: float
+) -> None:
     (reach,) = reachability(plan(one_claim(load, str(seeds)), FACTS))
-    assert reach.sign_flip_floor == floor
+    assert (reach.test, reach.smallest_p, reach.sign_flip_floor) == (test, least, floor)
     assert reach.smallest_effect == pytest.approx(effect, abs=5e-4)
     assert reach.smallest_difference == pytest.approx(effect * 0.0084, abs=1e-5)
     assert "SimCSE" in reach.whence[0]
     assert "the items' part is not known" in reach.whence[1]
+
+
+def test_one_seed_shows_nothing(load: Load) -> None:
+    (reach,) = reachability(plan(one_claim(load, "1"), FACTS))
+    assert (reach.test, reach.smallest_p, reach.smallest_effect) == ("none", 1.0, None)
 
 
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
