@@ -79,7 +79,9 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             texts=lambda corpus: (
                 _occurrences(corpus, _unseen(corpus), *_known(corpus)) if len(corpus.unseen) else []
             ),
-            score=_score_unseen,
+            score=lambda corpus, encode: (
+                _told_apart("spcd/unseen", corpus, _unseen(corpus), encode) if len(corpus.unseen) else []
+            ),
             source="ours: the test pairs of `data: {held_sentences: …}` whose sentences no pair trains",
         ),
         on_pairs(
@@ -95,7 +97,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             metrics=concept_differentiation.metric_names("dev/spcd"),
             headline="dev/spcd/ba_all",
             texts=lambda corpus: _occurrences(corpus, *_known(corpus)),
-            score=_score_dev_spcd,
+            score=lambda corpus, encode: _told_apart("dev/spcd", corpus, corpus.pairs["val"], encode),
             source="CALE, section 5.1, on the validation split; appendix B does not say by what it chose",
         ),
         on_pairs(
@@ -183,25 +185,17 @@ def _unseen(corpus: CaleCorpus) -> OccurrencePairs:
     return corpus.pairs["test"].take(corpus.unseen)
 
 
-def _score_unseen(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
-    """As `spcd`, by the same threshold. Nothing where every test pair has a sentence that trains."""
-    if not len(corpus.unseen):
-        return []
-    pairs, threshold = _unseen(corpus), _threshold(corpus, encode)
+def _told_apart(name: str, corpus: CaleCorpus, pairs: OccurrencePairs, encode: EncodeOccurrences) -> list[Score]:
+    """Of other pairs as `spcd`, by the same threshold."""
+    threshold = _threshold(corpus, encode)
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
-    return concept_differentiation.pair_scores("spcd/unseen", items, distances, pairs.category, threshold)
+    return concept_differentiation.pair_scores(name, items, distances, pairs.category, threshold)
 
 
 def _score_ranking(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     pairs = corpus.pairs["test"]
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
     return concept_differentiation.ranking_scores("spcd/ranking", items, distances, pairs.category)
-
-
-def _score_dev_spcd(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
-    pairs, threshold = corpus.pairs["val"], _threshold(corpus, encode)
-    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
-    return concept_differentiation.pair_scores("dev/spcd", items, distances, pairs.category, threshold)
 
 
 def _score_space(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
