@@ -98,7 +98,7 @@ def item_view(items: Items, sign: int, rng: np.random.Generator, *, interval: bo
         return ItemView(item_variance(items, rng), items.groups, items.rarest, None)
     _check(items)
     deltas = resampled_deltas(items, rng, RESAMPLES)
-    limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5).interval
+    limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5)
     variance = closed_form_variance(items) or _resampled(items, deltas)
     return ItemView(variance, items.groups, items.rarest, limits)
 
