@@ -20,10 +20,11 @@ import numpy as np
 from tables import save
 
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import noise_of
 from evaluators.significance.item_tests import crossed_t, item_variance
 from evaluators.significance.level import ALPHA
+from evaluators.significance.paired_items import ItemScores
 from evaluators.significance.power import Noise, smallest_effect
 
 PILOT, SEEDS, ITEMS = 3, 8, 300

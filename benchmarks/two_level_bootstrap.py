@@ -19,8 +19,8 @@ from tables import save
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
-from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import resampled_deltas, two_level_of
+from evaluators.significance.paired_items import ItemScores
 
 SIZES = (1_500, 2_000, 3_000, 4_500, 5_000, 7_000, 9_000)
 SEEDS = 10

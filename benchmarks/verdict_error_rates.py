@@ -28,11 +28,12 @@ from tables import RESULTS, save
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.claims import Claim, Joint
-from evaluators.significance.comparisons import ItemScores, ItemSum, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.item_bootstrap import resampled_deltas
 from evaluators.significance.item_tests import closed_form_variance, crossed_t, resampled_variance
 from evaluators.significance.judge import judge
 from evaluators.significance.level import ALPHA
+from evaluators.significance.paired_items import ItemScores, ItemSum
 from evaluators.significance.seed_tests import critical
 from evaluators.significance.sequential import Sequential
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import Items, ItemScores, ItemsError, ItemSum, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
 from evaluators.significance.item_tests import (
     ItemVariance,
@@ -23,6 +23,7 @@ from evaluators.significance.item_tests import (
     single_run,
 )
 from evaluators.significance.level import ALPHA
+from evaluators.significance.paired_items import Items, ItemScores, ItemsError, ItemSum
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from evaluators.metrics.counted_metrics import METRICS, Metric
-from evaluators.significance.comparisons import BY_CLASS, Items, ItemScores, ItemSum
 from evaluators.significance.level import ALPHA
+from evaluators.significance.paired_items import BY_CLASS, Items, ItemScores, ItemSum
 
 RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import special
 
 from evaluators.metrics.item_metrics import mid_ranks, placements
-from evaluators.significance.comparisons import Items, ItemScores
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
     Undefined,
@@ -22,6 +21,7 @@ from evaluators.significance.item_bootstrap import (
     resampled_deltas,
     two_level_of,
 )
+from evaluators.significance.paired_items import Items, ItemScores
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate
 

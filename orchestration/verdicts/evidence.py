@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluators.significance.claims import ClaimSide
-    from evaluators.significance.comparisons import Items, ItemsError
+    from evaluators.significance.paired_items import Items, ItemsError
     from orchestration.ledger.entries.record import Metric, Record
     from orchestration.ledger.failures import Failure
     from orchestration.ledger.ledger import Ledger

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
-from evaluators.significance.comparisons import ItemScores, ItemsError, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.evidence import DRIFT
 from evaluators.significance.judge import group_of, is_asked, judge
+from evaluators.significance.paired_items import ItemScores, ItemsError
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import RULE, Verdict
 from evaluators.tasks.figures import is_mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluators.metrics.item_metrics import mid_ranks, placements
-from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.paired_items import ItemScores
 from evaluators.significance.seed_tests import ROUNDING
 from orchestration.verdicts.findings import ItemDelta, Moves
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluators.significance.comparisons import (
-    Items,
-    ItemScores,
-    ItemsError,
-    ItemSum,
-    PairedSeeds,
-    align_items,
-    pair,
-    rarest,
-)
+from evaluators.significance.comparisons import PairedSeeds, pair
+from evaluators.significance.paired_items import Items, ItemScores, ItemsError, ItemSum, align_items, rarest
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.verdicts.evidence import contradiction
 

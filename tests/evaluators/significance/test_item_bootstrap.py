@@ -8,7 +8,6 @@ from evaluators.metrics import counted_metrics
 from evaluators.metrics.counted_metrics import METRICS
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance import item_bootstrap
-from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import (
     Undefined,
     deltas_of,
@@ -20,6 +19,7 @@ from evaluators.significance.item_bootstrap import (
     two_level_means,
     two_level_of,
 )
+from evaluators.significance.paired_items import ItemScores
 
 
 def scored(

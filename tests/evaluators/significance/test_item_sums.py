@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, ItemSum, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.item_bootstrap import strata_of
 from evaluators.significance.item_tests import closed_form_variance, item_variance
 from evaluators.significance.judge import judge
+from evaluators.significance.paired_items import ItemScores, ItemSum
 
 RNG = np.random.default_rng(3)
 

@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from evaluators.significance.comparisons import ItemScores
 from evaluators.significance.item_bootstrap import Undefined, resampled_deltas
 from evaluators.significance.item_tests import (
     crossed_t,
@@ -24,6 +23,7 @@ from evaluators.significance.item_tests import (
     steiger,
     williams,
 )
+from evaluators.significance.paired_items import ItemScores
 from evaluators.significance.power import more_seeds
 from evaluators.significance.seed_tests import Estimate, paired_t
 

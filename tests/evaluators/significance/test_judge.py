@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, PairedSeeds, align_items, pair
+from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.decision import said_p
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import family_digest, judge
+from evaluators.significance.paired_items import ItemScores, align_items
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
+from evaluators.significance.paired_items import ItemScores
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import RULE
 

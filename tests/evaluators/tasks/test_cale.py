@@ -14,8 +14,9 @@ from corpora.cale.records import CATEGORIES, CaleCorpus, OccurrencePairs, Occurr
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import align_items, pair
+from evaluators.significance.comparisons import pair
 from evaluators.significance.judge import judge
+from evaluators.significance.paired_items import align_items
 from evaluators.tasks import words_in_context
 from evaluators.tasks.cale import lin, pair_tasks, tasks
 from evaluators.tasks.task import metric_names, named

@@ -10,8 +10,8 @@ import pytest
 
 from corpora.benchmarks.senteval import NAMES
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.comparisons import ItemScores, ItemSum
 from evaluators.significance.item_bootstrap import strata_of
+from evaluators.significance.paired_items import ItemScores, ItemSum
 from evaluators.tasks import senteval
 from evaluators.tasks.figures import members
 from evaluators.tasks.suite import GROUPS

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluators.significance.comparisons import ItemScores, PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
+from evaluators.significance.paired_items import ItemScores
 from orchestration.commands.plan_words import rows_told
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.failures import Failure

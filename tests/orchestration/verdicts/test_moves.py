@@ -10,7 +10,7 @@ import pytest
 
 from evaluators.metrics.item_metrics import placements, roc_auc
 from evaluators.metrics.scores import Score
-from evaluators.significance.comparisons import ItemScores
+from evaluators.significance.paired_items import ItemScores
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study

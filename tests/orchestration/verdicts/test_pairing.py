@@ -10,7 +10,7 @@ import pytest
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.claims import Claim
-from evaluators.significance.comparisons import ItemsError
+from evaluators.significance.paired_items import ItemsError
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study

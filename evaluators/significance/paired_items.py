@@ -1,0 +1,195 @@
+"""The items behind a comparison: what both arms score on each, and which of them are resampled together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from corpora.store.ties import tied
+from evaluators.metrics.scores import Aggregate
+
+BY_CLASS = ("auc", "balanced_accuracy")  # figures that compare items labelled 1 with items labelled 0
+
+
+class ItemsError(ValueError):
+    """Items that do not belong together, or do not add up to the score that they are said to make."""
+
+
+@lru_cache(maxsize=32)
+def _numbered(names: tuple[str, ...]) -> np.ndarray:
+    """Numbers for names, from 0 in order of first appearance; the claims of a study are about the same items."""
+    numbers: dict[str, int] = {}
+    found = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemScores:
+    """Item-level scores of both arms for the paired seeds, items in one order.
+
+    treatment, control (n, M): item scores ("mean"), or predictions compared with gold (M,), 0/1 labels for
+    "auc", "balanced_accuracy" and "f1". group_ids: what is resampled together, e.g. the pairs of one anchor.
+    ItemsError for anything that is not n x M finite numbers over M distinct items in at least two groups.
+    """
+
+    aggregate: Aggregate
+    treatment: np.ndarray
+    control: np.ndarray
+    gold: np.ndarray | None = None
+    item_ids: tuple[str, ...]
+    group_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        size = len(self.item_ids)
+        for name, rows in (("treatment", self.treatment), ("control", self.control)):
+            if rows.ndim != 2 or rows.shape[1] != size or len(rows) != len(self.treatment):
+                raise ItemsError(
+                    f"items: {name} has shape {rows.shape}, accepted: seeds x {size} items in both arms"
+                )
+            if not np.isfinite(rows).all():
+                row, item = np.argwhere(~np.isfinite(rows))[0]
+                raise ItemsError(
+                    f"items: {name} row {row}, item {self.item_ids[item]}: {rows[row, item]} is not finite"
+                )
+        if len(set(self.item_ids)) != size or len(self.group_ids) != size:
+            raise ItemsError(
+                f"items: {size} items need distinct ids and one group each, got {len(self.group_ids)} groups"
+            )
+        if len(set(self.group_ids)) < 2:
+            raise ItemsError("items: fewer than two groups of items, so their variance is unknown")
+        if self.aggregate not in ("mean", "sd"):
+            self._check_gold(size)
+
+    def _check_gold(self, size: int) -> None:
+        if self.gold is None or self.gold.shape != (size,) or not np.isfinite(self.gold).all():
+            raise ItemsError(f"items: {self.aggregate} needs gold, one finite value for each of {size} items")
+        if self.aggregate in ("auc", "balanced_accuracy", "f1") and not np.isin(self.gold, (0, 1)).all():
+            raise ItemsError(f"items: {self.aggregate} needs gold labels 0 or 1")
+
+    @cached_property
+    def group_index(self) -> np.ndarray:
+        """Number of each item's group, (M,) from 0, in order of first appearance."""
+        return _numbered(self.group_ids)
+
+    @property
+    def terms(self) -> tuple[tuple[float, ItemScores], ...]:
+        """Itself, as a sum of one."""
+        return ((1.0, self),)
+
+    @property
+    def groups(self) -> int:
+        """How many independent groups of items there are."""
+        return int(self.group_index.max()) + 1
+
+    @cached_property
+    def rarest(self) -> int:
+        """Groups that the item variance rests on: of a figure by class, those that hold the rarer one."""
+        return rarest(self.aggregate, self.gold, self.group_index)
+
+    @property
+    def shortfall(self) -> float:
+        """How many times as much new groups vary as resamples of these ones."""
+        return _shortfall(self, self.group_index)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSum:
+    """Differences that are added up, each with its weight and its items: a mean over tasks, a gain less a gain.
+
+    Items of two terms are one when they have the same name, and groups that hold one item, or have one name, are
+    one group: resampled together. All terms hold the same seeds.
+    """
+
+    terms: tuple[tuple[float, ItemScores], ...]
+
+    @cached_property
+    def item_ids(self) -> tuple[str, ...]:
+        """The items of all terms, each once."""
+        return tuple(dict.fromkeys(item for _, term in self.terms for item in term.item_ids))
+
+    @cached_property
+    def group_index(self) -> np.ndarray:
+        """Number of the group of each term's each item, term after term, from 0. (sum of M,)"""
+        rows = [row for _, term in self.terms for row in zip(term.item_ids, term.group_ids, strict=True)]
+        joint = tied((f"item {item}", f"group {group}") for item, group in rows)
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(joint(f"group {group}"), len(numbers)) for _, group in rows])
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the items of each term stand in `group_index`."""
+        ends = np.cumsum([len(term.item_ids) for _, term in self.terms]).tolist()
+        return tuple(map(slice, [0, *ends[:-1]], ends))
+
+    @property
+    def groups(self) -> int:
+        """Independent groups of the term that has the fewest: from so many, at least, is the variance known."""
+        return min(len(np.unique(self.group_index[place])) for place in self.places)
+
+    @property
+    def rarest(self) -> int:
+        """Groups that the item variance rests on, of the term where they are fewest."""
+        return min(rarest(term.aggregate, term.gold, index) for term, index in self._indexed)
+
+    @property
+    def shortfall(self) -> float:
+        """How many times as much new groups vary as resamples of these ones, in the term where that is most."""
+        return max(_shortfall(term, index) for term, index in self._indexed)
+
+    @property
+    def _indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
+        return [(term, self.group_index[place]) for (_, term), place in zip(self.terms, self.places, strict=True)]
+
+
+def rarest(aggregate: Aggregate, gold: np.ndarray | None, group_of_item: np.ndarray) -> int:
+    """Groups that the item variance of a figure rests on, as numbers or by name. gold, group_of_item: (M,)."""
+    if aggregate not in BY_CLASS or gold is None:
+        return len(np.unique(group_of_item))
+    return min(len(np.unique(group_of_item[gold == label])) for label in (0, 1))
+
+
+def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
+    """G / (G - 1) of groups and of items of a class, of which there may be few; 1 of items by themselves."""
+    fewest = rarest(items.aggregate, items.gold, group_of_item)
+    return 1.0 if fewest in (1, len(items.item_ids)) else fewest / (fewest - 1)  # one group alone has no variance
+
+
+Items = ItemScores | ItemSum
+
+
+def align_items(
+    seeds: Sequence[int],
+    treatment: Mapping[int, Mapping[str, float]],
+    control: Mapping[int, Mapping[str, float]],
+    *,
+    aggregate: Aggregate,
+    gold: Mapping[str, float] | None = None,
+    groups: Mapping[str, str] | None = None,
+) -> ItemScores:
+    """Item scores {seed: {item id: value}} of both arms as matrices, in the item order of the first run.
+
+    ItemsError unless every run covers the same items.
+    """
+    ids = tuple(treatment[seeds[0]])
+
+    def matrix(arm: str, runs: Mapping[int, Mapping[str, float]]) -> np.ndarray:
+        for seed in seeds:
+            if runs[seed].keys() != set(ids):
+                odd = sorted(runs[seed].keys() ^ set(ids))
+                raise ItemsError(
+                    f"items: {arm} seed {seed} differs in {len(odd)} items from the first run, e.g. {odd[0]}"
+                )
+        return np.array([[runs[seed][item] for item in ids] for seed in seeds], dtype=float)
+
+    return ItemScores(
+        aggregate=aggregate,
+        treatment=matrix("treatment", treatment),
+        control=matrix("control", control),
+        gold=None if gold is None else np.array([gold[item] for item in ids], dtype=float),
+        item_ids=ids,
+        group_ids=ids if groups is None else tuple(groups[item] for item in ids),
+    )
