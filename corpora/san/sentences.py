@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
+from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines
 
@@ -188,7 +189,6 @@ def _of(file: Path, rows: Sequence[tuple[str, ...]]) -> Sentences:
 
 def _sha256(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return digest_of(file)
     except OSError as error:
         raise CorpusError(f"corpora: {file} cannot be read: {error}") from error

@@ -34,6 +34,7 @@ def key_of(content: Mapping[str, Any]) -> str:
 
 
 def digest_of(path: Path) -> str:
+    """sha256 of a file of any size."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

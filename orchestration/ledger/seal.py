@@ -9,18 +9,17 @@ forge is the digest of a passport that was published (docs/report.md).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from corpora.store.cache import digest_of
 from corpora.store.rows import object_of
 from orchestration.ledger.storage import TEMPORARY
 from orchestration.study.names import is_path_component
 
 SEAL = "seal.json"
-BLOCK = 1 << 20
 LEFT = ("Thumbs.db", "desktop.ini", TEMPORARY)
 CHANGED = "it is not as the run wrote it: its digest is not the sealed one"
 
@@ -28,7 +27,7 @@ CHANGED = "it is not as the run wrote it: its digest is not the sealed one"
 def write_seal(folder: Path) -> None:
     """Seal all files of a folder as they are now."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    digests = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in files}
+    digests = {path.relative_to(folder).as_posix(): digest_of(path) for path in files}
     (folder / SEAL).write_bytes(as_seal(digests))
 
 
@@ -56,15 +55,6 @@ def is_foreign(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/")) or name.endswith(LEFT)
 
 
-def digest_of_file(path: Path) -> str:
-    """SHA-256 of a file of any size."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def broken_in(
     folder: Path, seal: Mapping[str, str], below: str = "", apart: tuple[str, ...] = ()
 ) -> tuple[str, str] | None:
@@ -84,6 +74,6 @@ def broken_in(
             return f"{below}{name}", "it is missing, or no plain file"
         if held[name].is_symlink() or not held[name].is_file():
             return f"{below}{name}", "it is no plain file"
-        if digest_of_file(held[name]) != sealed[name]:
+        if digest_of(held[name]) != sealed[name]:
             return f"{below}{name}", CHANGED
     return None

@@ -18,18 +18,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from corpora.store.cache import digest_of
 from orchestration.ledger.repeats import Reproduction
-from orchestration.ledger.seal import digest_of_file
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut
 from orchestration.study.run import Run
 from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.plan import Facts, Plan
     from orchestration.study.study import Study
@@ -103,7 +99,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
             for name, content in sorted(ledger.files(entry).items()):
                 add(f"ledger/{entry}/{name}", content)
     temporary.replace(path)
-    return digest_of_file(path)
+    return digest_of(path)
 
 
 def verify(path: Path) -> Verification:
@@ -167,7 +163,7 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
         rules=rules,
         figures=sum(1 for _ in _figures(again)),
         differences=tuple(differences),
-        sha256=digest_of_file(path),
+        sha256=digest_of(path),
         declared=findings.declared,
         runs={status: len(findings.with_status(status)) for status in ("finished", "failed", "missing")},
         unsealed=sum(not record.sealed for record in records),
@@ -219,6 +215,7 @@ def _differing_metrics(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
     from evaluators.metrics.item_metrics import aggregate
+    from orchestration.ledger.columns import numbers
     from orchestration.ledger.entries.items import of_metric
 
     held = ledger.entries()
@@ -231,18 +228,13 @@ def _differing_metrics(
             items = ledger.items(entry)
             for metric in items["metric"].unique().to_pylist():
                 rows = of_metric(items, metric)
-                gold = None if rows["gold"].null_count == rows.num_rows else _numbers(rows["gold"])
+                gold = None if rows["gold"].null_count == rows.num_rows else numbers(rows["gold"])
                 kind = metrics[metric].aggregate
                 if kind is None:
                     raise StudyError(f"{run.label}: {metric} has items but no way to add them up")
-                again = aggregate(kind, _numbers(rows["value"]), gold)
+                again = aggregate(kind, numbers(rows["value"]), gold)
                 if not _same(metrics[metric].value, again):
                     yield f"{run.label}: {metric}", metrics[metric].value, again
-
-
-def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """A column as an array, which pyarrow's own `to_numpy` would import pandas for. null is nan."""
-    return np.array(column.to_pylist(), dtype=float)
 
 
 def comparable(told: Any) -> Any:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from corpora.store.cache import digest_of
 from corpora.store.errors import first_line
 from trainers.errors import TrainerError
 
@@ -128,9 +129,7 @@ def backbone_fingerprint(path: Path) -> str:
 def _fingerprint(path: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
     total = hashlib.sha256()
     for file, *_ in files:
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        total.update(f"{file.relative_to(path).as_posix()} {digest}\n".encode())
+        total.update(f"{file.relative_to(path).as_posix()} {digest_of(file)}\n".encode())
     total.update(f"prefix {prefix_of(path)!r}\n".encode())
     return total.hexdigest()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from corpora.store.cache import digest_of
 from corpora.store.durable import flush
 from trainers.engine.world import Progress, World
 
@@ -94,11 +94,8 @@ def _newest(scratch: Path, before: int | None) -> int:
 
 def _digests(folder: Path) -> dict[str, str]:
     """sha256 of every file of a checkpoint, by its path there."""
-    found = {}
-    for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS):
-        with file.open("rb") as stream:
-            found[file.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return found
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS)
+    return {file.relative_to(folder).as_posix(): digest_of(file) for file in files}
 
 
 def _intact(folder: Path) -> bool:
