@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corpora.store.rows import sha256_of
 from corpora.store.ties import tied
 
 
@@ -40,10 +41,7 @@ class Pairs:
 
     def sha256(self) -> str:
         """Hash of ids, both texts and gold, in order: the row-id hash that is logged with every result."""
-        digest = hashlib.sha256()
-        for row in zip(self.ids, self.a, self.b, self.gold.tolist(), strict=True):
-            digest.update(repr(row).encode())
-        return digest.hexdigest()
+        return sha256_of(zip(self.ids, self.a, self.b, self.gold.tolist(), strict=True))
 
     def groups(self) -> tuple[str, ...]:
         """Per row the group of rows it is tied to by shared sentences, named after its first row."""

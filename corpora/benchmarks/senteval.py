@@ -13,15 +13,16 @@ boundary. Its own files hold none.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from corpora.store.errors import CorpusError
 from corpora.store.places import looked_at, not_found
+from corpora.store.rows import sha256_of
 
 SOURCE = "https://github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -60,12 +61,8 @@ def read(name: str, *, path: str | None) -> Splits:
 
 def fingerprint(splits: Splits) -> str:
     """sha256 of all texts and labels in order."""
-    digest = hashlib.sha256()
-    for split, rows in splits.items():
-        digest.update(repr(split).encode())
-        for row in zip(*rows.sides, rows.labels.tolist(), strict=True):
-            digest.update(repr(row).encode())
-    return digest.hexdigest()
+    rows = ((split, *zip(*of.sides, of.labels.tolist(), strict=True)) for split, of in splits.items())
+    return sha256_of(chain.from_iterable(rows))
 
 
 def _sorted(rows: Iterable[_Row]) -> Labelled:

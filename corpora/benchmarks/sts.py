@@ -8,16 +8,16 @@ Sources: Agirre et al., SemEval 2012 to 2016; Cer et al. 2017 for STS-B; Marelli
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 from corpora.store.places import lines, looked_at, not_found, tab_separated
-from corpora.store.rows import number_within
+from corpora.store.rows import number_within, sha256_of
 
 LARGEST = 5.0
 SUBSETS = {
@@ -86,12 +86,8 @@ def read_dedup(name: str, *, path: str | None) -> Subsets:
 
 def fingerprint(subsets: Subsets) -> str:
     """sha256 of all rows in order, whatever the layout they were read from."""
-    digest = hashlib.sha256()
-    for subset, pairs in subsets.items():
-        digest.update(repr(subset).encode())
-        for row in zip(pairs.a, pairs.b, pairs.gold.tolist(), strict=True):
-            digest.update(repr(row).encode())
-    return digest.hexdigest()
+    rows = ((subset, *zip(of.a, of.b, of.gold.tolist(), strict=True)) for subset, of in subsets.items())
+    return sha256_of(chain.from_iterable(rows))
 
 
 def stsb_pairs(file: Path) -> Pairs:

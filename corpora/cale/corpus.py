@@ -130,7 +130,7 @@ def _spcd(data: CaleData) -> tuple[str, Callable[[], Spcd]]:
     content: dict[str, Any] = {"builder": BUILDER, "wordnet": wordnet.digests()}
     if data.spcd is not None:
         published = spcd_published.read(data.spcd)
-        content |= {"published": spcd_published.digest_of(published), "repeats": "left out"}
+        content |= {"published": spcd_published.fingerprint(published), "repeats": "left out"}
         return key_of(content), lambda: from_published(published, read_wordnet(wordnet))
     semcor = semcor_files.locate(data.semcor)
     content |= {"semcor": semcor.digests(), "rules": rules_of(data)}

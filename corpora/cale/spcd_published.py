@@ -8,7 +8,6 @@ A row is a pair: two sentences with the target written `<t>word</t>`, both lemma
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from corpora.sources.occurrences import Occurrence
 from corpora.sources.texts import is_text
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.errors import CorpusError, kind_and_first_line
+from corpora.store.rows import sha256_of
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +87,9 @@ def read(source: str) -> dict[str, list[Row]]:
     return rows
 
 
-def digest_of(rows: Mapping[str, Iterable[Row]]) -> str:
+def fingerprint(rows: Mapping[str, Iterable[Row]]) -> str:
     """sha256 of all rows in order: the same for the hub and for a copy of it."""
-    whole = hashlib.sha256()
-    for split, published in rows.items():
-        for row in published:
-            whole.update(repr((split, *row)).encode())
-    return whole.hexdigest()
+    return sha256_of((split, *row) for split, published in rows.items() for row in published)
 
 
 def spcd_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,14 @@ from corpora.store.errors import CorpusError, first_line
 
 NoRow = Callable[[int, str, str], CorpusError]  # of a line: its number, what it is, what is accepted
 EACH_ONCE = "each name once"
+
+
+def sha256_of(rows: Iterable[object]) -> str:
+    """sha256 over rows in their order, each as Python writes it."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(repr(row).encode())
+    return digest.hexdigest()
 
 
 class NamedTwice(ValueError):

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.cale.build import from_published
 from corpora.cale.records import CATEGORIES, SPLITS
-from corpora.cale.spcd_published import digest_of, read
+from corpora.cale.spcd_published import fingerprint, read
 from corpora.sources.wordnet import Wordnet
 from corpora.store.errors import CorpusError
 
@@ -97,8 +97,8 @@ def test_a_repeated_pair_is_kept_once(tmp_path: Path, real: Wordnet, caplog: pyt
 
 
 def test_the_form_makes_no_difference_and_a_row_does(tmp_path: Path) -> None:
-    saved, parquet = (digest_of(read(write(tmp_path / form, form))) for form in ("saved", "parquet"))
-    other = digest_of(read(write(tmp_path / "other", "saved", test=TEST[:1])))
+    saved, parquet = (fingerprint(read(write(tmp_path / form, form))) for form in ("saved", "parquet"))
+    other = fingerprint(read(write(tmp_path / "other", "saved", test=TEST[:1])))
     assert saved == parquet != other
 
 
