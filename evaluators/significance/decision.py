@@ -200,9 +200,7 @@ def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds |
     room = claim.margin - (abs(observed) if aim == "equivalent" else -observed)
     if room <= 0:
         return None, OUTSIDE
-    return _seeds_for(
-        evidence, rules, " if the observed effect is true", aim=aim, effect=observed, margin=claim.margin
-    )
+    return _seeds_for(evidence, rules, HOPE, aim=aim, effect=observed, margin=claim.margin)
 
 
 def _advice_on_margin(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
@@ -215,13 +213,12 @@ def _advice_on_margin(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[M
         return None, f"{side}: {NO_NOISE}"
     if rules.sequential and len(evidence.deltas) >= rules.sequential.n_max:
         return None, f"{side}: the declared maximum of {rules.sequential.n_max} seeds is reached"
-    hope = HOPE
     if distance == 0:
         return None, side
     if distance > 0:
-        more, words = _seeds_for(evidence, rules, hope, effect=distance)
+        more, words = _seeds_for(evidence, rules, HOPE, effect=distance)
     else:
-        more, words = _seeds_for(evidence, rules, hope, aim="equivalent", effect=observed, margin=claim.margin)
+        more, words = _seeds_for(evidence, rules, HOPE, aim="equivalent", effect=observed, margin=claim.margin)
     if not more.settles:
         return more, f"{side}: the {evidence.noise.groups:,} items limit it, not the seeds"
     return more, f"{side}: {words}"

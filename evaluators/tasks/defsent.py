@@ -15,6 +15,7 @@ from corpora.defsent.data import DefsentData
 from corpora.defsent.records import Definition, Questions
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items
 from evaluators.metrics.scores import Score
+from evaluators.tasks.named_items import numbered
 from evaluators.tasks.task import Benchmark, Task
 
 Places = Callable[
@@ -86,8 +87,9 @@ def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
     any_word = np.array([best[pairs[row].definition] for row in known])
     columns = [at_cut(own), reciprocal(own), *(hits(own, k) for k in TOPS), reciprocal(any_word)]
     ids, groups = (column.take(known) for column in (rows.ids, rows.keys))
+    named = numbered(ids, mark="#")  # where repeated definitions are kept, each is an item of its own
     return [
-        score_of_items(metric, "mean", _distinct(ids), groups, values)
+        score_of_items(metric, "mean", named, groups, values)
         for metric, values in zip(metric_names(task), columns, strict=True)
     ]
 
@@ -95,13 +97,3 @@ def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
 def at_cut(places: np.ndarray, cut: int = CUT) -> np.ndarray:
     """1 / place up to `cut`, 0 beyond. (N,) -> (N,)."""
     return np.where(places <= cut, reciprocal(places), 0.0)
-
-
-def _distinct(ids: Sequence[str]) -> list[str]:
-    """The ids with copies told apart: where repeated definitions are kept, each is an item of its own."""
-    seen: dict[str, int] = defaultdict(int)
-    named = []
-    for one in ids:
-        seen[one] += 1
-        named.append(one if seen[one] == 1 else f"{one}#{seen[one]}")
-    return named

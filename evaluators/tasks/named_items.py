@@ -15,7 +15,7 @@ def pair_items(pairs: Pairs) -> Items:
 
     The same pair has the same name in every task: STS-B is drawn from the yearly sets.
     """
-    ids = _numbered(text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+    ids = numbered(text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
     return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
 
 
@@ -43,14 +43,14 @@ def marked(word: Occurrence) -> str:
 def text_items(texts: Sequence[str]) -> Items:
     """Each text by a name of its content, tied to its repetitions: SST2 is drawn from MR."""
     keys = [text_key(text) for text in texts]
-    return Items(_numbered(keys), keys)
+    return Items(numbered(keys), keys)
 
 
-def _numbered(keys: Iterable[str]) -> list[str]:
-    """The keys with their repetitions numbered from 2."""
+def numbered(keys: Iterable[str], mark: str = "-") -> list[str]:
+    """The keys with their repetitions numbered from 2, after the mark."""
     seen: Counter[str] = Counter()
     ids = []
     for key in keys:
         seen[key] += 1
-        ids.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
+        ids.append(key if seen[key] == 1 else f"{key}{mark}{seen[key]}")
     return ids
