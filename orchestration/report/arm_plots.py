@@ -60,7 +60,7 @@ def _of_backbones(findings: Findings, metrics: Sequence[str]) -> list[tuple[str,
     for backbone in findings.backbones:
         found = {}
         for arm in findings.arms:
-            rows = [row for row in findings.of(arm, backbone) if row.status == "finished" and not row.selection]
+            rows = findings.finished(arm, backbone)
             values = [(row, np.array([row.metrics.get(name, np.nan) for name in metrics])) for row in rows]
             values = [(row, each) for row, each in values if np.isfinite(each).sum() > 1]
             if values:

@@ -23,8 +23,7 @@ def bill_rows(findings: Findings) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     several = len(findings.backbones) > 1
     for finding in findings.findings:
-        runs = [run for place in finding.places for run in findings.of(*place)]
-        behind = [run for run in runs if run.status == "finished" and not run.selection]
+        behind = [run for place in finding.places for run in findings.finished(*place)]
         recorded = [run.cost for run in behind if run.cost]
         if not recorded:
             continue

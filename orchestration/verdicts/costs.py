@@ -19,11 +19,8 @@ def with_costs(findings: Findings) -> Findings:
     found = []
     for backbone in findings.backbones:
         for arm, settings in findings.arms.items():
-            seconds = [
-                one
-                for row in findings.of(arm, backbone)
-                if row.status == "finished" and not row.selection and (one := _a_step(row)) is not None
-            ]
+            finished = findings.finished(arm, backbone)
+            seconds = [one for row in finished if (one := _a_step(row)) is not None]
             if not seconds:
                 continue
             size = settings.get("batch_size")

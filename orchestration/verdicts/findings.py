@@ -229,10 +229,11 @@ class Findings:
     def with_status(self, status: Status) -> tuple[RunRow, ...]:
         return tuple(row for row in self.runs if row.status == status)
 
+    def finished(self, arm: str, backbone: str) -> tuple[RunRow, ...]:
+        """The finished confirmation runs of one arm on one backbone: what a claim may rest on."""
+        return tuple(row for row in self.of(arm, backbone) if row.status == "finished" and not row.selection)
+
     def values(self, arm: str, backbone: str, metric: str) -> dict[int | None, float]:
-        """seed -> value over the finished confirmation runs that have the metric."""
-        return {
-            row.seed: row.metrics[metric]
-            for row in self.of(arm, backbone)
-            if row.status == "finished" and not row.selection and metric in row.metrics
-        }
+        """seed -> value over those that have the metric."""
+        rows = self.finished(arm, backbone)
+        return {row.seed: row.metrics[metric] for row in rows if metric in row.metrics}
