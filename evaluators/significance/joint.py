@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
 
 from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.decision import OPEN, STOPPED, Word
@@ -80,53 +78,42 @@ def record_joint(
     q: Mapping[str, float],
     rules: Rules,
     exploratory: bool,
-) -> dict[str, Any]:
-    """Every field of the verdict of a joint claim but its sentence and the digest of its family.
-
-    q: its p values corrected for its group. What only one difference has, such as a mean, is left empty.
-    """
+) -> Verdict:
+    """The verdict of a joint claim but for its sentence. q: its p values corrected for its group."""
     holds, fails = (q[line] <= ALPHA for line in (HOLDS, FAILS))
     verdict: Word = "holds" if holds else "fails" if fails else "undecided"
     line = FAILS if verdict == "fails" else HOLDS
     chance = _chance_left(joint, parts) if verdict == "undecided" else None
     known = math.isfinite(lines[line])
     kind = "intersection-union" if joint.least == len(parts) else "partial conjunction"
-    return {
-        **dict.fromkeys(field.name for field in fields(Verdict)),
-        "id": joint.id,
-        "claim": joint.claim,
-        "treatment": _listed(part.treatment for part in parts),
-        "control": _listed(part.control for part in parts),
-        "backbone": joint.backbone or "",
-        "metric": _listed(part.metric for part in parts),
-        "larger_is_better": True,
-        "expect": joint.words,
-        "declared_scope": _listed(part.declared_scope for part in parts),
-        "group": joint.family or "",
-        "exploratory": exploratory,
-        "alpha": ALPHA,
-        "family_size": rules.nulls,
-        "n_seeds": min(part.n_seeds for part in parts),
-        "per_seed": (),
-        "dropped": tuple(dict.fromkeys(row for part in parts for row in part.dropped)),
-        "k_agree": 0,
-        "test": kind if known else None,
-        "p": lines[line] if known else None,
-        "p_adjusted": q[line] if known else None,
-        "descriptive": {},
-        "each_run": (),
-        "e_values": (),
-        "verdict": verdict,
-        "words": _words(joint, parts, verdict, chance, kept_back=lines[HOLDS] <= ALPHA),
-        "chance_left": chance,
-        "advice": "",
-        "sentence": "",
-        "scope": _listed(part.scope for part in parts),
-        "as_expected": None if verdict == "undecided" else verdict == "holds",
-        "flags": (),
-        "generator_seed": 0,
-        "parts": len(parts),
-    }
+    return Verdict(
+        id=joint.id,
+        claim=joint.claim,
+        treatment=_listed(part.treatment for part in parts),
+        control=_listed(part.control for part in parts),
+        backbone=joint.backbone or "",
+        metric=_listed(part.metric for part in parts),
+        larger_is_better=True,
+        expect=joint.words,
+        declared_scope=_listed(part.declared_scope for part in parts),
+        group=joint.family or "",
+        exploratory=exploratory,
+        alpha=ALPHA,
+        family_size=rules.nulls,
+        family_digest=parts[0].family_digest,
+        n_seeds=min(part.n_seeds for part in parts),
+        dropped=tuple(dict.fromkeys(row for part in parts for row in part.dropped)),
+        test=kind if known else None,
+        p=lines[line] if known else None,
+        p_adjusted=q[line] if known else None,
+        verdict=verdict,
+        words=_words(joint, parts, verdict, chance, kept_back=lines[HOLDS] <= ALPHA),
+        chance_left=chance,
+        sentence="",
+        scope=_listed(part.scope for part in parts),
+        as_expected=None if verdict == "undecided" else verdict == "holds",
+        parts=len(parts),
+    )
 
 
 def _chance_left(joint: Joint, parts: Sequence[Verdict]) -> float | None:

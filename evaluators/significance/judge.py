@@ -144,8 +144,8 @@ def _judge_together(
             _verdict(part, pairs, found, found.lines, within, f" (part of {case.claim.claim})", digest, case.claim)
             for part, pairs, found in zip(case.claim.parts, case.scores, parts, strict=True)
         ]
-        fields = record_joint(case.claim, of_parts, own, corrected, rules, exploratory)
-        joint = Verdict(**fields | {"words": fields["words"] + remark, "family_digest": digest})
+        joint = record_joint(case.claim, of_parts, own, corrected, rules, exploratory)
+        joint = replace(joint, words=joint.words + remark)
         verdicts.append([replace(joint, sentence=joint_sentence(joint, of_parts) + remark), *of_parts])
     return verdicts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Verdict:
 
     Deltas are positive where the treatment is better and in units of the metric. `p` is the p of the difference
     (of "not worse", where that was declared), `tost_p` that of equivalence; the adjusted ones count the group.
+    What has a default is of a single difference: of a joint claim it is empty.
     """
 
     # the declaration
@@ -41,11 +42,11 @@ class Verdict:
     metric: str
     larger_is_better: bool
     expect: str
-    margin: float | None
-    min_effect: float | None
+    margin: float | None = None
+    min_effect: float | None = None
     declared_scope: str
-    matched_control: str | None
-    signal: str | None
+    matched_control: str | None = None
+    signal: str | None = None
     group: str
     exploratory: bool
     alpha: float
@@ -54,75 +55,77 @@ class Verdict:
 
     # the seeds
     n_seeds: int
-    per_seed: tuple[dict[str, float], ...]  # seed, treatment, control, delta, matched_control where there is one
+    per_seed: tuple[dict[str, float], ...] = ()  # seed, treatment, control, delta, matched_control if there is one
     dropped: tuple[tuple[int, str], ...]
-    delta_mean: float | None
-    delta_sd: float | None
-    delta_min: float | None
-    delta_max: float | None
-    k_agree: int
-    sign_agreement: float | None
-    effect_dz: float | None
-    hedges_g: float | None
-    correlation: float | None  # between the arms at equal seed
-    unpaired_seeds: int | None  # seeds per arm that would give the same standard error without pairing
+    delta_mean: float | None = None
+    delta_sd: float | None = None
+    delta_min: float | None = None
+    delta_max: float | None = None
+    k_agree: int = 0
+    sign_agreement: float | None = None
+    effect_dz: float | None = None
+    hedges_g: float | None = None
+    correlation: float | None = None  # between the arms at equal seed
+    unpaired_seeds: int | None = None  # seeds per arm that would give the same standard error without pairing
 
     # the test
     test: str | None
-    statistic: float | None
-    df: float | None  # of the seeds
+    statistic: float | None = None
+    df: float | None = None  # of the seeds
     p: float | None
     p_adjusted: float | None
-    tost_p: float | None
-    tost_p_adjusted: float | None
-    worse_p: float | None  # where "not worse" was declared
-    worse_p_adjusted: float | None
-    ci_low: float | None
-    ci_high: float | None
-    ci_bonferroni_low: float | None
-    ci_bonferroni_high: float | None
-    descriptive: dict[str, float]  # sign and Wilcoxon p, BCa limits from 10 seeds: they decide nothing
+    tost_p: float | None = None
+    tost_p_adjusted: float | None = None
+    worse_p: float | None = None  # where "not worse" was declared
+    worse_p_adjusted: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    ci_bonferroni_low: float | None = None
+    ci_bonferroni_high: float | None = None
+    # sign and Wilcoxon p, BCa limits from 10 seeds: they decide nothing
+    descriptive: dict[str, float] = field(default_factory=dict)
 
     # the items
-    n_items: int | None
-    n_groups: int | None
-    v_seed: float | None
-    v_item: float | None
-    v_both: float | None
-    v_item_method: str | None
-    df_items: int | None
-    p_seeds_alone: float | None
-    p_items_alone: float | None
-    p_crossed: float | None
-    two_level_low: float | None
-    two_level_high: float | None
-    single_run: dict[str, Any] | None
-    each_run: tuple[dict[str, Any], ...]  # test, statistic, p of each seed's two correlations: they decide nothing
+    n_items: int | None = None
+    n_groups: int | None = None
+    v_seed: float | None = None
+    v_item: float | None = None
+    v_both: float | None = None
+    v_item_method: str | None = None
+    df_items: int | None = None
+    p_seeds_alone: float | None = None
+    p_items_alone: float | None = None
+    p_crossed: float | None = None
+    two_level_low: float | None = None
+    two_level_high: float | None = None
+    single_run: dict[str, Any] | None = None
+    # test, statistic, p of each seed's two correlations: they decide nothing
+    each_run: tuple[dict[str, Any], ...] = ()
 
     # growing seeds
-    e_values: tuple[float, ...]
-    cs_low: float | None
-    cs_high: float | None
+    e_values: tuple[float, ...] = ()
+    cs_low: float | None = None
+    cs_high: float | None = None
 
     # signal isolation
-    signal_p: float | None
-    signal_p_adjusted: float | None
-    signal_delta: float | None
-    share: float | None
-    share_low: float | None
-    share_high: float | None
+    signal_p: float | None = None
+    signal_p_adjusted: float | None = None
+    signal_delta: float | None = None
+    share: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
 
     # the outcome
     verdict: Word
     words: str
-    advice: str  # beside a difference that is shown: what would tell on which side of the margin it lies
+    advice: str = ""  # beside a difference that is shown: what would tell on which side of the margin it lies
     sentence: str
     scope: str
     as_expected: bool | None  # None while that is open
-    k_more: int | None
-    k_more_upper: int | None
-    flags: tuple[str, ...]
-    generator_seed: int
+    k_more: int | None = None
+    k_more_upper: int | None = None
+    flags: tuple[str, ...] = ()
+    generator_seed: int = 0
     parts: int | None = None  # how many, of a joint claim: it has no difference of its own, they have
     part_of: str | None = None  # the joint claim that it is a part of: what its p is not corrected for
     chance_left: float | None = None  # if open: that all seeds of a study until decided would show it

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,12 +12,13 @@ from scipy import stats
 
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds, pair
-from evaluators.significance.decision import said_p
+from evaluators.significance.decision import decide, said_p
+from evaluators.significance.evidence import Rules, gather
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import family_digest, judge
 from evaluators.significance.paired_items import ItemScores, align_items
 from evaluators.significance.sequential import Sequential
-from evaluators.significance.verdict import Verdict
+from evaluators.significance.verdict import Verdict, record
 
 BASE = (
     0.61,
@@ -752,6 +753,16 @@ def test_unpaired_seeds_say_what_pairing_saves():
     assert found.correlation == pytest.approx(np.corrcoef(common + noise, common)[0, 1])
     expected = 30 * ((common + noise).var() + common.var()) / noise.var()
     assert found.unpaired_seeds == math.ceil(expected)
+
+
+def test_the_record_of_a_difference_gives_every_field():
+    """Also those with a default, which is for joint claims: nothing of a difference is left out unseen."""
+    asked, pairs, rules = claim(), paired(EIGHT), Rules(nulls=1)
+    evidence = gather(asked, pairs, rules)
+    decision = decide(asked, pairs, evidence, evidence.lines, rules)
+    given = record(asked, pairs, evidence, dict(evidence.lines), decision, rules)
+    left = {field.name for field in fields(Verdict)} - given.keys()
+    assert left == {"words", "sentence", "family_digest", "parts", "part_of"}
 
 
 def test_interval_of_description_from_ten_seeds_on():
