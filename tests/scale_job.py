@@ -42,7 +42,7 @@ def rate(lanes: int, folder: str) -> tuple[float, int]:
     jobs = [Job(runs=(_run(seed),)) for seed in range(RUNS)]
     with ledger.drive("scale"):
         resources = Resources(lanes=lanes)
-        launch(jobs, ledger=ledger, resources=resources, on_event=hear, body="scale_job:one_second", warm=())
+        launch(jobs, ledger=ledger, resources=resources, on_event=hear, body=one_second, warm=())
     hosts = {ledger.training(run_id).notes["host"] for run_id in ledger.ids()}
     return 60 * (len(finished) - 1) / (finished[-1] - finished[0]), len(hosts)
 

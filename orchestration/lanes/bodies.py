@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from corpora.store.errors import CorpusError
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.notes import LedgerError
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
+from orchestration.study.run import Job, Result, RunsFailed, Trained
 from trainers.engine.meter import Meter, added, part_of
 from trainers.errors import TrainerError
 
@@ -74,14 +73,6 @@ def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, 
 def with_meter(world: World, meter: Meter) -> World:
     """The world with what is spent in it counted."""
     return replace(world, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
-
-
-def resolved(body: Body | str) -> Body:
-    """A run body given as such or as "module:function"."""
-    if callable(body):
-        return body
-    module, function = body.split(":")
-    return getattr(importlib.import_module(module), function)
 
 
 def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]:

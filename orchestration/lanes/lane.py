@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from orchestration.families.registry import family
-from orchestration.lanes.bodies import Problem, billed, metered, problem, resolved, with_meter, with_models
+from orchestration.lanes.bodies import Problem, billed, metered, problem, with_meter, with_models
 from orchestration.lanes.checkpoints import scratch_of
 from orchestration.lanes.cluster import go_to
 from orchestration.study.run import Body, Job, Result, RunsFailed, Trained
@@ -60,7 +60,7 @@ class LaneKind:
     `started_in` has it.
     """
 
-    body: Body | str
+    body: Body
     warm: tuple[str, ...]
     gpus: float
     threads: int
@@ -105,7 +105,7 @@ class Lane:
             torch.cuda.set_per_process_memory_fraction(kind.gpus)  # Ray shares a GPU out by count, not by memory
         self._kind = kind
         self._device = "cuda:0" if kind.gpus else "cpu"  # Ray shows a lane no GPU but its own
-        self._body, self._ledger = resolved(kind.body), Ledger(url)
+        self._body, self._ledger = kind.body, Ledger(url)
         self._state, self._stopping, self._unwanted = LaneState(), False, ""
         self._worker = 0  # the thread that executes
         self._meter: Meter | None = None  # of the last job

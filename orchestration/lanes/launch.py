@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.families.registry import family
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit, started_in
 from orchestration.lanes.events import Event, Outcome, Preparing
-from orchestration.lanes.lane import LaneKind
+from orchestration.lanes.lane import LaneKind, execute
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import JobSource
 from orchestration.lanes.pooled.slots import start
@@ -42,14 +42,15 @@ class Lanes:
     """Where the jobs of a study execute: Ray, reached with the first of them, and lanes, kept for the next.
 
     Use it while driving the study, and close it. warm: the modules that a lane imports before its first job; what
-    the family of the first job names, where that is None.
+    the family of the first job names, where that is None. models: whether pooled lanes keep those of their runs.
     """
 
     ledger: Ledger
     resources: Resources
     on_event: Callable[[Event], None]
-    body: Body | str = "orchestration.lanes.lane:execute"
+    body: Body = execute
     warm: Sequence[str] | None = None
+    models: bool = True
     threads_per_lane: int = 1
     lease_seconds: float = LEASE_SECONDS
     stop: threading.Event = field(default_factory=threading.Event)
@@ -64,7 +65,7 @@ class Lanes:
 
     def at_once(self, jobs: Sequence[Job]) -> int:
         """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
-        self._reach(jobs, more=True)
+        self._reach(grouped=True)  # jobs of any kind may follow
         grouped = any(launcher(job, self.resources) == "train" for job in jobs)
         return self.resources.lanes or _fitting(self._share(grouped), self._growing)
 
@@ -83,14 +84,16 @@ class Lanes:
             return Outcome()
         pooled = [job for job in jobs if launcher(job, self.resources) == "pool"]
         grouped = [job for job in jobs if launcher(job, self.resources) == "train"]
-        self._reach(jobs, more)
+        self._reach(more or bool(grouped))
         fitting = _fitting(self._share(bool(grouped)), self._growing)  # known before the first job starts
+        growing = self._growing and self.resources.lanes is None
         outcome = Outcome()
         with asked_to_stop(self.stop):
             if pooled:
                 lanes = self.resources.lanes or _fitting(self._share(grouped=False), self._growing)
-                tries = self.resources.retries + 1
-                outcome = self._pooled(pooled).run(pooled, lanes=min(lanes, len(pooled)), tries=tries, more=more)
+                warm = family(pooled[0].runs[0].family).imports if self.warm is None else self.warm
+                pool = self._pooled(warm, growing=growing)
+                outcome = pool.run(pooled, lanes=min(lanes, len(pooled)), tries=self._tries, more=more)
             if grouped:
                 from orchestration.lanes.groups.groups import Groups
 
@@ -99,7 +102,6 @@ class Lanes:
                     self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
                 )
                 runs = [run for job in grouped for run in job.runs]
-                growing = self._growing and self.resources.lanes is None
                 later = groups.run(runs, self.resources.lanes or fitting, self.stop, growing=growing)
                 outcome = Outcome(
                     finished=outcome.finished + later.finished,
@@ -107,6 +109,25 @@ class Lanes:
                     stopped=outcome.stopped or later.stopped,
                 )
         return outcome
+
+    def serve(self, open_source: Callable[[int], AbstractContextManager[JobSource]], *, at_once: int) -> Outcome:
+        """Execute jobs as they are asked for, in pooled lanes alone, until the source has no more. Needs `warm`.
+
+        at_once: the most runs that can be asked for at a time; there are no more lanes than that. open_source is
+        told how many there are, once Ray is there. Otherwise as `run`.
+        """
+        assert self.warm is not None, "no job tells yet what lanes are to import"
+        self._reach(grouped=False)
+        with asked_to_stop(self.stop):
+            fitting = _fitting(self._share(grouped=False), self._growing)  # looked at whatever `lanes` says
+            lanes = min(self.resources.lanes or fitting, at_once)
+            pool = self._pooled(self.warm, growing=False)
+            with open_source(lanes) as source:
+                return pool.run((), lanes=lanes, tries=self._tries, source=source)
+
+    @property
+    def _tries(self) -> int:
+        return self.resources.retries + 1
 
     @property
     def _growing(self) -> bool:
@@ -122,29 +143,40 @@ class Lanes:
         workers = self.resources.workers_per_run if grouped else 1
         return RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
 
-    def _reach(self, jobs: Sequence[Job], more: bool) -> None:
-        """Be connected to Ray from now on. more: jobs of any kind may follow."""
+    def _reach(self, grouped: bool) -> None:
+        """Be connected to Ray from now on. grouped: there may be jobs for worker groups."""
         if self._reached:
             return
-        grouped = more or any(launcher(job, self.resources) == "train" for job in jobs)
         self.on_event(_reaching())
         self._ray.enter_context(connected(max(cores(), self._share(grouped).cpus * (self.resources.lanes or 1))))
         self._reached = True
 
-    def _pooled(self, jobs: Sequence[Job]) -> Pool:
+    def _pooled(self, warm: Sequence[str], *, growing: bool) -> Pool:
+        """The pool: as it was begun, where it was. growing: it takes what room a cluster comes to have."""
         if self._pool is None:
-            one, resources = self._share(grouped=False), self.resources
-            warm = family(jobs[0].runs[0].family).imports if self.warm is None else self.warm
             self._pool = Pool(
-                _starting(self.body, warm, one, resources.checkpoint_every, models=True),
+                partial(start, self._kind(warm)),
                 self.ledger,
                 self.on_event,
                 self.stop,
                 lease_seconds=self.lease_seconds,
-                stall_seconds=resources.stall_seconds,
-                growing=self._growing and resources.lanes is None,
+                stall_seconds=self.resources.stall_seconds,
+                growing=growing,
             )
         return self._pool
+
+    def _kind(self, warm: Sequence[str]) -> LaneKind:
+        one = self._share(grouped=False)
+        return LaneKind(
+            body=self.body,
+            warm=tuple(warm),
+            gpus=one.gpus,
+            threads=one.cpus,
+            memory=one.memory,
+            checkpoint_every=self.resources.checkpoint_every,
+            models=self.models,
+            folder=started_in(),
+        )
 
     def _end_pool(self) -> None:
         if self._pool is not None:
@@ -158,7 +190,7 @@ def launch(
     ledger: Ledger,
     resources: Resources,
     on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.lanes.lane:execute",
+    body: Body = execute,
     warm: Sequence[str] | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Outcome:
@@ -168,51 +200,6 @@ def launch(
     )
     with closing(lanes):
         return lanes.run(jobs)
-
-
-def serve(
-    open_source: Callable[[int], AbstractContextManager[JobSource]],
-    *,
-    at_once: int,
-    ledger: Ledger,
-    resources: Resources,
-    on_event: Callable[[Event], None],
-    body: Body | str = "orchestration.lanes.lane:execute",
-    warm: Sequence[str],
-) -> Outcome:
-    """Execute jobs as they are asked for, in pooled lanes that keep no models, until the source has no more.
-
-    at_once: the most runs that can be asked for at a time; there are no more lanes than that. open_source is told
-    how many there are, once Ray is there. Otherwise as `launch`.
-    """
-    on_event(_reaching())
-    stop = threading.Event()
-    with connected(max(cores(), resources.lanes or 1)), asked_to_stop(stop):
-        one = RunShare(cpus=1, gpus=resources.gpus_per_worker, memory=resources.memory_per_worker)
-        fitting = _fitting(one, named_address() is not None)
-        lanes = min(resources.lanes or fitting, at_once)
-        starting = _starting(body, warm, one, resources.checkpoint_every, models=False)
-        stall = resources.stall_seconds
-        pool = Pool(starting, ledger, on_event, stop, lease_seconds=LEASE_SECONDS, stall_seconds=stall)
-        with open_source(lanes) as source:
-            return pool.run((), lanes=lanes, tries=resources.retries + 1, source=source)
-
-
-def _starting(
-    body: Body | str, warm: Sequence[str], share: RunShare, checkpoint_every: int, *, models: bool
-) -> Callable[[str], Any]:
-    """What starts a lane of this kind, with the ledger at a URL."""
-    kind = LaneKind(
-        body=body,
-        warm=tuple(warm),
-        gpus=share.gpus,
-        threads=share.cpus,
-        memory=share.memory,
-        checkpoint_every=checkpoint_every,
-        models=models,
-        folder=started_in(),
-    )
-    return partial(start, kind)
 
 
 def _reaching() -> Preparing:

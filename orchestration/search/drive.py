@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.figures import mean_of
 from orchestration.families.registry import family
 from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked
-from orchestration.lanes.launch import serve
+from orchestration.lanes.lane import execute
+from orchestration.lanes.launch import Lanes
 from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.requests import Asking, Exchange
 from orchestration.search.standings import Standings
@@ -30,7 +31,7 @@ def run_search(
     *,
     on_event: Callable[[Event], None],
     on_change: Callable[[Standings, Trial, str], None],
-    body: Body | str = "orchestration.lanes.lane:execute",
+    body: Body = execute,
     warm: Sequence[str] | None = None,
 ) -> tuple[Searched, bool]:
     """Search around one arm until its trials or its budget are spent: what came of it; True if stopped before.
@@ -75,15 +76,17 @@ def run_search(
         if searching.error is not None:
             raise searching.error
 
-    outcome = serve(
-        opened,
-        at_once=min(selection.trials, search.at_once or selection.trials),  # a point asks for one seed at a time
+    lanes = Lanes(
         ledger=ledger,
         resources=selection.study.resources,
         on_event=hear,
         body=body,
         warm=family(selection.study.family).imports if warm is None else warm,
+        models=False,
     )
+    at_once = min(selection.trials, search.at_once or selection.trials)  # a point asks for one seed at a time
+    with closing(lanes):
+        outcome = lanes.serve(opened, at_once=at_once)
     found = searched(selection, ledger)
     keep_outcome(found, ledger, ended=board.settled and not outcome.stopped)
     return found, outcome.stopped

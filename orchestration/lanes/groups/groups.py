@@ -76,7 +76,7 @@ class Groups:
         resources: Resources,
         on_event: Callable[[Event], None],
         *,
-        body: Body | str,
+        body: Body,
         threads: int,
     ) -> None:
         import ray

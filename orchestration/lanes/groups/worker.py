@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestration.lanes.bodies import billed, metered, problem, resolved, with_meter, with_models
+from orchestration.lanes.bodies import billed, metered, problem, with_meter, with_models
 from orchestration.lanes.checkpoints import private
 from orchestration.lanes.cluster import go_to
 from orchestration.lanes.waits import POLL_SECONDS, place_of
@@ -33,7 +33,7 @@ class GroupKind:
     folder: as `started_in` has it.
     """
 
-    body: Body | str
+    body: Body
     url: str
     driver: Driver | None
     threads: int
@@ -74,7 +74,7 @@ def train(config: dict[str, Any]) -> None:
             job, _ = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
         threading.Thread(target=_watch, args=(meter,), daemon=True).start()
-        results = metered(resolved(kind.body)(job, with_meter(world, meter)), meter)
+        results = metered(kind.body(job, with_meter(world, meter)), meter)
         for result, is_new in billed(results, ledger):
             if rank == 0 and is_new:
                 ledger.stage(result, attempt)

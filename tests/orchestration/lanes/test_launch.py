@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -145,11 +145,12 @@ def short(job: Job, world: World) -> Iterator[Result]:
 def go(
     ledger: Ledger,
     jobs: list[Job],
-    body: Body | str,
+    body: Body,
     on_event: Callable[[Event], None] = lambda event: None,
     *,
     resources: Mapping[str, Any] = MappingProxyType({}),
     lease_seconds: float = 60.0,
+    warm: Sequence[str] = (),
 ) -> tuple[Outcome, list[Event]]:
     """Launch without importing torch in every lane; returns what came out and what was told."""
     events: list[Event] = []
@@ -164,7 +165,7 @@ def go(
         resources=Resources(**{"lanes": 1, "retries": 1, **resources}),
         on_event=hear,
         body=body,
-        warm=(),
+        warm=warm,
         lease_seconds=lease_seconds,
     )
     return outcome, events
@@ -613,7 +614,7 @@ def test_lanes_that_cannot_start(ledger: Ledger, folder: Path) -> None:
     with pytest.raises(
         StudyError, match=r"no lane could be started: ModuleNotFoundError: .*no_such_module.*\n  accepted"
     ):
-        go(ledger, jobs, "no_such_module:execute")
+        go(ledger, jobs, squares, warm=["no_such_module"])
 
 
 def test_a_run_that_needs_what_is_not_there(ledger: Ledger, folder: Path) -> None:
