@@ -20,7 +20,7 @@ from urllib.parse import quote
 import psutil
 
 from orchestration.ledger.away import away, words_of
-from orchestration.ledger.notes import NUMBER, damaged, read_note, whole
+from orchestration.ledger.notes import NUMBER, damaged, note_if_there
 from orchestration.ledger.storage import Storage, reached
 from orchestration.study.errors import StudyError
 
@@ -160,20 +160,20 @@ def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
     """
     missing = 0
     while (newest := max(_numbers(storage, study), default=0)) != missing:
-        place = f"{_folder(study)}/{newest}"
-        try:
-            lock = read_note(storage, place, REMEDY)
-        except FileNotFoundError:  # a newer one has taken its place since
-            missing = newest
-            continue
-        with whole(storage, place, REMEDY):
-            driver, beat = Driver.from_dict(lock), float(lock["beat"])
-            if driver.pid < 1 or not math.isfinite(beat):
-                raise ValueError(f"pid {driver.pid}, beat {beat}")
-            return newest, driver, beat
+        held = note_if_there(storage, f"{_folder(study)}/{newest}", REMEDY, _held)
+        if held is not None:
+            return newest, *held
+        missing = newest  # a newer one has taken its place since
     if missing:
         raise damaged(storage, f"{_folder(study)}/{missing}", "it is no file", REMEDY)
     return None
+
+
+def _held(lock: Mapping[str, Any]) -> tuple[Driver, float]:
+    driver, beat = Driver.from_dict(lock), float(lock["beat"])
+    if driver.pid < 1 or not math.isfinite(beat):
+        raise ValueError(f"pid {driver.pid}, beat {beat}")
+    return driver, beat
 
 
 def _numbers(storage: Storage, study: str) -> list[int]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from orchestration.ledger.notes import is_of_a_run, now, read_note, sealed, whole
+from orchestration.ledger.notes import is_of_a_run, note_if_there, now, sealed
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import Run
 
@@ -47,12 +48,7 @@ def read(storage: Storage, run_id: str) -> Failure | None:
     """How a run's last attempt failed; None without a record. LedgerError for a damaged one."""
     place = f"{FOLDER}/{run_id}.json"
     remedy = f"no such file, and run {run_id} counts as not tried: delete it"
-    try:
-        body = read_note(storage, place, remedy)
-    except FileNotFoundError:
-        return None
-    with whole(storage, place, remedy):
-        return _failure(storage, run_id, body)
+    return note_if_there(storage, place, remedy, partial(_failure, storage, run_id))
 
 
 def ids(storage: Storage) -> list[str]:

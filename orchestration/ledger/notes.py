@@ -8,15 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from orchestration.ledger.storage import Storage
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 from orchestration.study.run import RUN_ID
+
+T = TypeVar("T")
 
 SEAL = "sha256"
 CHANGED = "it is not as it was written: its digest is not the sealed one"
@@ -63,6 +66,21 @@ def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
     return content
 
 
+def note_as(storage: Storage, name: str, remedy: str, made: Callable[[dict[str, Any]], T]) -> T:
+    """What is made of a JSON object's fields. As `read_note`; LedgerError too where the fields make that fail."""
+    content = read_note(storage, name, remedy)
+    with whole(storage, name, remedy):
+        return made(content)
+
+
+def note_if_there(storage: Storage, name: str, remedy: str, made: Callable[[dict[str, Any]], T]) -> T | None:
+    """As `note_as`; None where there is no such file."""
+    try:
+        return note_as(storage, name, remedy, made)
+    except FileNotFoundError:
+        return None
+
+
 def is_of_a_run(name: str) -> bool:
     """Whether a file is named as what is noted of one run."""
     return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
@@ -82,13 +100,18 @@ def read_in_order(storage: Storage, folder: str, remedy: str) -> Iterator[tuple[
             raise damaged(storage, place, f"it is missing, and {last}.json is there", remedy) from None
 
 
+def whole(storage: Storage, name: str, remedy: str) -> AbstractContextManager[None]:
+    """As `whole_or`, of a note."""
+    return whole_or(partial(damaged, storage, name, remedy=remedy))
+
+
 @contextmanager
-def whole(storage: Storage, name: str, remedy: str) -> Iterator[None]:
-    """LedgerError that names the file, for whatever its fields make fail within the block."""
+def whole_or(damage: Callable[[str], LedgerError]) -> Iterator[None]:
+    """The error that `damage` makes of why, for whatever a file's fields make fail within the block."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise damaged(storage, name, f"it lacks or adds fields ({error})", remedy) from None
+        raise damage(f"it lacks or adds fields ({error})") from None
 
 
 def damaged(storage: Storage, name: str, why: str, remedy: str) -> LedgerError:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
 
-from orchestration.ledger.notes import read_in_order, read_note, sealed, whole
+from orchestration.ledger.notes import note_as, note_if_there, read_in_order, sealed
 from orchestration.ledger.storage import Storage, kept
 
 REMEDY = (
@@ -88,12 +88,10 @@ class Points:
 
     def stopped(self) -> dict[tuple[int, int], dict[int, float]]:
         """The runs that were ended early: (number of the point, seed) -> step -> score."""
-        found = {}
-        for (number, seed), place in self._notes(STOPPED):
-            looks = read_note(self.storage, place, REMEDY)
-            with whole(self.storage, place, REMEDY):
-                found[number, seed] = {int(step): float(score) for step, score in looks.items()}
-        return found
+        return {
+            (number, seed): note_as(self.storage, place, REMEDY, _looks)
+            for (number, seed), place in self._notes(STOPPED)
+        }
 
     def keep_outcome(self, outcome: SearchOutcome) -> None:
         """Write down what the search has come to, in place of what it had come to before."""
@@ -103,12 +101,7 @@ class Points:
     def outcome(self) -> SearchOutcome | None:
         """What the search had come to when it was last asked for; None before that."""
         place = f"{self._folder}/{OUTCOME}"
-        try:
-            body = read_note(self.storage, place, LOOK_AGAIN)
-        except FileNotFoundError:
-            return None
-        with whole(self.storage, place, LOOK_AGAIN):
-            return SearchOutcome(**body)
+        return note_if_there(self.storage, place, LOOK_AGAIN, lambda body: SearchOutcome(**body))
 
     def confirm(self, number: int, told: Confirmed) -> None:
         """Write down what the confirmation of a point came to, in place of what an earlier one did."""
@@ -117,12 +110,10 @@ class Points:
 
     def confirmed(self) -> dict[int, Confirmed]:
         """Number of the point -> what its confirmation came to."""
-        found = {}
-        for (number,), place in self._notes(CONFIRMED):
-            told = read_note(self.storage, place, CONFIRM_AGAIN)
-            with whole(self.storage, place, CONFIRM_AGAIN):
-                found[number] = Confirmed(**told)
-        return found
+        return {
+            number: note_as(self.storage, place, CONFIRM_AGAIN, lambda told: Confirmed(**told))
+            for (number,), place in self._notes(CONFIRMED)
+        }
 
     @property
     def _folder(self) -> str:
@@ -137,6 +128,10 @@ class Points:
         for name in self.storage.children(self._folder):
             if match := named.fullmatch(name):
                 yield tuple(map(int, match.groups())), f"{self._folder}/{name}"
+
+
+def _looks(told: Mapping[str, Any]) -> dict[int, float]:
+    return {int(step): float(score) for step, score in told.items()}
 
 
 def searches(storage: Storage, study: str) -> list[str]:

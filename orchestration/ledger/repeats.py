@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
-from orchestration.ledger.notes import read_note, sealed, whole
+from orchestration.ledger.notes import note_as, sealed
 from orchestration.ledger.storage import Storage
 
 FOLDER = ".repeats"
@@ -52,10 +53,11 @@ def read(storage: Storage, runs: Sequence[str]) -> Iterator[Reproduction]:
 
 def read_one(storage: Storage, run: str) -> Reproduction:
     """What is known of this run, of which something is. LedgerError for a damaged file."""
-    place = f"{FOLDER}/{run}.json"
-    note = read_note(storage, place, REMEDY)
-    with whole(storage, place, REMEDY):
-        repeat = Reproduction(**{**note, "difference": float(note["difference"])})
-        if repeat.run != run:
-            raise ValueError(f"it tells of run {repeat.run}")
+    return note_as(storage, f"{FOLDER}/{run}.json", REMEDY, partial(_reproduction, run))
+
+
+def _reproduction(run: str, note: Mapping[str, Any]) -> Reproduction:
+    repeat = Reproduction(**{**note, "difference": float(note["difference"])})
+    if repeat.run != run:
+        raise ValueError(f"it tells of run {repeat.run}")
     return repeat

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from evaluators.metrics.scores import Aggregate
 from orchestration.ledger.entries.files import Files, as_env
 from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEM_FILE, ITEMS, TAKEN_FOR
 from orchestration.ledger.entries.record import Metric, Record
-from orchestration.ledger.notes import LaterFormat
+from orchestration.ledger.notes import LaterFormat, whole_or
 from orchestration.ledger.seal import SEAL
 from orchestration.study.run import Run, former_id
 
@@ -87,15 +87,15 @@ def _record(
 ) -> Record:
     """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
     _refuse_later(files, body)
-    with _whole(files, "spec.json"):
+    with whole_or(partial(files.damaged, "spec.json")):
         run, named = _run(spec), spec["id"]
         own = name_of(run)
     if own != files.entry or named != files.run_id:
         raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
-    with _whole(files, "env.json"):
+    with whole_or(partial(files.damaged, "env.json")):
         if not isinstance(env["libraries"], dict):
             raise TypeError("libraries maps no names to versions")
-    with _whole(files, "result.json"):
+    with whole_or(partial(files.damaged, "result.json")):
         if body.get("format", 1) not in (1, FORMAT):
             raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}")
         seconds, cost = (
@@ -139,15 +139,6 @@ def _run(fields: Mapping[str, Any]) -> Run:
 
 def _metrics(told: Mapping[str, Any], entry: str) -> dict[str, Metric]:
     return {name: _read_metric(fields, entry) for name, fields in told.items()}
-
-
-@contextmanager
-def _whole(files: Files, file: str) -> Iterator[None]:
-    """LedgerError that names the file, for whatever its fields make fail within the block."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise files.damaged(file, f"it lacks or adds fields ({error})") from None
 
 
 def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
