@@ -84,6 +84,6 @@ def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Ite
         return searched(selection, ledger).at_best
 
     def points(facts: Facts) -> int:
-        return sum(len(ledger.points(study.name, one.id).suggested()) for one in selections(study, facts, at_best))
+        return sum(len(one.points(ledger).suggested()) for one in selections(study, facts, at_best))
 
     return selections(study, facts_where(study, points, as_scored=as_scored), at_best)

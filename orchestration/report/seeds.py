@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from orchestration.report.drawing import short_name
 from orchestration.report.tables import complete_pairs, known
-from orchestration.study.names import cut, printable
+from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Finding
@@ -84,7 +85,7 @@ def _slopes(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterat
     scale = Scale.around([pair[arm] for pair in complete for arm in ("treatment", "control")])
     margin = (LEFT[1] - LEFT[0]) / 6
     left, right = LEFT[0] + margin, LEFT[1] - margin
-    names = [(left, _short(verdict.control)), (right, _short(verdict.treatment))]
+    names = [(left, short_name(verdict.control)), (right, short_name(verdict.treatment))]
     yield from _frame(LEFT, scale, names, verdict.metric)
     for wins in (True, False):
         chosen = [pair for pair in complete if (pair["delta"] > 0) == wins]
@@ -164,8 +165,3 @@ def _linked(path: str, run: str) -> str:
     """A mark that leads to its run's row; that of a gain, which is of two runs, leads nowhere."""
     mark = f'<path d="{path}"/>'
     return f'<a href="#run-{escape(run)}">{mark}</a>' if run and " - " not in run else mark
-
-
-def _short(name: str) -> str:
-    """A name as a plot has room for it; the page's tables have it in full."""
-    return cut(printable(name), 18)

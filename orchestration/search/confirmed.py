@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from orchestration.ledger.notes import now
 from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.plan.held import facts_where
 from orchestration.search.confirm import tuned
@@ -33,7 +33,7 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
     for found in searches:
         if not (best := tuned(found)):
             continue
-        points = ledger.points(found.selection.study.name, found.selection.id)
+        points = found.selection.points(ledger)
         verdict = verdicts[f"search {found.selection.arm}"]
         told = Confirmed(
             treatment=verdict.treatment,
@@ -42,7 +42,7 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
             verdict=verdict.verdict,
             exploratory=verdict.exploratory,
             seeds=verdict.n_seeds,
-            confirmed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            confirmed_at=now(),
         )
         earlier = points.confirmed().get(best.number)
         if earlier is None or told != replace(earlier, confirmed_at=told.confirmed_at):
@@ -74,7 +74,7 @@ def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, .
 
     found = []
     for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
-        tested = ledger.points(study.name, selection.id).confirmed() if selection.id in known else {}
+        tested = selection.points(ledger).confirmed() if selection.id in known else {}
         if tested:
             came = outcome(selection.id)
             best = came.best if came else None

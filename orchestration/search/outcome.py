@@ -20,19 +20,17 @@ if TYPE_CHECKING:
 
 def has_ended(found: Searched, ledger: Ledger) -> bool:
     """Whether the search, with as many trials and runs as it may have now, ended with this very table."""
-    selection = found.selection
-    return ledger.points(selection.study.name, selection.id).outcome() == _outcome(found, ended=True)
+    return found.selection.points(ledger).outcome() == _outcome(found, ended=True)
 
 
 def keep_outcome(found: Searched, ledger: Ledger, *, ended: bool) -> None:
     """Write down what a search has come to. ended: that nothing is left of it to be run."""
-    selection = found.selection
-    ledger.points(selection.study.name, selection.id).keep_outcome(_outcome(found, ended=ended))
+    found.selection.points(ledger).keep_outcome(_outcome(found, ended=ended))
 
 
 def begin_again(selection: Selection, ledger: Ledger) -> None:
     """Write down that a search that had ended goes on: what it had come to may not hold for long."""
-    points = ledger.points(selection.study.name, selection.id)
+    points = selection.points(ledger)
     if (came := points.outcome()) and came.ended:
         points.keep_outcome(replace(came, ended=False))
 

@@ -124,7 +124,7 @@ def summary(searched: Searched) -> str:
 def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched]) -> list[str]:
     """That a search has no point yet, where the ledger holds others of the study. before: of arms before this."""
     study, own = selection.study.name, {selection.id, *(one.selection.id for one in before)}
-    if ledger.points(study, selection.id).suggested():
+    if selection.points(ledger).suggested():
         return []
     others = (ledger.points(study, other) for other in ledger.searches(study) if other not in own)
     points = sum(len(other.suggested()) for other in others)

@@ -42,7 +42,7 @@ class Standings:
         self.executed = 0  # runs that lanes did for this search since it was started
         self.over = threading.Event()
         self._spent, self._lost, self._out = False, False, set[int]()  # the budget, a run, points raced out
-        self.points = ledger.points(selection.study.name, selection.id)
+        self.points = selection.points(ledger)
         self._ended = self.points.stopped()
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()

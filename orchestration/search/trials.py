@@ -27,6 +27,7 @@ from search_spaces.space import Dimension, Point, Space, moves, settings_at
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
+    from orchestration.ledger.points import Points
     from orchestration.study.blocks import Search
     from orchestration.study.study import Study
 
@@ -100,6 +101,10 @@ class Selection:
         start = self.run(0, {}, self.seeds[0]).entries
         text = canonical({"search": search, "space": space, "start": start})
         return hashlib.sha256(text).hexdigest()[:16]
+
+    def points(self, ledger: Ledger) -> Points:
+        """What a ledger holds of the search."""
+        return ledger.points(self.study.name, self.id)
 
     @property
     def at_choices(self) -> Study:
@@ -271,7 +276,7 @@ def _leader(study: Study, search: Search, arm: str) -> str:
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:
     """The table of a search from what the ledger holds now."""
-    points = ledger.points(selection.study.name, selection.id)
+    points = selection.points(ledger)
     suggested, failures, ended = points.suggested(), ledger.failed(), points.stopped()
     trials = []
     for number, point in enumerate(suggested):

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from evaluators.significance.verdict import RULE, Verdict
 from evaluators.tasks.figures import is_mean
 from orchestration.families.contract import ArmSeen
 from orchestration.families.registry import as_plain, family
+from orchestration.ledger.notes import now
 from orchestration.study.errors import StudyError
 from orchestration.study.run import TRAINING, Run, canonical
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
@@ -61,7 +61,7 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
         revision=_revision(study, runs),
         declared=declaration.digest if declaration else "",
         rule=RULE,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=now(),
         ledger=ledger.url,
         seeds=evidence.seeds,
         metrics=evidence.larger_is_better,
