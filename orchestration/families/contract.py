@@ -1,8 +1,8 @@
 """What the rest of the system may ask of a model family, of its settings, its encoder and its corpus.
 
 A family is a file in this package that defines `FAMILY`, and one line in `registry.FAMILIES`. Those that train an
-encoder of texts are an `EncoderFamily` (encoders.py); `semray.testing` holds the tests that
-every family passes.
+encoder of texts are an `EncoderFamily` (encoders.py), those with a run body of their own begin as a `PlainFamily`
+(plain.py); `semray.testing` holds the tests that every family passes.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
-from orchestration.families.contract import USUAL_IMPORTS, ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
+from orchestration.families.contract import USUAL_IMPORTS, ArmSeen, Family, RowsOf
 from orchestration.families.encoders import of_arm
+from orchestration.families.plain import PlainFamily
 from orchestration.study.names import listed, names_accepted
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed, Scored, Trained, built
 from search_spaces.difficulty import SPACE
@@ -39,18 +40,14 @@ scores = GatedPairScorer.load("FOLDER/SET").score([("a vessel for hot drinks", "
 """
 
 
-class DifficultyFamily:
+class DifficultyFamily(PlainFamily):
     """See `contract.Family`. What its runs train is no encoder: it corrects the cosines of a frozen one."""
 
     settings, data, space = Settings, PairData, SPACE
     stacked = needs_backbone = True
-    shape = None
     dev_apart = True  # a search trains without the third of the training rows that it judges by
     streams = ("data", "init")
     imports = USUAL_IMPORTS
-    distributions: Mapping[str, Mapping[str, str]] = {}
-    arm_plots: Sequence[ArmPlot] = ()
-    spread = None
 
     def tasks(self, data: PairData) -> Tasks:
         """Its own, and of all others those that read the predictions of pairs."""
@@ -68,14 +65,8 @@ class DifficultyFamily:
     def reads(self, settings: Settings) -> tuple[str, ...]:
         return (PREDICTIONS,)
 
-    def first_study(self, setting: str) -> FirstStudy:
-        return FirstStudy()
-
     def defining(self, settings: Settings) -> dict[str, Any]:
         return defining(settings)
-
-    def in_bf16(self, settings: Settings) -> dict[str, Any]:
-        return {}  # it never does
 
     def caveats(self, sides: Sequence[ArmSeen], data: PairData, figures: Sequence[str]) -> tuple[str, ...]:
         """A judge that saw the labels of a task defines a target there that no independent judge would."""

@@ -13,14 +13,14 @@ from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
 from evaluators.tasks.figures import names_of
 from evaluators.tasks.scores_file import NAME, figures, outside_range, tasks
-from orchestration.families.contract import ArmPlot, ArmSeen, Family, FirstStudy, RowsOf
+from orchestration.families.contract import Family
+from orchestration.families.plain import PlainFamily
 from orchestration.study.names import typed
 from orchestration.study.run import NO_BACKBONE, Job, Result, Run, Scored, Trained, built
 
 if TYPE_CHECKING:
     from evaluators.tasks.task import Tasks
     from orchestration.study.study import Study
-    from search_spaces.space import Space
     from trainers.engine.world import World
 
 FAMILY_NAME = "scored_elsewhere"  # as registry.WRITTEN has it
@@ -46,38 +46,20 @@ class ElsewhereData:
     declared: str = ""
 
 
-class ElsewhereFamily:
+class ElsewhereFamily(PlainFamily):
     """See `contract.Family`. `semray judge` makes the study and carries it out."""
 
     settings, data = ElsewhereSettings, ElsewhereData
-    space: Space = ()
-    stacked = dev_apart = needs_backbone = False
-    shape = None
-    streams = imports = ()
-    distributions: Mapping[str, Mapping[str, str]] = {}
-    arm_plots: Sequence[ArmPlot] = ()
-    headroom = spread = None
+    needs_backbone = False
 
     def tasks(self, data: ElsewhereData) -> Tasks:
         return tasks(data.metrics, AS_IN_THE_TABLE)
 
-    def groups(self, data: ElsewhereData) -> Mapping[str, tuple[str, ...]]:
-        return {}
-
     def reads(self, settings: ElsewhereSettings) -> tuple[str, ...]:
         return (NAME,)
 
-    def first_study(self, setting: str) -> FirstStudy:
-        return FirstStudy()
-
     def defining(self, settings: ElsewhereSettings) -> dict[str, Any]:
         return asdict(settings)
-
-    def in_bf16(self, settings: ElsewhereSettings) -> dict[str, Any]:
-        return {}
-
-    def caveats(self, sides: Sequence[ArmSeen], data: ElsewhereData, figures: Sequence[str]) -> tuple[str, ...]:
-        return ()
 
     def learns(self, settings: ElsewhereSettings) -> bool:
         return True
@@ -86,21 +68,9 @@ class ElsewhereFamily:
         """Of the whole table."""
         return digest_of(Path(data.table))
 
-    def rows(self, data: ElsewhereData) -> Sequence[RowsOf]:
-        return ()
-
-    def former_fingerprint(self, data: ElsewhereData) -> str:
-        return ""
-
-    def opened_by(self, folder: Path) -> str:
-        return ""
-
     def check(self, study: Study) -> None:
         """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
         raise ValueError(f"family = {study.family}\n  accepted: {typed('judge', study.data.table)}")
-
-    def slips(self, study: Study) -> tuple[str, ...]:
-        return ()
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         self.check(study)

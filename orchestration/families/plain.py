@@ -1,0 +1,53 @@
+"""What a family answers that has nothing of a kind: no plots, no search, no warnings. One with a run body of its
+own inherits this and says what is otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestration.families.contract import ArmPlot, ArmSeen, FirstStudy, RowsOf
+
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
+    from search_spaces.space import Space
+
+
+class PlainFamily:
+    """See `contract.Family`; what it asks for and is not here, only the family itself can say."""
+
+    space: Space = ()
+    stacked: bool = False
+    dev_apart: bool = False
+    shape: Callable[[Any], Hashable] | None = None
+    streams: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    distributions: Mapping[str, Mapping[str, str]] = {}
+    arm_plots: Sequence[ArmPlot] = ()
+    headroom: Any = None
+    spread: tuple[float, str] | None = None
+
+    def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def first_study(self, setting: str) -> FirstStudy:
+        return FirstStudy()
+
+    def in_bf16(self, settings: Any) -> Mapping[str, Any]:
+        return {}
+
+    def caveats(self, sides: Sequence[ArmSeen], data: Any, figures: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def rows(self, data: Any) -> Sequence[RowsOf]:
+        return ()
+
+    def former_fingerprint(self, data: Any) -> str:
+        return ""
+
+    def opened_by(self, folder: Path) -> str:
+        return ""
+
+    def slips(self, study: Study) -> Sequence[str]:
+        return ()
