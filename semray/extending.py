@@ -9,7 +9,8 @@ from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task, Tasks
 from orchestration.families.contract import Corpus, Family, FamilyEncoder, FirstStudy, Opener, Trainer
-from orchestration.families.encoders import EncoderFamily, of_arm, shape_by
+from orchestration.families.encoder_checks import of_arm
+from orchestration.families.encoders import EncoderFamily, shape_by
 from trainers.engine.limits import Steps
 from trainers.engine.streams import number, numpy_stream
 from trainers.engine.world import Progress, World

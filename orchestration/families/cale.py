@@ -12,7 +12,8 @@ from evaluators.metrics.concept_differentiation import DISTANCES_BY_CATEGORY
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
+from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips
+from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
 
@@ -68,10 +69,7 @@ def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> 
     """Every trained arm has a batch of pairs, and its workers can share it."""
     from trainers.cale.batches import training_rows
 
-    for name, arm in study.arms.items():
-        with of_arm(name):
-            if arm.train:
-                training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run)
+    check_trained(study, lambda arm: training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run))
 
 
 def rows_of(corpus: CaleCorpus) -> list[RowsOf]:

@@ -11,7 +11,8 @@ from corpora.concept.data import ConceptData
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
+from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips
+from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining, in_bf16
 from trainers.encoders.backbones import layers_learn_apart
@@ -72,10 +73,7 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
     """Every trained arm can draw its batches, and its workers can share them."""
     from trainers.concept.batches import views_of
 
-    for name, arm in study.arms.items():
-        with of_arm(name):
-            if arm.train:
-                views_of(arm, corpus, study.resources.workers_per_run)
+    check_trained(study, lambda arm: views_of(arm, corpus, study.resources.workers_per_run))
 
 
 def most_at_once(settings: Settings) -> int | None:

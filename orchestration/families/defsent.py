@@ -10,7 +10,8 @@ from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, of_arm, shape_by
+from orchestration.families.encoder_checks import of_arm
+from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
 

@@ -16,7 +16,7 @@ from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, ta
 from evaluators.tasks.task import Task, Tasks, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import USUAL_IMPORTS, ArmSeen, Family, RowsOf
-from orchestration.families.encoders import of_arm
+from orchestration.families.encoder_checks import check_trained
 from orchestration.families.plain import PlainFamily
 from orchestration.study.names import listed, names_accepted
 from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed, Scored, Trained, built
@@ -218,10 +218,7 @@ def check_sizes(study: Study, folder: Path) -> None:
         return
     if (width := width_of(folder)) is None:
         return
-    for name, arm in study.arms.items():
-        with of_arm(name):
-            if arm.train:
-                layout_of(arm, width)
+    check_trained(study, lambda arm: layout_of(arm, width))
 
 
 @lru_cache(maxsize=8)  # the data sets of a job, of which every run asks

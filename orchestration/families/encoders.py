@@ -1,23 +1,19 @@
-"""What the families that train an encoder share: one run body, and the checks before a lane starts."""
+"""What the families that train an encoder share: one run body, and what is looked at before a lane starts."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from corpora.store.cache import built_alone
 from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
-from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, metric_names, named
+from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
 from orchestration.families.contract import (
     USUAL_IMPORTS,
@@ -31,12 +27,11 @@ from orchestration.families.contract import (
     Settings,
     Trainer,
 )
+from orchestration.families.encoder_checks import check_metrics, check_micro_batch, check_packed, of_arm
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
-from orchestration.study.names import listed
 from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
 from trainers.encoders.backbones import check_kind
-from trainers.engine.limits import micro_batch_refusal
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -50,6 +45,9 @@ FirstCheck = Callable[["Study"], None]
 @dataclass(frozen=True, kw_only=True)
 class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
+
+    A new one must give the first six, those without a default, and mostly has own_tasks; all others wait until
+    they are missed. examples/family is one to begin with, as `semray init family` writes it.
 
     trainer: imports the module that reads and fits its encoders, and torch with it; a run alone needs it. fits:
     whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
@@ -136,7 +134,7 @@ class EncoderFamily:
         for check in self.checks:
             check(study, backbones, corpus)
         own = self.own_tasks(study.data)
-        _check_metrics(study, [own[name] for name in study.evaluate if name in own], self.sizes)
+        check_metrics(study, [own[name] for name in study.evaluate if name in own], self.sizes)
         table = self.tasks(study.data)
         for name in study.evaluate:
             if name not in own:  # the family's own were loaded to be checked
@@ -266,16 +264,6 @@ def shape_by(*fields: str) -> Callable[[Any], Hashable]:
     return shape
 
 
-def check_packed(backbones: Sequence[Path]) -> None:
-    """Every backbone can be one of a stack."""
-    from trainers.encoders.packing import padded_kind
-    from trainers.encoders.stack import refusal
-
-    for folder in backbones:
-        if (kind := padded_kind(folder)) is not None:
-            raise ValueError(refusal(kind))
-
-
 def _backbone_of(run: Run) -> Any:
     """The folder of a run's backbone, after a look that it is the one of the plan; None for a run without."""
     from trainers.encoders.backbones import resolve_backbone
@@ -285,65 +273,6 @@ def _backbone_of(run: Run) -> Any:
     folder = resolve_backbone(run.backbone)
     check_backbone(run, folder)
     return folder
-
-
-def check_micro_batch(study: Study) -> None:
-    """Every arm that trains in parts can do so in the study's worlds."""
-    resources = study.resources
-    for name, arm in study.arms.items():
-        said = micro_batch_refusal(
-            getattr(arm, "micro_batch", None),
-            workers=resources.workers_per_run,
-            zero_stage=resources.deepspeed.zero_stage,
-        )
-        if said:
-            raise ValueError(f"arms.{name}: {said}")
-
-
-def micro_batch_slips(most_at_once: Callable[[Any], int | None]) -> Callable[[Study], list[str]]:
-    """The slips of arms whose train.micro_batch holds all texts that pass the encoder at once without it.
-
-    most_at_once: how many that are at most in a step of such an arm, over all workers; None where rows decide.
-    """
-
-    def slips(study: Study) -> list[str]:
-        workers = study.resources.workers_per_run
-        told: dict[tuple[int, int], list[str]] = {}
-        for name, arm in study.arms.items():
-            asked = arm.micro_batch
-            most = most_at_once(arm) if arm.train and isinstance(asked, int) else None
-            if most is not None and asked * workers >= most:
-                told.setdefault((asked, most // workers), []).append(name)
-        of_one = " of a worker" if workers > 1 else ""
-        return [
-            f"{listed(arms)}: micro_batch = {asked} divides no step: at most {most:,} texts{of_one} pass at once; "
-            "yet such runs have other ids than without it"
-            for (asked, most), arms in told.items()
-        ]
-
-    return slips
-
-
-def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:
-    """Every backbone has the layers that an arm asks for. deepest: the last of them, counted from 1; 0: none."""
-    from trainers.encoders.backbones import depth_of
-
-    for name, arm in study.arms.items():
-        for folder in backbones if deepest(arm) else ():
-            if deepest(arm) > (depth := depth_of(folder)):
-                asked = list(arm.layers) if isinstance(arm.layers, tuple) else arm.layers
-                raise ValueError(
-                    f"arms.{name}.layers = {asked}\n  accepted: up to {depth}, the layers of {folder.name}"
-                )
-
-
-@contextmanager
-def of_arm(name: str) -> Iterator[None]:
-    """Let what is refused within the block say of which arm it is."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"arms.{name}: {error}") from None
 
 
 def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> Iterator[Scored]:
@@ -375,24 +304,3 @@ def _counted(read: Counter[str], encode: Any, texts: Sequence[Any]) -> Any:
 def _look(dev: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> dict[str, float]:
     """The figures of an encoder in its training, on development data alone."""
     return {score.metric: score.value for _, scores in evaluate(dev, encoder.readers) for score in scores}
-
-
-def _check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequence[str]) -> None:
-    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
-    for task in tasks:
-        if len(set(task.texts(task.benchmark.load()))) < 2:
-            asked = ", ".join(f"{field} = {json.dumps(getattr(study.data, field))}" for field in sizes)
-            raise ValueError(
-                f"evaluate: {task.name}: the corpus holds no two texts for it\n"
-                f"  accepted: tasks with texts of their own; `data:` says which: {asked}"
-            )
-    draws = np.random.default_rng(0)
-    readers = {task.reads: partial(task.made_up, draws) for task in tasks}
-    claimable = metric_names(tasks)
-    found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
-    for claim in study.parts:
-        if lacking := [one for one in study.figures_of(claim.metric) if one in claimable.keys() - found]:
-            raise ValueError(
-                f"compare: {claim.claim}: {lacking[0]} has no figure in this corpus"
-                f"\n  accepted: {', '.join(name for name in claimable if name in found)}"
-            )

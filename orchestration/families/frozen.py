@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.families.contract import Family, Opener
-from orchestration.families.encoders import EncoderFamily, of_arm
+from orchestration.families.encoder_checks import of_arm
+from orchestration.families.encoders import EncoderFamily
 from trainers.encoders.own_reading import own_readout
 from trainers.frozen.settings import FrozenData, Settings, defining
 

@@ -14,7 +14,8 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoders import EncoderFamily, check_depth, micro_batch_slips, of_arm, shape_by
+from orchestration.families.encoder_checks import check_depth, micro_batch_slips, of_arm
+from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
 
