@@ -27,7 +27,7 @@ from tables import save
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from orchestration.commands.plan_words import described  # noqa: E402
+from orchestration.commands.plan_words import words_of  # noqa: E402
 from orchestration.lanes.pooled.pool import Pool  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.plan.held import planned  # noqa: E402
@@ -138,7 +138,7 @@ def plan_cost(study_file: Path, others: int) -> dict[str, Any]:
         runs = planned(study, ledger).runs
         assert len(runs) == 100
         fill(ledger, runs[:OWN], save_model)
-        return cost(lambda: described(planned(study, ledger), ledger), [run.id for run in runs])
+        return cost(lambda: words_of(planned(study, ledger), ledger), [run.id for run in runs])
 
 
 def of_others(url: str, entries: int) -> None:

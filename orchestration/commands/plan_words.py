@@ -46,12 +46,13 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        told = f"{described(plan, ledger, options.price)}\n{next_step(plan)}"
+        told = f"{words_of(plan, ledger, options.price)}\n{next_step(plan)}"
         print(fitted(told, width_of(sys.stdout)))
     return DONE
 
 
-def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
+def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
+    """The plan in words, with what the ledger and this machine tell of it."""
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
@@ -73,7 +74,16 @@ def described(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     costs = cost_words(told, price, left.seconds if left else None)
     notes = [one.words for one in gone]
     notes += slips_of_processor(plan.left) if on_this_processor else []
-    return describe(plan, reaches, ledger.failed(plan.left), lanes, notes, time, costs, rows_told(plan))
+    return describe(
+        plan,
+        reaches=reaches,
+        failed=ledger.failed(plan.left),
+        lanes=lanes,
+        notes=notes,
+        time=time,
+        costs=costs,
+        rows=rows_told(plan),
+    )
 
 
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:

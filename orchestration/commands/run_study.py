@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orchestration.commands.plan_words import described
+from orchestration.commands.plan_words import words_of
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.show import show
 from orchestration.commands.standing import noted
@@ -61,7 +61,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         with doing(PREPARING):
             plan = planned(study, ledger)
-        say(described(plan, ledger))
+        say(words_of(plan, ledger))
         if plan.left:
             with doing(PREPARING):
                 prepare(study)  # a mistake that only a close look finds is found before a lane starts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ def estimate(plan: Plan) -> TimeEstimate | None:
 
 def describe(
     plan: Plan,
+    *,
     reaches: Sequence[Reach] = (),
     failed: Mapping[str, Failure] | None = None,
     lanes: int | None = None,
@@ -64,20 +65,23 @@ def describe(
         f"left {len(plan.left) - len(failures)}",
         *_time_left(plan, lanes or 1),
     ]
-    lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
-    lines += [f"failed  {run.label}   {failure.error}   {failure.log}" for run, failure in failures]
-    lines += [f"time    {time}"] if time else []
-    lines += [f"runs    {line}" for line in _placement(plan)]
-    lines += [f"rows    {line}" for line in rows]
-    lines += [f"scores  {line}" for line in _scores(plan)]
     able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
-    lines += [f"claims  {_claim(plan, reach)}" for reach in able]
-    lines += [f"cost    {line}" for line in costs]
-    lines += [f"stops   {line}" for line in _stops(plan)]
-    lines += [f"spread  {line}" for line in _once(plan, {reach: reach.whence for reach in able})]
-    lines += [f"warn    {line}" for line in slips(plan.study)]
-    lines += [f"warn    {line}" for line in _once(plan, {reach: reach.warnings for reach in reaches})]
-    lines += [f"note    {note}" for note in notes]
+    told: tuple[tuple[str, Iterable[str]], ...] = (
+        ("failed", (f"{run.label}   {failure.error}   {failure.log}" for run, failure in failures)),
+        ("time", [time] if time else []),
+        ("runs", _placement(plan)),
+        ("rows", rows),
+        ("scores", _scores(plan)),
+        ("claims", (_claim(plan, reach) for reach in able)),
+        ("cost", costs),
+        ("stops", _stops(plan)),
+        ("spread", _once(plan, {reach: reach.whence for reach in able})),
+        ("warn", slips(plan.study)),
+        ("warn", _once(plan, {reach: reach.warnings for reach in reaches})),
+        ("note", notes),
+    )
+    lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
+    lines += [f"{label:8}{line}" for label, of_it in told for line in of_it]
     return "\n".join(lines)
 
 

@@ -336,7 +336,7 @@ def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
     )
     assert reach.smallest_difference > 1.2 * blind.smallest_difference  # type: ignore[operator]
     assert reach.seeds_for_margin == 4 + (verdict.k_more or 0) or verdict.verdict == "equivalent"
-    assert "200 items" in describe(planned, [reach])
+    assert "200 items" in describe(planned, reaches=[reach])
 
 
 def test_a_margin_that_the_items_keep_open_is_said(load: Load) -> None:
@@ -419,7 +419,7 @@ def test_scores_without_a_public_spread_are_said_in_sds(load: Load) -> None:
     planned = plan(one_claim(load, "8", claim), FACTS)
     (reach,) = reachability(planned)
     assert reach.smallest_difference is None
-    assert "1.16 sds of the paired deltas" in describe(planned, [reach])
+    assert "1.16 sds of the paired deltas" in describe(planned, reaches=[reach])
 
 
 # The plan in words.
@@ -486,5 +486,7 @@ def test_words_of_a_finished_plan_point_to_the_report(load: Load) -> None:
 def test_one_warning_is_said_once_for_all_its_claims(load: Load) -> None:
     text = STUDY + "  - {claim: H2, treatment: B1, control: B0, metric: t2d/mrr, expect: worse}\n"
     planned = plan(load(text.replace("[small, large]", "[small]")), FACTS)
-    warnings = [line for line in describe(planned, reachability(planned)).splitlines() if line.startswith("warn")]
+    warnings = [
+        line for line in describe(planned, reaches=reachability(planned)).splitlines() if line.startswith("warn")
+    ]
     assert [line.split(":")[0] for line in warnings] == ["warn    H1, H2", "warn    H3"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestration.commands.plan_words import described
+from orchestration.commands.plan_words import words_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -42,7 +42,7 @@ def test_a_plan_asks_about_its_own_runs(tmp_path: Path) -> None:
         assert len(runs) == 100
         fill(ledger, runs[:5])
         with requests() as asked:
-            words = described(planned(study, ledger), ledger)
+            words = words_of(planned(study, ledger), ledger)
     assert "done 5   left 95" in words
     own = {run.id for run in runs}
     assert sum(not any(run_id in key for run_id in own) for _, key, _ in asked) <= 60

@@ -215,7 +215,7 @@ def test_every_form_shows_them(finished: tuple[Plan, Ledger, Findings]) -> None:
     tracked = [one for one in entries_of(findings, ledger) if one.kind == "comparison"]
     assert len({one.key for one in tracked}) == len(findings.findings) == 13
     assert {one.build().tags["verdict"] for one in tracked} >= {"better", "holds"}
-    told = describe(asked, reachability(asked, seen(StudyRecords(asked.study, asked.runs, ledger))))
+    told = describe(asked, reaches=reachability(asked, seen(StudyRecords(asked.study, asked.runs, ledger))))
     assert "both.1 on large" in told
     assert "larger: 4 seeds can show" in told
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestration.commands.plan_words import described
+from orchestration.commands.plan_words import words_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
@@ -146,7 +146,7 @@ def test_a_claim_that_was_declared_stays_counted(path: Path, name: str, of: str)
 def test_a_withdrawal_is_told_by_the_plan_and_kept_by_the_passport(path: Path, tmp_path: Path) -> None:
     less, ledger = judged(path, drop_the_second, "second"), Ledger(tmp_path / "ledger")
     asked = replace(planned(read_study(path.with_name("second.yaml"))), finished=ledger.entries())
-    assert WITHDRAWN.format(", of first") in described(asked, ledger)
+    assert WITHDRAWN.format(", of first") in words_of(asked, ledger)
     write_passport(tmp_path / "p.passport", asked, ledger, with_distributions(less, ledger))
     assert verify(tmp_path / "p.passport").differences == ()
     declare(asked.study, asked.runs, ledger)  # as `semray run` does: from now on it has its own words
