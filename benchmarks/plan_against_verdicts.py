@@ -112,8 +112,8 @@ def finished(path: Path, ledger_folder: Path) -> Iterator[dict[str, object]]:
     from orchestration.plan.held import planned
     from orchestration.plan.reach import reachability
     from orchestration.reading.read_study import read_study
-    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.pairing import seen
+    from orchestration.verdicts.records import StudyRecords
 
     study, ledger = read_study(path), Ledger(ledger_folder)
     whole = planned(study, ledger)

@@ -90,12 +90,12 @@ def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdr
     """What the claims can reach, and which declared claims the study has no longer."""
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import nulls_by_group, withdrawn
-    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.pairing import seen
+    from orchestration.verdicts.records import StudyRecords
 
-    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    gone = withdrawn(evidence)
-    return reachability(plan, seen(evidence), nulls_by_group(gone)), gone
+    records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
+    gone = withdrawn(records)
+    return reachability(plan, seen(records), nulls_by_group(gone)), gone
 
 
 def rows_told(plan: Plan) -> list[str]:

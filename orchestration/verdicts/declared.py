@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
-from orchestration.verdicts.evidence import StudyRecords
+from orchestration.verdicts.records import StudyRecords
 
 if TYPE_CHECKING:
     from evaluators.significance.claims import Declared
@@ -50,56 +50,56 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
     A claim whose two arms have finished runs already is written down as seen, unless a study that declared it
     before is its source; then with the claims it was declared with, since it is corrected with them.
     """
-    evidence = StudyRecords(study, runs, ledger)
-    inherited = _inherited(evidence)
+    records = StudyRecords(study, runs, ledger)
+    inherited = _inherited(records)
     own = [
         claim.said
-        | {"says": _says(evidence, claim), "rows": _rows(evidence, claim)}
-        | {"seen": _seen(evidence, claim) and not _before(inherited, evidence, claim)}
+        | {"says": _says(records, claim), "rows": _rows(records, claim)}
+        | {"seen": _seen(records, claim) and not _before(inherited, records, claim)}
         for claim in study.compare
     ]
     beside = [claim for claim in inherited.claims if "of" in claim] if inherited else []
     return ledger.declare(study.name, [*own, *beside])
 
 
-def claims_of(evidence: StudyRecords) -> list[tuple[Declared, bool]]:
+def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
     """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be
     seen."""
-    declaration = declaration_of(evidence)
-    study = evidence.study
+    declaration = declaration_of(records)
+    study = records.study
     judged = [one for claim in study.compare for one in claim.each(study.backbones)]
-    return [(one.resolved(study.figures), _exploratory(declaration, evidence, one)) for one in judged]
+    return [(one.resolved(study.figures), _exploratory(declaration, records, one)) for one in judged]
 
 
-def _exploratory(declaration: Declaration | None, evidence: StudyRecords, claim: Declared) -> bool:
-    written = _written(declaration, evidence, claim) if declaration else None
+def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
+    written = _written(declaration, records, claim) if declaration else None
     if written is not None:
         return bool(written.get("seen"))
-    return declaration is not None or _seen(evidence, claim)
+    return declaration is not None or _seen(records, claim)
 
 
-def declaration_of(evidence: StudyRecords) -> Declaration | None:
+def declaration_of(records: StudyRecords) -> Declaration | None:
     """What the study wrote down; where it wrote nothing, what others wrote of its claims; None without either."""
-    own = evidence.ledger.declared(evidence.study.name)
-    return own or _inherited(evidence)
+    own = records.ledger.declared(records.study.name)
+    return own or _inherited(records)
 
 
-def withdrawn(evidence: StudyRecords) -> list[Withdrawn]:
+def withdrawn(records: StudyRecords) -> list[Withdrawn]:
     """The claims that were declared before they could be seen and are not in the study's file now."""
-    declaration = declaration_of(evidence)
+    declaration = declaration_of(records)
     made = {
         digest
-        for own in evidence.study.compare
+        for own in records.study.compare
         for order in (ANY, AS_GIVEN)
-        for digest in _says(evidence, own, order).values()
+        for digest in _says(records, own, order).values()
     }
-    words = [_words(own.said) for own in evidence.study.compare]
+    words = [_words(own.said) for own in records.study.compare]
     found = []
     for claim in declaration.claims if declaration else ():
         if "says" in claim:
             gone = sum(digest not in made for digest in claim["says"].values())
         else:  # of before, by its words alone
-            gone = 0 if _words(claim) in words else len(evidence.study.backbones)
+            gone = 0 if _words(claim) in words else len(records.study.backbones)
         if gone and not claim.get("seen"):
             both = claim.get("margin") is not None and claim.get("matched_control") is not None
             found.append(Withdrawn(group=claim.get("family"), nulls=gone * (1 + both), words=_farewell(claim)))
@@ -123,22 +123,22 @@ def _farewell(claim: Mapping[str, Any]) -> str:
     return f"withdrawn: {named} was declared and is claimed no longer; it stays counted"
 
 
-def _inherited(evidence: StudyRecords) -> Declaration | None:
+def _inherited(records: StudyRecords) -> Declaration | None:
     """The claims of other studies that say what this one's say, on the same rows, in the order of this study.
 
     And behind them those that they were declared with, to be corrected together, and that this study does not
     make: `of` names the study. None while nothing of this study's claims can be seen: they are its own then, and
     no other study is read.
     """
-    if not any(_seen(evidence, claim) for claim in evidence.study.compare):
+    if not any(_seen(records, claim) for claim in records.study.compare):
         return None
     others: dict[bytes, list[tuple[Declaration, Mapping[str, Any]]]] = {}
-    for one in evidence.ledger.declarations():
+    for one in records.ledger.declarations():
         for claim in one.claims:
             others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
     own = [
-        ([_says(evidence, claim, order) for order in (ANY, AS_GIVEN)], _rows(evidence, claim))
-        for claim in evidence.study.compare
+        ([_says(records, claim, order) for order in (ANY, AS_GIVEN)], _rows(records, claim))
+        for claim in records.study.compare
     ]
     found: list[Mapping[str, Any]] = []
     sources: dict[tuple[str, Any], Declaration] = {}  # with the group of claims
@@ -161,22 +161,22 @@ def _inherited(evidence: StudyRecords) -> Declaration | None:
     found += {canonical(claim): claim for claim in beside}.values()  # each once
     text = canonical(found)
     return Declaration(
-        study=evidence.study.name, claims=tuple(found), digest=hashlib.sha256(text).hexdigest(), declared_at=""
+        study=records.study.name, claims=tuple(found), digest=hashlib.sha256(text).hexdigest(), declared_at=""
     )
 
 
-def _before(inherited: Declaration | None, evidence: StudyRecords, claim: Declared) -> bool:
-    judged = claim.each(evidence.study.backbones)
-    written = [_written(inherited, evidence, one) if inherited else None for one in judged]
+def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
+    judged = claim.each(records.study.backbones)
+    written = [_written(inherited, records, one) if inherited else None for one in judged]
     return all(one is not None and not one.get("seen") for one in written)
 
 
-def _written(declaration: Declaration, evidence: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
+def _written(declaration: Declaration, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
     """A judged claim as it was written down, by whatever name.
 
     Ledgers of before hold its words alone, without the recipes: the arms' names stand for them there.
     """
-    said, words = [_digest(evidence, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
+    said, words = [_digest(records, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
     for one in declaration.claims:
         on = one.get("backbone") or claim.backbone
         same = one["says"].get(claim.backbone or "") in said if "says" in one else _words(one) == words
@@ -189,60 +189,60 @@ def _words(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claim.items() if name not in (*NAMES, "backbone")}
 
 
-def _says(evidence: StudyRecords, claim: Declared, order: Order = ANY) -> dict[str, str]:
+def _says(records: StudyRecords, claim: Declared, order: Order = ANY) -> dict[str, str]:
     """Backbone -> digest of what is claimed there."""
-    return {one.backbone or "": _digest(evidence, one, order) for one in claim.each(evidence.study.backbones)}
+    return {one.backbone or "": _digest(records, one, order) for one in claim.each(records.study.backbones)}
 
 
-def _digest(evidence: StudyRecords, claim: Declared, order: Order) -> str:
+def _digest(records: StudyRecords, claim: Declared, order: Order) -> str:
     """Names what a judged claim says: its words, with recipes for the names of arms, and the figures."""
     recipes = {}
     if isinstance(claim, Joint):
-        recipes = {"all": order(_digest(evidence, part, order) for part in claim.all)}
+        recipes = {"all": order(_digest(records, part, order) for part in claim.all)}
     else:
         stated = ("treatment", "control", "matched_control")
         sides = {role: getattr(claim, role) for role in stated if getattr(claim, role) is not None}
-        recipes = {role: _recipes(evidence, side, claim.backbone, order) for role, side in sides.items()}
-        figures = evidence.study.figures_of(claim.metric)
+        recipes = {role: _recipes(records, side, claim.backbone, order) for role, side in sides.items()}
+        figures = records.study.figures_of(claim.metric)
         recipes |= {"figures": list(figures)} if figures != (claim.metric,) else {}
-    study = {"family of models": evidence.study.family, "backbone": claim.backbone}
+    study = {"family of models": records.study.family, "backbone": claim.backbone}
     return hashlib.sha256(canonical({**_words(claim.said), **recipes, **study})).hexdigest()[:16]
 
 
-def _recipes(evidence: StudyRecords, side: Any, backbone: str | None, order: Order) -> Any:
+def _recipes(records: StudyRecords, side: Any, backbone: str | None, order: Order) -> Any:
     """A side of a claim with what its arms are trained by."""
     if isinstance(side, tuple):
-        return order(_recipe(evidence, arm, backbone) for arm in side)
+        return order(_recipe(records, arm, backbone) for arm in side)
     if isinstance(side, ClaimSide):
         on = side.backbone or backbone
-        recipes = {"arm": _recipe(evidence, side.arm, on), "backbone": side.backbone}
-        return recipes | ({"over": _recipe(evidence, side.over, on)} if side.over else {})
-    return _recipe(evidence, side, backbone)
+        recipes = {"arm": _recipe(records, side.arm, on), "backbone": side.backbone}
+        return recipes | ({"over": _recipe(records, side.over, on)} if side.over else {})
+    return _recipe(records, side, backbone)
 
 
-def _recipe(evidence: StudyRecords, arm: str, backbone: str | None) -> Any:
-    runs = evidence.runs_of.get((arm, backbone or ""), ())
+def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
+    runs = records.runs_of.get((arm, backbone or ""), ())
     return next((dict(run.defining) for run in runs), arm)
 
 
-def _rows(evidence: StudyRecords, claim: Declared) -> str:
+def _rows(records: StudyRecords, claim: Declared) -> str:
     """Digest of what the claim's arms are trained and its metrics are measured on."""
-    judged = claim.resolved(evidence.study.figures)
-    figures = {figure for part in judged.parts for figure in evidence.study.figures_of(part.metric)}
-    tasks = [task.name for task in evidence.tasks if not figures.isdisjoint(task.metrics)]
+    judged = claim.resolved(records.study.figures)
+    figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
+    tasks = [task.name for task in records.tasks if not figures.isdisjoint(task.metrics)]
     arms = set(judged.arms)
-    runs = [run for (arm, _), runs in evidence.runs_of.items() if arm in arms for run in runs]
+    runs = [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]
 
 
-def _seen(evidence: StudyRecords, claim: Declared) -> bool:
+def _seen(records: StudyRecords, claim: Declared) -> bool:
     """Whether some pair of this claim, or of a part of it, is finished, so that its outcome could be known."""
-    study = evidence.study
+    study = records.study
     judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
     return any(
-        set.intersection(*(set(evidence.finished(arm, on)) for arm, on in sides_of([replace(part, **UNMATCHED)])))
+        set.intersection(*(set(records.finished(arm, on)) for arm, on in sides_of([replace(part, **UNMATCHED)])))
         for one in judged
         for part in one.parts
     )

@@ -25,10 +25,10 @@ from orchestration.ledger.notes import now
 from orchestration.study.errors import StudyError
 from orchestration.study.run import TRAINING, Run, canonical
 from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
-from orchestration.verdicts.evidence import StudyRecords, contradiction
 from orchestration.verdicts.findings import Finding, Findings, RunRow
 from orchestration.verdicts.moves import item_gains, moved_most, moves
 from orchestration.verdicts.pairing import paired
+from orchestration.verdicts.records import StudyRecords, contradiction
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -42,18 +42,18 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
     and tested as its own verdict is corrected with. StudyError where there is none so named; and, naming the file,
     where the items of a run are not those of the others, or not those of its score.
     """
-    evidence = StudyRecords(study, runs, ledger)
+    records = StudyRecords(study, runs, ledger)
     if asked is None:
-        evidence.records_of(runs)  # all at once, which a store across a network is quicker at
-    gone = withdrawn(evidence)
+        records.records_of(runs)  # all at once, which a store across a network is quicker at
+    gone = withdrawn(records)
     findings = [
-        _finding(evidence, claim, pairs, verdict)
-        for claim, pairs, verdict in _judged(evidence, gone, asked)
+        _finding(records, claim, pairs, verdict)
+        for claim, pairs, verdict in _judged(records, gone, asked)
         if asked in (None, verdict.claim, verdict.part_of)
     ]
     places = {place for finding in findings for place in finding.places}
     shown = [run for run in runs if asked is None or (run.arm, run.backbone) in places]
-    declaration = declaration_of(evidence)
+    declaration = declaration_of(records)
     return Findings(
         study=study.name,
         question=study.question,
@@ -63,16 +63,16 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
         rule=RULE,
         created=now(),
         ledger=ledger.url,
-        seeds=evidence.seeds,
-        metrics=evidence.larger_is_better,
-        headlines=tuple(task.headline for task in evidence.tasks),
+        seeds=records.seeds,
+        metrics=records.larger_is_better,
+        headlines=tuple(task.headline for task in records.tasks),
         arms={name: as_plain(settings) for name, settings in study.arms.items()},
         data=as_plain(study.data),
         corpus_fingerprint=next((run.corpus_fingerprint for run in runs if run.corpus_fingerprint), ""),
-        runs=tuple(_row(evidence, run) for run in shown),
+        runs=tuple(_row(records, run) for run in shown),
         findings=tuple(findings),
-        environment=_environment(evidence, shown),
-        notes=(*(one.words for one in gone), *_notes(evidence, shown)),
+        environment=_environment(records, shown),
+        notes=(*(one.words for one in gone), *_notes(records, shown)),
     )
 
 
@@ -86,9 +86,9 @@ def still_open(findings: Findings) -> list[Finding]:
     return [finding for finding in findings.findings if _is_open(finding.verdict)]
 
 
-def arms_to_decide(evidence: StudyRecords) -> set[tuple[str, str]]:
+def arms_to_decide(records: StudyRecords) -> set[tuple[str, str]]:
     """The `undecided_arms` of what `find` would find, and nothing else of it."""
-    judged = _judged(evidence, withdrawn(evidence))
+    judged = _judged(records, withdrawn(records))
     return {place for claim, _, verdict in judged if _is_open(verdict) for place in sides_of(claim.parts)}
 
 
@@ -99,22 +99,22 @@ def _is_open(verdict: Verdict) -> bool:
 
 
 def _judged(
-    evidence: StudyRecords, gone: Sequence[Withdrawn], asked: str | None = None
+    records: StudyRecords, gone: Sequence[Withdrawn], asked: str | None = None
 ) -> list[tuple[Declared, PairedSeeds | None, Verdict]]:
     """The study's claims with their scores and their verdicts, in the order of `judge`."""
-    study, claims = evidence.study, claims_of(evidence)
+    study, claims = records.study, claims_of(records)
     if asked is not None:
         claims = _judged_with(study, claims, asked)
     seeds = study.seeds
     sequential = Sequential(n_max=len(seeds.all), start=len(seeds.initial)) if seeds.reserve else None
     try:
         cases = [
-            (claim, [replace(paired(evidence, part), exploratory=is_exploratory) for part in claim.parts])
+            (claim, [replace(paired(records, part), exploratory=is_exploratory) for part in claim.parts])
             for claim, is_exploratory in claims
         ]
         verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone), asked=asked)
     except ItemsError as error:
-        raise contradiction(evidence, error) from None
+        raise contradiction(records, error) from None
     told = [row for claim, scores in cases for row in _rows_of(claim, scores) if is_asked(claim, asked)]
     return [(claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)]
 
@@ -135,7 +135,7 @@ def _rows_of(claim: Declared, scores: Sequence[PairedSeeds]) -> list[tuple[Decla
     return [(claim, None), *parts] if isinstance(claim, Joint) else [*parts]
 
 
-def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None, verdict: Verdict) -> Finding:
+def _finding(records: StudyRecords, claim: Declared, pairs: PairedSeeds | None, verdict: Verdict) -> Finding:
     places = tuple(dict.fromkeys(sides_of(claim.parts)))
     if isinstance(claim, Joint) or pairs is None:
         return Finding(verdict=verdict, larger_is_better=True, treatment_runs={}, control_runs={}, places=places)
@@ -144,69 +144,69 @@ def _finding(evidence: StudyRecords, claim: Declared, pairs: PairedSeeds | None,
     return Finding(
         verdict=verdict,
         larger_is_better=pairs.larger_is_better,
-        treatment_runs=_runs(evidence, claim.sides["treatment"]),
-        control_runs=_runs(evidence, claim.sides["control"]),
+        treatment_runs=_runs(records, claim.sides["treatment"]),
+        control_runs=_runs(records, claim.sides["control"]),
         places=places,
         items=moved_most(items, gains) if items else (),
         items_better=int((gains > 0).sum()),
         items_worse=int((gains < 0).sum()),
         items_equal=int((gains == 0).sum()),
-        scored=_scored(evidence, claim, verdict) if items else {},
-        moves=moves(items, pairs.sign, _counted(evidence, claim.metric)) if items else None,
-        caveats=family(evidence.study.family).caveats(
-            _arms_seen(evidence, places), evidence.study.data, evidence.study.figures_of(claim.metric)
+        scored=_scored(records, claim, verdict) if items else {},
+        moves=moves(items, pairs.sign, _counted(records, claim.metric)) if items else None,
+        caveats=family(records.study.family).caveats(
+            _arms_seen(records, places), records.study.data, records.study.figures_of(claim.metric)
         ),
     )
 
 
-def _scored(evidence: StudyRecords, claim: Claim, verdict: Verdict) -> dict[str, tuple[str, ...]]:
+def _scored(records: StudyRecords, claim: Claim, verdict: Verdict) -> dict[str, tuple[str, ...]]:
     """By side, as the verdict calls it, the entries that hold its items."""
     found = {}
     for name, role in ((verdict.control, "control"), (verdict.treatment, "treatment")):
         side = claim.sides[role]
-        runs = dict.fromkeys(evidence.finished(side.arm, str(side.backbone)).values())
-        measured = [evidence.record(run).metrics.get(claim.metric) for run in runs]
+        runs = dict.fromkeys(records.finished(side.arm, str(side.backbone)).values())
+        measured = [records.record(run).metrics.get(claim.metric) for run in runs]
         found[name] = tuple(one.entry for one in measured if one is not None)
     return found
 
 
-def _counted(evidence: StudyRecords, metric: str) -> str:
-    return next((task.counted for task in evidence.tasks if metric in task.metrics), "")
+def _counted(records: StudyRecords, metric: str) -> str:
+    return next((task.counted for task in records.tasks if metric in task.metrics), "")
 
 
-def _arms_seen(evidence: StudyRecords, places: Sequence[tuple[str, str]]) -> list[ArmSeen]:
+def _arms_seen(records: StudyRecords, places: Sequence[tuple[str, str]]) -> list[ArmSeen]:
     """The arms of a claim that have finished runs, with what these runs measured."""
     arms = []
     for name, backbone in places:
         found: dict[str, list[float]] = {}
-        for run in dict.fromkeys(evidence.finished(name, backbone).values()):
-            for metric, measured in evidence.record(run).metrics.items():
+        for run in dict.fromkeys(records.finished(name, backbone).values()):
+            for metric, measured in records.record(run).metrics.items():
                 found.setdefault(metric, []).append(measured.value)
         means = {metric: float(np.mean(values)) for metric, values in found.items()}
         if means:
-            arms.append(ArmSeen(name=name, settings=evidence.study.arms[name], means=means))
+            arms.append(ArmSeen(name=name, settings=records.study.arms[name], means=means))
     return arms
 
 
-def _runs(evidence: StudyRecords, side: ClaimSide) -> dict[int, str]:
+def _runs(records: StudyRecords, side: ClaimSide) -> dict[int, str]:
     """seed -> the run of a side; of a gain, the ids of both runs with a minus between them."""
-    of_arms = [evidence.finished(arm, str(side.backbone)) for arm in side.arms]
+    of_arms = [records.finished(arm, str(side.backbone)) for arm in side.arms]
     shared = [seed for seed in of_arms[0] if all(seed in runs for runs in of_arms)]
     return {seed: " - ".join(runs[seed] for runs in of_arms) for seed in shared}
 
 
-def _row(evidence: StudyRecords, run: Run) -> RunRow:
+def _row(records: StudyRecords, run: Run) -> RunRow:
     row = RunRow(id=run.id, arm=run.arm, backbone=run.backbone, seed=run.seed, status="missing")
-    if run.id not in evidence.entries:
-        failure = evidence.failed.get(run.id)
+    if run.id not in records.entries:
+        failure = records.failed.get(run.id)
         if failure is None:
             return row
         problem = f"{failure.error} ({failure.log})"
         return replace(row, status="failed", attempt=failure.attempt, problem=problem)
-    record, (trained, *scored) = evidence.record(run.id), evidence.entries[run.id]
-    curve = evidence.ledger.curve_of(trained)
+    record, (trained, *scored) = records.record(run.id), records.entries[run.id]
+    curve = records.ledger.curve_of(trained)
     loss = curve.filter(pc.match_substring_regex(curve["name"], pattern="^loss$"))  # pc.equal imports pandas
-    means = {m: v for m in evidence.study.figures if is_mean(m) and math.isfinite(v := evidence.value(run, m))}
+    means = {m: v for m in records.study.figures if is_mean(m) and math.isfinite(v := records.value(run, m))}
     return replace(
         row,
         status="finished",
@@ -222,10 +222,10 @@ def _row(evidence: StudyRecords, run: Run) -> RunRow:
     )
 
 
-def _environment(evidence: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+def _environment(records: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     """Each version and machine with the distinct values found among those of the runs that are finished."""
     found: dict[str, set[str]] = {}
-    for record in evidence.records_of(runs):
+    for record in records.records_of(runs):
         env = {
             **{key: value for key, value in record.env.items() if key != "libraries"},
             **record.env["libraries"],
@@ -235,14 +235,14 @@ def _environment(evidence: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple
     return {name: tuple(sorted(values)) for name, values in found.items()}
 
 
-def _notes(evidence: StudyRecords, runs: Sequence[Run]) -> tuple[str, ...]:
+def _notes(records: StudyRecords, runs: Sequence[Run]) -> tuple[str, ...]:
     """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut, missing seals."""
-    records = evidence.records_of(runs)
-    said = [f"{name}: {value}" for record in records for name, value in record.notes.items()]
-    unsealed = sum(not record.sealed for record in records)
+    held = records.records_of(runs)
+    said = [f"{name}: {value}" for record in held for name, value in record.notes.items()]
+    unsealed = sum(not record.sealed for record in held)
     if unsealed:
         said.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
-    said += [f"repeat: {repeat.words}" for repeat in evidence.ledger.repeats([run.id for run in runs])]
+    said += [f"repeat: {repeat.words}" for repeat in records.ledger.repeats([run.id for run in runs])]
     return tuple(dict.fromkeys(said))
 
 

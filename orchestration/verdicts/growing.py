@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.held import as_scored
 from orchestration.plan.plan import extend
-from orchestration.verdicts.evidence import StudyRecords
 from orchestration.verdicts.find import arms_to_decide, undecided_arms
+from orchestration.verdicts.records import StudyRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,12 +31,12 @@ def grown(plan: Plan, ledger: Ledger) -> Plan:
     """The plan with the reserve seeds that a study until decided has come to: the same steps as in `run`."""
     reserve = set(plan.study.seeds.reserve)
     touched = plan.finished | ledger.failed().keys() if reserve else frozenset()
-    evidence = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    while reserve - set(evidence.seeds):
-        wider = _widened(plan, arms_to_decide(evidence), evidence.seeds)
+    records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
+    while reserve - set(records.seeds):
+        wider = _widened(plan, arms_to_decide(records), records.seeds)
         if wider is None or not any(run.id in touched for run in wider.runs[len(plan.runs) :]):
             break
-        plan, evidence = wider, evidence.of(wider.runs)
+        plan, records = wider, records.of(wider.runs)
     return plan
 
 

@@ -11,35 +11,35 @@ import numpy as np
 from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.paired_items import Items, ItemScores, ItemsError, ItemSum, align_items, rarest
 from orchestration.plan.spread import Sample, SeenPairs
-from orchestration.verdicts.evidence import contradiction
+from orchestration.verdicts.records import contradiction
 
 if TYPE_CHECKING:
     from evaluators.metrics.scores import Aggregate
     from evaluators.significance.claims import Claim, ClaimSide
     from orchestration.plan.spread import Seen
-    from orchestration.verdicts.evidence import ItemNames, RunItems, StudyRecords
+    from orchestration.verdicts.records import ItemNames, RunItems, StudyRecords
 
 
-def seen(evidence: StudyRecords) -> Seen:
+def seen(records: StudyRecords) -> Seen:
     """What a plan may know of its claims."""
 
     def at(claim: Claim) -> SeenPairs:
         try:
-            return SeenPairs(pairs=paired(evidence, claim), sample=_sample(evidence, claim))
+            return SeenPairs(pairs=paired(records, claim), sample=_sample(records, claim))
         except ItemsError as error:
-            raise contradiction(evidence, error) from None
+            raise contradiction(records, error) from None
 
     return at
 
 
-def _sample(evidence: StudyRecords, claim: Claim) -> Sample | None:
+def _sample(records: StudyRecords, claim: Claim) -> Sample | None:
     """Score and number of independent items of one finished run of the claim's sides; not of a mean or a gain."""
     for side in (claim.sides["control"], claim.sides["treatment"]):
-        run_id = next(iter(evidence.finished(side.arm, str(side.backbone)).values()), None)
-        found = None if run_id is None else evidence.measured(run_id, claim.metric)
+        run_id = next(iter(records.finished(side.arm, str(side.backbone)).values()), None)
+        found = None if run_id is None else records.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups, fewest = _independent(found.aggregate, evidence.items(run_id, claim.metric).names)
+        groups, fewest = _independent(found.aggregate, records.items(run_id, claim.metric).names)
         if fewest >= 2:
             return Sample(arm=side.arm, score=found.value, groups=groups, rarest=fewest, aggregate=found.aggregate)
     return None
@@ -54,35 +54,35 @@ def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, int]:
     return min(len(set(names.groups)), 2 * fewest), fewest
 
 
-def paired(evidence: StudyRecords, claim: Claim) -> PairedSeeds:
+def paired(records: StudyRecords, claim: Claim) -> PairedSeeds:
     """The scores of the claim's sides at every seed that the plan asks of all of them, with their items."""
-    scores = {role: _scores(evidence, side, claim.metric) for role, side in claim.sides.items()}
-    asked = sorted(seed for seed in evidence.standing if all(seed in by_seed for by_seed in scores.values()))
-    figures = evidence.study.figures_of(claim.metric)
+    scores = {role: _scores(records, side, claim.metric) for role, side in claim.sides.items()}
+    asked = sorted(seed for seed in records.standing if all(seed in by_seed for by_seed in scores.values()))
+    figures = records.study.figures_of(claim.metric)
     pairs = pair(
         scores["treatment"],
         scores["control"],
         seeds=asked,
-        larger_is_better=evidence.larger_is_better[claim.metric],
+        larger_is_better=records.larger_is_better[claim.metric],
         matched_control=scores.get("matched_control"),
     )
     if not pairs.seeds:
         return pairs
-    matched = _items_once(evidence, claim, pairs.seeds, "matched_control") if claim.matched_control else None
+    matched = _items_once(records, claim, pairs.seeds, "matched_control") if claim.matched_control else None
     return replace(
         pairs,
-        items=_items_once(evidence, claim, pairs.seeds, "control"),
+        items=_items_once(records, claim, pairs.seeds, "control"),
         matched_items=matched,
         tasks=figures if len(figures) > 1 else (),
     )
 
 
-def _scores(evidence: StudyRecords, side: ClaimSide, metric: str) -> dict[int, float | None]:
+def _scores(records: StudyRecords, side: ClaimSide, metric: str) -> dict[int, float | None]:
     """seed -> figure of a side: of its arm, or what that gains over another at the same seed."""
-    own = evidence.values(side.arm, str(side.backbone), metric)
+    own = records.values(side.arm, str(side.backbone), metric)
     if side.over is None:
         return own
-    base = evidence.values(side.over, str(side.backbone), metric)
+    base = records.values(side.over, str(side.backbone), metric)
     return {seed: _less(own[seed], base[seed]) for seed in own if seed in base}
 
 
@@ -90,19 +90,19 @@ def _less(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left - right
 
 
-def _items_once(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
+def _items_once(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
     """As `_items`; while the runs are the same it is the same object, of which nothing need be computed again."""
     sides = claim.sides["treatment"], claim.sides[control]
     places = [(arm, str(side.backbone)) for side in sides for arm in side.arms]
-    runs = tuple(evidence.finished(*place)[seed] for place in places for seed in seeds)
-    known = evidence.reads.compared.get((claim.metric, *sides))
+    runs = tuple(records.finished(*place)[seed] for place in places for seed in seeds)
+    known = records.reads.compared.get((claim.metric, *sides))
     if known is None or known[0] != runs:
-        known = runs, _items(evidence, claim, seeds, control)
-        evidence.reads.compared[claim.metric, *sides] = known
+        known = runs, _items(records, claim, seeds, control)
+        records.reads.compared[claim.metric, *sides] = known
     return known[1]
 
 
-def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
+def _items(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
     """The items behind the difference of treatment and control at these seeds; None where a figure keeps none.
 
     A mean over K tasks is a sum over tasks with weights 1/K, a gain less a gain one with weights 1 and -1.
@@ -115,11 +115,11 @@ def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: 
             (1.0, (left.arm, str(left.backbone)), (left.over, str(left.backbone))),
             (-1.0, (right.arm, str(right.backbone)), (right.over, str(right.backbone))),
         ]
-    figures = evidence.study.figures_of(claim.metric)
+    figures = records.study.figures_of(claim.metric)
     terms: list[tuple[float, ItemScores]] = []
     for metric in figures:
         for weight, one, other in contrasts:
-            found = _item_scores(evidence, metric, seeds, one, other)
+            found = _item_scores(records, metric, seeds, one, other)
             if found is None:
                 return None
             terms.append((weight / len(figures), found))
@@ -127,15 +127,15 @@ def _items(evidence: StudyRecords, claim: Claim, seeds: Sequence[int], control: 
 
 
 def _item_scores(
-    evidence: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
+    records: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
 ) -> ItemScores | None:
     """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
-    runs = [evidence.finished(arm, backbone) for arm, backbone in (one, other)]
+    runs = [records.finished(arm, backbone) for arm, backbone in (one, other)]
     first = runs[0][seeds[0]]
-    measured, names = evidence.measured(first, metric), evidence.items(first, metric).names
+    measured, names = records.measured(first, metric), records.items(first, metric).names
     if measured is None or measured.aggregate is None or not names.ids:
         return None
-    sides = [[evidence.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
+    sides = [[records.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
     if all(items.names is names for side in sides for items in side):
         treatment, control = (np.stack([items.values for items in side]) for side in sides)
         return ItemScores(

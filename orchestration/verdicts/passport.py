@@ -67,7 +67,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
     Returns its SHA-256. LedgerError when an entry is damaged, or holds a link or a folder in a file's place.
     """
     from orchestration.verdicts.declared import declaration_of
-    from orchestration.verdicts.evidence import StudyRecords
+    from orchestration.verdicts.records import StudyRecords
 
     study, held = plan.study, ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")

@@ -19,8 +19,8 @@ from orchestration.report.html import html
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Scored
 from orchestration.study.study import Study
-from orchestration.verdicts.evidence import StudyRecords
 from orchestration.verdicts.find import find
+from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.why import chain
 from tests.evaluators.tasks import mteb_sets
 from tests.tiny import WORDS, tiny_backbone

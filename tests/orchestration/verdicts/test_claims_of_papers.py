@@ -24,11 +24,11 @@ from orchestration.study.run import Run
 from orchestration.tracking.entries import planned as entries_of
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
-from orchestration.verdicts.evidence import StudyRecords
 from orchestration.verdicts.find import find, undecided_arms
 from orchestration.verdicts.findings import Finding, Findings
 from orchestration.verdicts.pairing import seen
 from orchestration.verdicts.passport import verify, write_passport
+from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.why import chain
 from tests.results import finish
 

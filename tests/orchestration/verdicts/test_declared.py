@@ -238,7 +238,7 @@ def test_the_order_of_parts_is_no_part_of_what_is_claimed(
     with monkeypatch.context() as patch:
         if before:
             patch.setattr(
-                declared, "_says", lambda evidence, claim, _=None: SAYS(evidence, claim, declared.AS_GIVEN)
+                declared, "_says", lambda records, claim, _=None: SAYS(records, claim, declared.AS_GIVEN)
             )
         declare(study, runs_of(study), ledger)
     finished(path)

@@ -15,8 +15,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.verdicts.evidence import StudyRecords
 from orchestration.verdicts.pairing import paired, seen
+from orchestration.verdicts.records import StudyRecords
 from tests.results import finish
 
 STUDY = """\
@@ -69,25 +69,25 @@ def test_runs_that_group_or_label_an_item_otherwise_are_not_compared(
     odd: tuple[str, int], groups: list[str], gold: list[float], tmp_path: Path
 ) -> None:
     """Whose groups a verdict followed would hang on which run comes first."""
-    evidence = records(tmp_path, odd, groups, gold)
-    (claim,) = evidence.study.claims
+    known = records(tmp_path, odd, groups, gold)
+    (claim,) = known.study.claims
     assert isinstance(claim, Claim)
     with pytest.raises(ItemsError, match="one group and one gold in all runs") as told:
-        paired(evidence, claim)
+        paired(known, claim)
     arm, seed = odd
     assert f"{arm} on small at seed {seed}" in str(told.value)
     assert str(told.value).count(" at seed ") == 2
     with pytest.raises(StudyError):
-        seen(evidence)(claim)
+        seen(known)(claim)
 
 
 def test_gold_that_differs_in_a_late_digit_is_other_gold(tmp_path: Path) -> None:
     said = []
     for number in (1_000_001.0, 1_000_002.0):
         (tmp_path / str(number)).mkdir()
-        evidence = records(tmp_path / str(number), ("B1", 0), NAMES, [number, 0.0, 1.0, 2.0], 1, "spearman")
-        run = next(iter(evidence.entries))
-        said.append(evidence.items(run, "stress/negate/auc").names.told)
+        known = records(tmp_path / str(number), ("B1", 0), NAMES, [number, 0.0, 1.0, 2.0], 1, "spearman")
+        run = next(iter(known.entries))
+        said.append(known.items(run, "stress/negate/auc").names.told)
     assert said[0]["a"].endswith("gold 1000001")
     assert said[0]["a"] != said[1]["a"]
     assert said[0]["b"] == said[1]["b"]
@@ -96,9 +96,9 @@ def test_gold_that_differs_in_a_late_digit_is_other_gold(tmp_path: Path) -> None
 def test_the_guess_of_a_plan_knows_a_rare_class(tmp_path: Path) -> None:
     """Three of 40 items are labelled 1: their figure is as well known as one of six items, not of forty."""
     gold = [1.0] * 3 + [0.0] * 37
-    evidence = records(tmp_path, ("none", 0), [], gold, runs=1)
-    (claim,) = evidence.study.claims
+    known = records(tmp_path, ("none", 0), [], gold, runs=1)
+    (claim,) = known.study.claims
     assert isinstance(claim, Claim)
-    sample = seen(evidence)(claim).sample
+    sample = seen(known)(claim).sample
     assert sample is not None
     assert (sample.groups, sample.rarest) == (6, 3)

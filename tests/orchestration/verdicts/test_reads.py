@@ -20,10 +20,10 @@ from orchestration.plan.reach import reachability
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Run
 from orchestration.verdicts.declared import declare
-from orchestration.verdicts.evidence import StudyRecords
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import grown
 from orchestration.verdicts.pairing import seen
+from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.why import chain
 from tests.results import finish
 

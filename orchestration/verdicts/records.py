@@ -271,22 +271,22 @@ class StudyRecords:
         return RunItems(known, values)
 
 
-def contradiction(evidence: StudyRecords, error: ItemsError) -> StudyError:
+def contradiction(records: StudyRecords, error: ItemsError) -> StudyError:
     """Items that cannot be judged, for a person: the run that they are wrong in, where it can be told.
 
     That is the first whose items do not make its score, else one that has other items than most of its kind. An
     entry that is as its run wrote it would come out the same again.
     """
-    held = _held(evidence)
+    held = _held(records)
     broken = ((one, f"{one.metric} {why}", True) for one in held if (why := _contradicts(one.found, one.items)))
     odd = (
-        (one, f"{one.metric} of {one.run.label} {why}", not evidence.record(one.run.id).sealed)
+        (one, f"{one.metric} of {one.run.label} {why}", not records.record(one.run.id).sealed)
         for one, why in _unlike_others(held)
     )
     wrong, why, changed = next(chain(broken, odd), (None, "", False))
     if wrong is None:
         return StudyError(
-            f"{evidence.ledger.url}: {error}\n  accepted: items in two groups or more that make up each score"
+            f"{records.ledger.url}: {error}\n  accepted: items in two groups or more that make up each score"
         )
     entry = wrong.found.entry
     remedy = (
@@ -297,7 +297,7 @@ def contradiction(evidence: StudyRecords, error: ItemsError) -> StudyError:
         "one gold"
     )
     return StudyError(
-        f"{evidence.ledger.url}/{entry}/scores.parquet: {why}\n"
+        f"{records.ledger.url}/{entry}/scores.parquet: {why}\n"
         f"  accepted: the items that its score was made of, the same in every run. {remedy}"
     )
 
@@ -311,12 +311,12 @@ class _Held(NamedTuple):
     items: RunItems
 
 
-def _held(evidence: StudyRecords) -> list[_Held]:
+def _held(records: StudyRecords) -> list[_Held]:
     return [
-        _Held(record.run, metric, found, evidence.items(record.id, metric))
-        for record in evidence.records_of(evidence.runs)
+        _Held(record.run, metric, found, records.items(record.id, metric))
+        for record in records.records_of(records.runs)
         for metric, found in record.metrics.items()
-        if metric in evidence.compared and found.aggregate is not None
+        if metric in records.compared and found.aggregate is not None
     ]
 
 
