@@ -56,7 +56,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
-    from orchestration.plan.held import with_costs
+    from orchestration.plan.held import with_recorded_costs
     from orchestration.plan.other_runs import foretell
     from orchestration.plan.slips import slips_of_processor
 
@@ -70,7 +70,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     foretold = foretell(plan, ledger) if untimed else None
     time = foretold_words(foretold, lanes) if untimed else ""
     left = expected or foretold
-    told = with_costs(plan, ledger) if price and not plan.left else plan
+    told = with_recorded_costs(plan, ledger) if price and not plan.left else plan
     costs = cost_words(told, price, left.seconds if left else None)
     notes = [one.words for one in gone]
     notes += slips_of_processor(plan.left) if on_this_processor else []

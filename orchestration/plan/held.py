@@ -66,7 +66,7 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     return replace(plan, facts=replace(plan.facts, seconds=seconds, costs=costs), gone=gone)
 
 
-def with_costs(plan: Plan, ledger: Ledger) -> Plan:
+def with_recorded_costs(plan: Plan, ledger: Ledger) -> Plan:
     """A plan of which nothing is left, with what each of its runs recorded of its cost; others have it already."""
     return replace(plan, facts=replace(plan.facts, costs=_costs(ledger.records(plan.done))))
 
