@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evaluators.tasks.figures import mean_of
 from evaluators.tasks.task import named
 from orchestration.families.registry import family
+from orchestration.plan.plan import by_arm
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -29,9 +30,7 @@ def not_kept(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
     if keep == "none":
         return there
     figures = plan.study.figures_of(deciding_metric(plan.study))
-    places = dict.fromkeys((run.arm, run.backbone) for run in plan.done)
-    alike = [[run for run in plan.done if (run.arm, run.backbone) == place] for place in places]
-    best = {_best(runs, ledger, figures).id for runs in alike}
+    best = {_best(runs, ledger, figures).id for runs in by_arm(plan.done).values()}
     return tuple(run for run in there if run.id not in best)
 
 
