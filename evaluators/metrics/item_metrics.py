@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -154,6 +155,34 @@ def score_of_items(
         values=values,
         gold=gold,
     )
+
+
+def check_items(score: Score) -> None:
+    """ValueError, naming the metric, unless a score's items are as many as their names, each once, and make up its
+    value."""
+    if score.values is None:
+        return
+    named = [score.item_ids, score.group_ids or score.item_ids, *([] if score.gold is None else [score.gold])]
+    if any(len(column) != len(score.values) for column in named):
+        raise ValueError(f"{score.metric}: values, item_ids, group_ids and gold are of different lengths")
+    if (twice := repeated(score.item_ids)) is not None:
+        raise ValueError(f"{score.metric}: the item {twice!r} twice\n  accepted: each item once for a metric")
+    if score.aggregate is None:
+        return
+    value = aggregate(score.aggregate, score.values, score.gold)
+    undefined = math.isnan(value) and math.isnan(score.value)
+    if not (undefined or abs(value - score.value) <= 1e-5 * max(1.0, abs(score.value))):
+        raise ValueError(
+            f"{score.metric} is {score.value}, but the {score.aggregate} of its items is {value}"
+            "\n  accepted: what score_of_items makes, or a score without items"
+        )
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands there twice."""
+    if len(set(names)) == len(names):
+        return None
+    return Counter(names).most_common(1)[0][0]
 
 
 def _is_positive(labels: np.ndarray) -> np.ndarray:

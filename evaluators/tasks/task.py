@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from evaluators.metrics.item_metrics import check_items, repeated
 from evaluators.metrics.scores import Score
 
 Data = TypeVar("Data")
@@ -162,8 +163,8 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
     """Each task with its scores, every distinct text of all tasks encoded once, in one call for each kind of text.
 
     What a task asks for beyond its texts is encoded when it asks.
-    ValueError, naming task and text, when the encoding of a text is not usable, and for a task that reads what the
-    encoder does not.
+    ValueError, naming task and text, when the encoding of a text is not usable, for a task that reads what the
+    encoder does not, and for scores that no ledger or verdict could take.
     """
     unread = [task for task in tasks if task.reads not in readers]
     if unread:
@@ -179,7 +180,21 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
         for kind in dict.fromkeys(kinds.values())
     }
     for task in tasks:
-        yield task, task.score(data[task.name], encoded[kinds[task.name]])
+        yield task, _checked_scores(task, task.score(data[task.name], encoded[kinds[task.name]]))
+
+
+def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
+    """The scores of a task. ValueError unless they are such, each of its own metric and made up of its items."""
+    if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
+        raise ValueError(f"{task.name}: its score gives a {type(scores).__name__}\n  accepted: a list of Score")
+    if (twice := repeated([score.metric for score in scores])) is not None:
+        raise ValueError(f"{task.name}: two scores of {twice}\n  accepted: one for each metric")
+    for score in scores:
+        try:
+            check_items(score)
+        except ValueError as error:
+            raise ValueError(f"{task.name}: {error}") from None
+    return list(scores)
 
 
 def _of_distinct_benchmarks(tasks: Sequence[Task[Any, Any]]) -> Iterable[Task[Any, Any]]:

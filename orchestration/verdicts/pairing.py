@@ -129,13 +129,17 @@ def _items(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: s
 def _item_scores(
     records: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
 ) -> ItemScores | None:
-    """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none."""
+    """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none, and
+    where all of them are of one group, which tells as little of others."""
     runs = [records.finished(arm, backbone) for arm, backbone in (one, other)]
     first = runs[0][seeds[0]]
     measured, names = records.measured(first, metric), records.items(first, metric).names
     if measured is None or measured.aggregate is None or not names.ids:
         return None
     sides = [[records.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
+    named = {id(items.names): items.names for side in sides for items in side}  # one, as a rule
+    if all(len(set(names.groups)) == 1 for names in named.values()):
+        return None
     if all(items.names is names for side in sides for items in side):
         treatment, control = (np.stack([items.values for items in side]) for side in sides)
         return ItemScores(

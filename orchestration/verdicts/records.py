@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metrics.item_metrics import aggregate
+from evaluators.metrics.item_metrics import aggregate, repeated
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
@@ -353,6 +353,8 @@ def _unlike(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
 def _contradicts(found: Metric, items: RunItems) -> str:
     """Why a figure is not made of its items, "" where it is."""
     assert found.aggregate is not None
+    if (twice := repeated(items.names.ids)) is not None:
+        return f"has the item {twice!r} twice"
     try:
         value = aggregate(found.aggregate, items.values, items.names.gold)
     except ValueError as error:

@@ -58,6 +58,7 @@ ODD = r"t2d/recall@10 of B1 on small, seed 3"
     ("given", "shift", "says", "remedy"),
     [
         ({}, 0.2, "t2d/recall@10 is 0.83", REMEDY),
+        ({"item_ids": ["a", "b", "a"]}, 0.0, "t2d/recall@10 has the item 'a' twice", REMEDY),
         ({"item_ids": ["a", "b", "x"]}, 0.0, f"{ODD} lacks item c, which other runs have", AS_WRITTEN),
         ({"item_ids": ["a", "b"]}, 0.0, f"{ODD} lacks item c, which other runs have", AS_WRITTEN),
         ({"item_ids": list("abcxy")}, 0.0, f"{ODD} has item x and 1 more, which other runs lack", AS_WRITTEN),
@@ -105,6 +106,22 @@ def test_items_that_do_not_fit_are_told_by_file_and_remedy(
     assert (remedy is REMEDY) == ("set-aside" in str(told.value))
     ledger.set_aside(entry)
     assert find(study, runs, ledger).findings[0].verdict.n_seeds == 5
+
+
+@pytest.mark.parametrize("items", [["all"], ["a", "b", "c"]])
+def test_items_of_one_group_count_as_none(items: list[str], tmp_path: Path) -> None:
+    """They tell nothing of other items, so that the seeds alone speak; the claims beside them are judged as ever."""
+    (tmp_path / "hard.yaml").write_text(STUDY)
+    study = read_study(tmp_path / "hard.yaml")
+    ledger, runs = Ledger(tmp_path / "ledger"), plan(study, FACTS).runs
+    for run in runs:
+        values = np.linspace(0.4, 0.8, len(items)) + (0.0 if run.seed is None else 0.1 + 0.01 * run.seed)
+        one = {"value": float(values.mean()), "aggregate": "mean", "values": values, "item_ids": items}
+        apart = Score(metric="d2t/recall@10", value=one["value"])
+        finish(ledger, run, [Score(metric="t2d/recall@10", group_ids=["g"] * len(items), **one), apart])
+    by_group, by_itself = (finding.verdict for finding in find(study, runs, ledger).findings)
+    assert (by_group.verdict, by_group.scope) == ("better", "on this test set")
+    assert (by_group.p, by_group.ci_low) == (by_itself.p, by_itself.ci_low)
 
 
 def test_the_order_in_which_seeds_are_listed_changes_no_figure(tmp_path: Path) -> None:

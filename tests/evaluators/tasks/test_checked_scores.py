@@ -1,0 +1,58 @@
+"""Scores that no ledger or verdict could take are told of where they are made, by task and metric."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.metrics.item_metrics import score_of_items
+from evaluators.metrics.scores import Score
+from evaluators.tasks.task import Task
+from tests.measuring import given, scores_of
+
+VALUES = np.array([1.0, 0.0, 0.5])
+
+
+def scored(scores: Any) -> list[Score]:
+    task = Task(
+        name="odd",
+        metrics={"odd/hits": True},
+        headline="odd/hits",
+        benchmark=given(("a", "b")),
+        texts=list,
+        score=lambda rows, encode: scores,
+        source="made up",
+    )
+    return scores_of({"odd": task}, ["odd"], lambda texts: np.ones((len(texts), 2), np.float32))
+
+
+def hits(**changed: Any) -> Score:
+    named = {"item_ids": list("xyz"), "group_ids": list("ppq"), "values": VALUES, "value": 0.5, "aggregate": "mean"}
+    return Score(**{"metric": "odd/hits", **named, **changed})
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        (None, "its score gives a NoneType\n  accepted: a list of Score"),
+        ({"odd/hits": 0.5}, "its score gives a dict\n"),
+        ([hits(), hits()], "two scores of odd/hits\n  accepted: one for each metric"),
+        ([hits(item_ids=list("xyx"))], "odd/hits: the item 'x' twice\n  accepted: each item once for a metric"),
+        ([hits(item_ids=list("xy"))], "odd/hits: values, item_ids, group_ids and gold are of different lengths"),
+        ([hits(value=0.6)], "odd/hits is 0.6, but the mean of its items is 0.5\n  accepted: what score_of_items"),
+        ([hits(aggregate="auc")], "auc compares values with gold, and these items have no gold"),
+    ],
+)
+def test_what_no_verdict_could_take_is_refused(scores: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"odd: {says}")):
+        scored(scores)
+
+
+def test_a_figure_may_be_undefined_and_its_items_of_one_group() -> None:
+    constant = score_of_items("odd/rho", "spearman", list("xyz"), list("xyz"), np.ones(3), VALUES)
+    assert np.isnan(constant.value)
+    given_back = [constant, hits(group_ids=list("ppp")), Score(metric="odd/alone", value=0.3)]
+    assert scored(given_back) == given_back
