@@ -11,6 +11,7 @@ from evaluators.tasks.task import Benchmark, Task, Tasks
 from orchestration.families.contract import Corpus, Family, FamilyEncoder, FirstStudy, Opener, Trainer
 from orchestration.families.encoder_checks import of_arm
 from orchestration.families.encoders import EncoderFamily, shape_by
+from search_spaces.space import Dimension
 from trainers.engine.limits import Steps
 from trainers.engine.streams import number, numpy_stream
 from trainers.engine.world import Progress, World
@@ -21,6 +22,7 @@ __all__ = [
     "Corpus",
     "CorpusError",
     "Count",
+    "Dimension",
     "EncoderFamily",
     "Family",
     "FamilyEncoder",

@@ -162,8 +162,9 @@ def check_items(score: Score) -> None:
     value."""
     if score.values is None:
         return
-    named = [score.item_ids, score.group_ids or score.item_ids, *([] if score.gold is None else [score.gold])]
-    if any(len(column) != len(score.values) for column in named):
+    count = len(score.values)
+    gold = count if score.gold is None else len(score.gold)
+    if not count == len(score.item_ids) == len(score.group_ids or score.item_ids) == gold:
         raise ValueError(f"{score.metric}: values, item_ids, group_ids and gold are of different lengths")
     if (twice := repeated(score.item_ids)) is not None:
         raise ValueError(f"{score.metric}: the item {twice!r} twice\n  accepted: each item once for a metric")

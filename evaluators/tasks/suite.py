@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from corpora.store.errors import CorpusError
 from evaluators.tasks import (
     human_phrases,
     installed,
@@ -37,7 +36,7 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
     """Every task by name; path: a folder to look in first. Nothing is read until a task is asked.
 
     own: a family's tasks on its own corpus, which come last and replace those of their names. CorpusError for an
-    installed package whose tasks are of no use.
+    installed package that gives a task one of these names.
     """
     listed: Tasks = {
         **sts.tasks(path),
@@ -49,14 +48,9 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
         **noun_phrases.tasks(None),
         **human_phrases.tasks(path),
     }
-    brought = installed.tasks(path)
-    if taken := sorted(brought.keys() & {*listed, *(own or {})}):
-        raise CorpusError(
-            f"the task {taken[0]!r} of an installed package: there is one of that name\n"
-            "  accepted: a name of its own, such as PACKAGE/TASK"
-        )
+    brought = installed.tasks(path, {*listed, *(own or {})})
     finds: dict[str, Find] = {
         mteb.PREFIX: partial(mteb.task, path=path),
         **(own.finds if isinstance(own, Table) else {}),
     }
-    return Table({**listed, **brought, **(own or {})}, finds)
+    return Table({**listed, **brought.tasks, **(own or {})}, finds, brought.broken)

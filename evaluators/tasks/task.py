@@ -99,10 +99,12 @@ class Table(dict[str, Task[Any, Any]]):
     """Tasks by name. Under some prefixes there may be more: each is looked up when it is named.
 
     finds: prefix -> the task of a name with it; LookupError, in words of what is accepted, where there is none.
+    broken: packages whose tasks are not among them, and why.
     """
 
-    def __init__(self, listed: Tasks, finds: Mapping[str, Find]) -> None:
+    def __init__(self, listed: Tasks, finds: Mapping[str, Find], broken: Sequence[str] = ()) -> None:
         super().__init__(listed)
+        self.broken = tuple(broken)
         self.finds = {prefix: cache(find) for prefix, find in finds.items()}
 
     def __missing__(self, name: str) -> Task[Any, Any]:

@@ -18,6 +18,7 @@ from corpora.command.watched import covers
 from corpora.store.fields import field_types
 from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, FirstStudy, Trainer
+from orchestration.families.encoder_checks import brought_tasks, tried
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import listed, meant
 from orchestration.study.run import NO_BACKBONE
@@ -35,9 +36,12 @@ class CommandFamily(EncoderFamily):
     """An encoder family whose own task reads a file: no vectors can be made up to try it with."""
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
-        table = self.tasks(study.data)
+        table, brought = self.tasks(study.data), brought_tasks(study.data)
         for name in study.evaluate:
-            table[name].benchmark.load()
+            if name in brought:
+                tried(brought[name])
+            else:
+                table[name].benchmark.load()
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
@@ -177,6 +181,7 @@ FAMILY: Family = CommandFamily(
     own_tasks=lambda data: tasks_of_script(data.metrics),
     reads=reads,
     fits=lambda settings: bool(settings.run),
+    keeps=lambda settings: bool(settings.run),
     told=lambda product: product.notes,
     first_checks=(check_script, check_watched, check_starts, check_metrics, check_resources),
     slips=slips,

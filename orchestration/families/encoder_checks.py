@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluators.tasks.task import Task, evaluate, metric_names
+from corpora.store.errors import CorpusError, kind_and_first_line
+from evaluators.tasks import installed
+from evaluators.tasks.task import Task, Tasks, evaluate, metric_names
 from orchestration.study.names import listed
 from trainers.engine.limits import micro_batch_refusal
 
 if TYPE_CHECKING:
+    from evaluators.metrics.scores import Score
     from orchestration.study.study import Study
 
 
@@ -96,8 +99,13 @@ def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any]
                 )
 
 
-def check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequence[str]) -> None:
-    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet."""
+def check_metrics(
+    study: Study, tasks: Sequence[Task[Any, Any]], of_others: Sequence[Task[Any, Any]], sizes: Sequence[str]
+) -> None:
+    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet.
+
+    of_others: tasks that packages bring.
+    """
     for task in tasks:
         if len(set(task.texts(task.benchmark.load()))) < 2:
             asked = ", ".join(f"{field} = {json.dumps(getattr(study.data, field))}" for field in sizes)
@@ -107,11 +115,31 @@ def check_metrics(study: Study, tasks: Sequence[Task[Any, Any]], sizes: Sequence
             )
     draws = np.random.default_rng(0)
     readers = {task.reads: partial(task.made_up, draws) for task in tasks}
-    claimable = metric_names(tasks)
-    found = {score.metric for _, scores in evaluate(tasks, readers) for score in scores} & claimable.keys()
+    claimable = metric_names([*tasks, *of_others])
+    scored_once = [scores for _, scores in evaluate(tasks, readers)] + [tried(task) for task in of_others]
+    found = {score.metric for scores in scored_once for score in scores} & claimable.keys()
     for claim in study.parts:
         if lacking := [one for one in study.figures_of(claim.metric) if one in claimable.keys() - found]:
             raise ValueError(
                 f"compare: {claim.claim}: {lacking[0]} has no figure in this corpus"
-                f"\n  accepted: {', '.join(name for name in claimable if name in found)}"
+                f"\n  accepted: {', '.join(name for name in claimable if name in found) or 'none'}"
             )
+
+
+def brought_tasks(data: Any) -> Tasks:
+    """What installed packages bring to a study of encoders."""
+    return installed.tasks(getattr(data, "path", None)).tasks
+
+
+def tried(task: Task[Any, Any]) -> list[Score]:
+    """The scores of a package's task on answers of no meaning. ValueError for whatever goes wrong in its code."""
+    try:
+        ((_, scores),) = evaluate([task], {task.reads: partial(task.made_up, np.random.default_rng(0))})
+    except CorpusError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"evaluate: {task.name}: cannot score answers that are made up ({kind_and_first_line(error)})\n"
+            "  accepted: a task whose score takes them; Task.made_up makes others"
+        ) from error
+    return scores

@@ -27,7 +27,13 @@ from orchestration.families.contract import (
     Settings,
     Trainer,
 )
-from orchestration.families.encoder_checks import check_metrics, check_micro_batch, check_packed, of_arm
+from orchestration.families.encoder_checks import (
+    brought_tasks,
+    check_metrics,
+    check_micro_batch,
+    check_packed,
+    of_arm,
+)
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
 from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
@@ -51,6 +57,7 @@ class EncoderFamily:
 
     trainer: imports the module that reads and fits its encoders, and torch with it; a run alone needs it. fits:
     whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
+    keeps: whether what `fit` made is kept in the ledger, from which a task more is scored; else it is made again.
     told: what the report is to say of an encoder, such as a stand-in for a real part of it; told_of_corpus: what
     it is to say of the rows that an arm is made from. rows_of: what a plan is to say of a corpus's rows.
     shape: of arms whose encoders train through `engine.loop`; `shape_by` makes one.
@@ -71,6 +78,7 @@ class EncoderFamily:
     reads: Callable[[Any], tuple[str, ...]] = lambda settings: ("texts",)
     in_bf16: Callable[[Any], Mapping[str, Any]] = lambda settings: {}
     fits: Callable[[Any], bool] = lambda settings: settings.train
+    keeps: Callable[[Any], bool] = lambda settings: settings.train
     shape: Callable[[Any], Hashable] | None = None
     told: Callable[[Any], Mapping[str, Any]] = lambda encoder: {}
     told_of_corpus: Callable[[Any, Any], Mapping[str, Any]] = lambda settings, corpus: {}
@@ -133,11 +141,12 @@ class EncoderFamily:
         corpus = self.load(study.data)
         for check in self.checks:
             check(study, backbones, corpus)
-        own = self.own_tasks(study.data)
-        check_metrics(study, [own[name] for name in study.evaluate if name in own], self.sizes)
+        own, brought = self.own_tasks(study.data), brought_tasks(study.data)
+        asked, of_others = ([table[name] for name in study.evaluate if name in table] for table in (own, brought))
+        check_metrics(study, asked, of_others, self.sizes)
         table = self.tasks(study.data)
         for name in study.evaluate:
-            if name not in own:  # the family's own were loaded to be checked
+            if name not in own and name not in brought:  # those were loaded to be checked
                 table[name].benchmark.load()
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
@@ -180,7 +189,7 @@ class EncoderFamily:
                 seconds=fitted.seconds,
                 notes=fitted.notes,
                 share=fitted.share,
-                save_model=encoder.save if settings.train else None,
+                save_model=encoder.save if self.keeps(settings) else None,
             )
         with reading_together(encoder, world):
             if world.rank == 0:

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
+from corpora.store.fields import field_types, unwrapped
 from corpora.store.packages import package_of
 from orchestration.families.contract import Family
 from orchestration.study.errors import StudyError
@@ -50,6 +52,11 @@ def names() -> tuple[str, ...]:
 def family(name: str) -> Family:
     """The family of that name; KeyError for one that there is not, StudyError for one of no use."""
     if home := (FAMILIES | WRITTEN).get(name):
+        if others := _installed().get(name):
+            raise StudyError(
+                f"family = {name}: {' and '.join(map(package_of, others))}: one of that name is semray's own\n"
+                "  accepted: that package not installed, or with another name for its family"
+            )
         found: Family = importlib.import_module(home).FAMILY  # each file declares its own to be one
         return found
     return _loaded(name)
@@ -102,7 +109,19 @@ def _loaded(name: str) -> Family:
             f"{brought} lacks {', '.join(sorted(lacking))}\n"
             "  accepted: an EncoderFamily, or all that contract.Family asks for"
         )
+    paths = [f"{block.__name__}.{field}" for block in (made.settings, made.data) for field in _paths_in(block)]
+    if paths:
+        raise StudyError(f"{brought} {paths[0]} is a Path\n  accepted: str, which a run's record can hold")
     return made
+
+
+def _paths_in(block: type) -> list[str]:
+    return [name for name, kind in field_types(block).items() if _holds_path(kind)]
+
+
+def _holds_path(kind: Any) -> bool:
+    base, _ = unwrapped(kind)
+    return base is Path or any(map(_holds_path, get_args(base)))
 
 
 def as_plain(settings: Any) -> dict[str, Any]:

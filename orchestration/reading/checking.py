@@ -85,11 +85,10 @@ class Checker:
                 self._misfit(_narrowed(kind, steps), (*place, *steps))
             return WRONG
 
-    def block(self, kind: type, place: Place, *, complete: bool = True) -> dict[str, Any]:
+    def block(self, kind: type, place: Place) -> dict[str, Any]:
         """The fields of the data class `kind` that a mapping gives, without those that are wrong.
 
-        complete: fields without a default must be given. Keys that a class takes beside its fields stay among
-        them.
+        Keys that a class takes beside its fields stay among them.
         """
         fields, others = dict(field_types(kind)), others_in(kind)
         if others is not None:
@@ -110,9 +109,6 @@ class Checker:
                 values[key] = self.each(block, here)
             else:
                 values[key] = self.value(fields[key], here)
-        for field in dataclasses.fields(kind):
-            if complete and _required(field) and field.name not in given:
-                self.refuse((*place, field.name), words(fields[field.name]))
         return {key: value for key, value in values.items() if value is not WRONG}
 
     def built(self, kind: type, place: Place) -> Any:
@@ -133,13 +129,14 @@ class Checker:
     def made(self, kind: type, values: Mapping[str, Any], places: Sequence[Place]) -> Any:
         """`kind(**values)`, or WRONG. places: the mappings that gave the values, the strongest last.
 
-        An error of the class itself (a range, two fields that do not go together) is laid at the first field
-        it names; that field is then left out and the class tried again, so that one mistake hides no other. What
-        is said of a field that was reported already would only repeat it.
+        A field without a default must be given. An error of the class itself (a range, two fields that do not go
+        together) is laid at the first field it names; that field is then left out and the class tried again, so
+        that one mistake hides no other. What is said of a field that was reported already would only repeat it.
         """
         trial = dict(values)
         given = [self.document.at(place) for place in places if self.document.holds(place)]
         reported = {key for mapping in given if isinstance(mapping, dict) for key in mapping} - trial.keys()
+        self.needed(kind, places)
         while all(field.name in trial for field in dataclasses.fields(kind) if _required(field)):
             try:
                 made = kind(**with_others(kind, trial))
@@ -154,6 +151,17 @@ class Checker:
             else:
                 return WRONG if reported else made
         return WRONG
+
+    def needed(self, kind: type, places: Sequence[Place]) -> None:
+        """Report the fields without a default that none of the mappings at these places gives, at the last of
+        them."""
+        given = [self.document.at(place) for place in places if self.document.holds(place)]
+        if not all(isinstance(mapping, dict | None) for mapping in given):
+            return  # that was reported
+        written = {key for mapping in given if mapping for key in mapping}
+        for field in dataclasses.fields(kind):
+            if _required(field) and field.name not in written:
+                self.refuse((*places[-1], field.name), words(field_types(kind)[field.name]))
 
     def _refuse_together(self, places: Sequence[Place], field: str, accepted: str) -> None:
         """Lay a mistake of a whole block at a field, in the strongest mapping that gives it; "" for none."""
@@ -199,6 +207,11 @@ class Checker:
 @cache  # as many as there are kinds of fields; to make one takes longer than to check a value
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
+
+
+def needs_any(kind: type) -> bool:
+    """Whether a data class has a field that must be given."""
+    return any(map(_required, dataclasses.fields(kind)))
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

@@ -41,6 +41,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
         return WRONG
     before = len(check.problems)
     fields = check.block(Search, PLACE)
+    check.needed(Search, [PLACE])
     search = Search(**{**STAND_INS, **fields})
     if isinstance(given.get("space"), str) and family:
         check.name((*PLACE, "space"), [parts["family"]] if family.space or _open(family) else [])

@@ -17,7 +17,7 @@ from evaluators.significance.claims import Claim, Joint
 from evaluators.tasks.figures import is_mean, names_of
 from evaluators.tasks.scores_file import NAME as SCORES
 from evaluators.tasks.task import Table, Task, Tasks, is_dev, named
-from orchestration.reading.checking import WRONG, Checker
+from orchestration.reading.checking import WRONG, Checker, needs_any
 from orchestration.reading.document import Document, Place, read
 from orchestration.reading.figures import figures_at
 from orchestration.reading.read_search import check_search
@@ -167,13 +167,13 @@ def _arms(check: Checker, family: Family | None) -> Any:
         check.refuse(place, "a mapping of arm names to settings, such as B1: {learning_rate: 2.0e-5}")
     if family is None:
         return dict.fromkeys(arms)
-    common = check.block(family.settings, ("train",), complete=False)
+    common = check.block(family.settings, ("train",))
     settings = {}
     for name in arms:
         if not is_name(name):
             check.refuse((*place, name), NAME, says="is the name of an arm")
         before = len(check.problems)
-        own = check.block(family.settings, (*place, name), complete=False)
+        own = check.block(family.settings, (*place, name))
         made = check.made(family.settings, {**common, **own}, [("train",), (*place, name)])
         settings[name] = made if len(check.problems) == before else WRONG
     _check_recipes_differ(check, family, {name: made for name, made in settings.items() if made is not WRONG})
@@ -198,12 +198,12 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
     of_these = f": {', '.join(accepted)}" if accepted else ""
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{of_these}"], "evaluate")
-    if names is WRONG or family is None:
+    if names is WRONG or family is None or not known[0]:
         return names
     unknown = [(index, name) for index, name in enumerate(names) if name not in table and name not in groups]
     for index, name in unknown:
         if not (isinstance(table, Table) and table.looks_up(name)):
-            check.name(("evaluate", index), accepted)
+            check.name(("evaluate", index), accepted, _broken(table))
         elif parts["data"] is not WRONG:  # else it may come with what is wrong there
             check.refuse(("evaluate", index), table.why_not(name))
     if unknown:
@@ -214,8 +214,11 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
 
 
 def known_tasks(data: Any, family: Family | None) -> Known:
-    """What a study may be measured on, and the names that stand for several. data: WRONG for that of no study."""
-    if family is None:
+    """What a study may be measured on, and the names that stand for several. data: WRONG for that of no study.
+
+    Nothing where only its data could tell.
+    """
+    if family is None or (data is WRONG and needs_any(family.data)):
         return {}, {}
     of = family.data() if data is WRONG else data
     kept = family.tasks(of)
@@ -229,6 +232,12 @@ def _without_members(table: Tasks, groups: Mapping[str, tuple[str, ...]]) -> lis
     """Names for a message: a group stands for its tasks."""
     members = {task for tasks in groups.values() for task in tasks}
     return [name for name in table if name not in members]
+
+
+def _broken(table: Tasks) -> str:
+    """For a message: the packages that may have the task and give none."""
+    told = table.broken if isinstance(table, Table) else ()
+    return f"; tasks of these packages are not to be had: {'; '.join(told)}" if told else ""
 
 
 def _check_readable(check: Checker, arms: Any, family: Family, tasks: Sequence[Task[Any, Any]]) -> None:

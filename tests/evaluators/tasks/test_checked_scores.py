@@ -30,7 +30,13 @@ def scored(scores: Any) -> list[Score]:
 
 
 def hits(**changed: Any) -> Score:
-    named = {"item_ids": list("xyz"), "group_ids": list("ppq"), "values": VALUES, "value": 0.5, "aggregate": "mean"}
+    named = {
+        "item_ids": list("xyz"),
+        "group_ids": list("ppq"),
+        "values": VALUES,
+        "value": 0.5,
+        "aggregate": "mean",
+    }
     return Score(**{"metric": "odd/hits", **named, **changed})
 
 

@@ -18,6 +18,7 @@ from orchestration.commands.run_study import next_steps
 from orchestration.lanes.in_this_process import carry_out
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned as made
 from orchestration.plan.plan import Plan, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.search.shown import summary
@@ -167,6 +168,21 @@ def test_a_metric_more_is_read_from_what_was_kept(place: Path, tmp_path: Path) -
     assert (more.id, again.trained) == (run.id, None)
     assert again.values["scores/accuracy"] == first.values["scores/accuracy"]
     assert again.values["scores/loss"] > 0
+
+
+def test_a_script_that_no_seed_moves_runs_once_for_all_metrics(place: Path) -> None:
+    """A metric that is declared later is read from what its one run left."""
+    with (place / "train.py").open("a") as script:
+        script.write(f"\nwith open({str(place / 'calls')!r}, 'a') as calls:\n    calls.write('called ')\n")
+    still = "slow: {lr: 1.0e-3, train: false, run: [python, train.py, --out, '{out}', --learning_rate, '{lr}', --seed, 3, --pause, 0]}"
+    ledger, first = Ledger(place / "ledger"), "accuracy: higher"
+    text = STUDY.replace("slow: {lr: 1.0e-3}", still)
+    for metrics in (first, f"{first}, loss: lower"):
+        (place / "mine.yaml").write_text(text.replace("accuracy: higher, loss: lower", metrics))
+        carry_out(made(read_study(place / "mine.yaml"), ledger).left, ledger)
+    (run,) = (run for run in made(read_study(place / "mine.yaml"), ledger).done if run.seed is None)
+    assert ledger.record(run).metrics.keys() == {"scores/accuracy", "scores/loss"}
+    assert (place / "calls").read_text().split() == 3 * ["called"]
 
 
 @pytest.mark.parametrize(

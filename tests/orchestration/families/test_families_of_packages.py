@@ -1,0 +1,113 @@
+"""Families that packages bring: names that are taken, fields that a record cannot hold, fields that must be given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from orchestration.study.study import Study
+from tests.brought import bring
+
+FAMILY = """
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from semray.extending import Dimension
+from tests import toy_family
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(toy_family.ToySettings):
+    SETTING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(toy_family.ToyData):
+    DATUM
+
+
+FAMILY = replace(
+    toy_family.FAMILY,
+    settings=Settings,
+    data=Data,
+    space=(Dimension(name="learning_rate", low=0.1, high=0.5, source="made up"),),
+)
+"""
+STUDY = """\
+question: Does a longer word help?
+family: odd
+backbones: [tiny]
+seeds: 2
+data: {words: [a, bb]}
+train: {learning_rate: 0.2}
+arms: {slow: {}, quick: {learning_rate: 0.3}}
+evaluate: [length]
+compare:
+  - {claim: H1, treatment: quick, control: slow, metric: length/mean, expect: better}
+"""
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch, place: Path, text: str, setting: str = "pass", datum: str = "pass"
+) -> Study:
+    code = FAMILY.replace("SETTING", setting).replace("DATUM", datum)
+    bring(monkeypatch, place / "site", code, "[semray.families]\nodd = odd:FAMILY\nfrozen = odd:FAMILY\n")
+    (place / "odd.yaml").write_text(text)
+    return read_study(place / "odd.yaml")
+
+
+def told(
+    monkeypatch: pytest.MonkeyPatch, place: Path, text: str, setting: str = "pass", datum: str = "pass"
+) -> str:
+    with pytest.raises(StudyError) as error:
+        read(monkeypatch, place, text, setting, datum)
+    return str(error.value)
+
+
+def test_a_family_whose_name_is_taken_is_told_to_who_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert list(read(monkeypatch, tmp_path / "one", STUDY).arms) == ["slow", "quick"]
+    said = told(monkeypatch, tmp_path / "two", STUDY.replace("family: odd", "family: frozen"))
+    assert said.startswith("family = frozen: odd 0.1: one of that name is semray's own\n  accepted: ")
+
+
+@pytest.mark.parametrize("kind", ["Path = Path('x')", "Path | None = None", "tuple[Path, ...] = ()"])
+def test_a_field_that_no_record_holds_is_told_when_the_family_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    said = told(monkeypatch, tmp_path / "one", STUDY, setting=f"file: {kind}")
+    assert "odd 0.1, odd:FAMILY: Settings.file is a Path\n  accepted: str" in said
+    assert "Data.file is a Path" in told(monkeypatch, tmp_path / "two", STUDY, datum=f"file: {kind}")
+
+
+def test_a_setting_that_must_be_given_is_told_where_it_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    needs = "need: str"
+    text = STUDY.replace("slow: {}", "slow: {need: 3}")
+    said = told(monkeypatch, tmp_path / "one", text, setting=needs)
+    assert "arms.slow.need = 3\n  accepted: text" in said
+    assert "arms.quick.need is missing\n  accepted: text" in said
+    assert said.count("accepted:") == 2
+    given = STUDY.replace("train: {", "train: {need: x, ")
+    assert read(monkeypatch, tmp_path / "two", given, setting=needs).arms["quick"].need == "x"
+
+
+def test_data_that_must_be_given_let_every_mistake_in_them_be_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Which tasks there are only these data say: names of tasks are looked at once they are right."""
+    needs = "pairs: str"
+    said = told(monkeypatch, tmp_path / "one", STUDY, datum=needs)
+    assert ":5: data.pairs is missing\n  accepted: text" in said
+    assert said.count("accepted:") == 1
+    said = told(
+        monkeypatch, tmp_path / "two", STUDY.replace("data: {", "data: {pairs: x, wrods: 1, "), datum=needs
+    )
+    assert "data.wrods = 1\n" in said
+    assert said.count("accepted:") == 1
+    read(monkeypatch, tmp_path / "three", STUDY.replace("data: {", "data: {pairs: x, "), datum=needs)
