@@ -114,8 +114,10 @@ def fit_stack(
     results = [StackResult(settings, seed, [], {}, []) for settings, seed in requests]
     with _on_one_thread():
         for data in tasks:
-            found = train_all(members, data, threads=threads, device=device, advance=progress.advance)
-            found |= {request: adapters[data.task.name] for request, adapters in known.items()}
+            before = {request: adapters[data.task.name] for request, adapters in known.items()}
+            found = train_all(
+                members, data, known=before, threads=threads, device=device, advance=progress.advance
+            )
             anchor = candidate_anchor(data) if retrieval else None
             said = partial(_predictions, data, found, anchor, device)
             judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
@@ -205,12 +207,16 @@ def train_all(
     members: Sequence[Request],
     data: TaskData,
     *,
+    known: Mapping[Request, TrainedAdapter] | None = None,
     threads: int,
     device: str,
     advance: Callable[[int], None],
 ) -> dict[Request, TrainedAdapter]:
-    """Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of the first."""
-    found: dict[Request, TrainedAdapter] = {}
+    """The adapters of all members, and those of before, which are `known`.
+
+    Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of such an arm.
+    """
+    found = dict(known or {})
     for matched in (False, True):
         stacks: dict[tuple[object, ...], list[tuple[Request, Model]]] = {}
         for request in members:

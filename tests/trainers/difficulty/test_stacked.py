@@ -213,6 +213,16 @@ def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> 
     assert 0 < gate < 1
 
 
+def test_matched_control_of_an_arm_trained_before_is_what_it_is_beside_it() -> None:
+    treated, matched = (settings("pair_judge"), 2), (settings("pair_ungated_matched"), 2)
+    before, beside = fit_stack([treated, matched], [toy()], evaluate=evaluated)
+    known = {treated: before.trained}
+    for asked in ([matched], [treated, matched]):
+        later = fit_stack(asked, [toy()], evaluate=evaluated, known=known)[-1]
+        assert torch.equal(later.trained["toy"].row, beside.trained["toy"].row)
+        assert same_values(later, beside)
+
+
 def test_shuffled_targets_keep_their_values_and_lose_their_places() -> None:
     data = toy()
     own = pair_target(Model(settings("pair_lex"), 3, 0.25), data)
