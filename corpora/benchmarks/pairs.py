@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,16 @@ class Pairs:
                 place[text] = len(rows)
                 rows.append(row)
         return np.array(rows), np.array([place[text] for text in self.b])
+
+
+def numbered(ids: Iterable[str], mark: str = "-") -> list[str]:
+    """The ids with their repetitions numbered from 2, after the mark."""
+    seen: Counter[str] = Counter()
+    apart = []
+    for one in ids:
+        seen[one] += 1
+        apart.append(one if seen[one] == 1 else f"{one}{mark}{seen[one]}")
+    return apart
 
 
 def text_key(*texts: str) -> str:

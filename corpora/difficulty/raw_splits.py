@@ -8,13 +8,13 @@ task: what `datasets` saved to disk, or parquet, JSON-lines or CSV files named a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, numbered
 from corpora.difficulty.similarity_sets import SETS, read_set
 from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
 from corpora.sources.texts import is_text
@@ -66,18 +66,23 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
         tried.append("  the hub: has no paws_offline, which is made of the published text files alone")
     else:
         try:
-            return _from_hub(HUB[task], test)
+            return _filled(*_from_hub(HUB[task], test))
         except Exception as error:  # noqa: BLE001 - `datasets` raises many kinds; all mean "not available here"
             tried.append(f"  the hub: {HUB[task].name}: {kind_and_first_line(error)}")
     raise CorpusError(f"the pair task {task!r} was not found. Looked at:\n" + "\n".join(tried) + _mend(task))
 
 
 def _filled(train: Pairs, evaluation: Pairs, source: str) -> tuple[Pairs, Pairs, str]:
-    """The same. CorpusError where a split is empty."""
+    """The same, each row by an id of its own. CorpusError where a split is empty."""
     for told, pairs in (("to train on", train), ("to evaluate", evaluation)):
         if not len(pairs):
             raise CorpusError(f"{source}: no row {told}\n  accepted: at least one in each split")
-    return train, evaluation, source
+    return _told_apart(train), _told_apart(evaluation), source
+
+
+def _told_apart(pairs: Pairs) -> Pairs:
+    """Rows that stand twice, and files joined to one split that each count from 0, repeat their ids."""
+    return replace(pairs, ids=tuple(numbered(pairs.ids)))
 
 
 def _mend(task: str) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from corpora.benchmarks.pairs import numbered
 from corpora.defsent.corpus import asked_fingerprint, questions
 from corpora.defsent.data import DefsentData
 from corpora.defsent.records import Definition, Questions
 from evaluators.metrics.item_metrics import hits, reciprocal, score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.tasks.named_items import numbered
 from evaluators.tasks.task import Benchmark, Task
 
 Places = Callable[

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from corpora.benchmarks.pairs import Pairs, joined, text_key
+from corpora.benchmarks.pairs import Pairs, joined, numbered, text_key
 from corpora.sources.occurrences import Occurrence
 from evaluators.metrics.scores import Items
 
@@ -44,13 +43,3 @@ def text_items(texts: Sequence[str]) -> Items:
     """Each text by a name of its content, tied to its repetitions: SST2 is drawn from MR."""
     keys = [text_key(text) for text in texts]
     return Items(numbered(keys), keys)
-
-
-def numbered(keys: Iterable[str], mark: str = "-") -> list[str]:
-    """The keys with their repetitions numbered from 2, after the mark."""
-    seen: Counter[str] = Counter()
-    ids = []
-    for key in keys:
-        seen[key] += 1
-        ids.append(key if seen[key] == 1 else f"{key}{mark}{seen[key]}")
-    return ids

@@ -146,6 +146,22 @@ def test_files_of_another_content_are_read_again(tmp_path: Path) -> None:
     assert fingerprint(then) != before
 
 
+def test_rows_whose_ids_repeat_are_told_apart(tmp_path: Path) -> None:
+    """In the hub's form as in text files: of two rows by one name a judge's scores, or a verdict's, would mix."""
+    (tmp_path / "mrpc").mkdir()
+    for name in ("train-0", "train-1", "validation"):
+        rows = [{"idx": row // 2, "sentence1": f"{name} {row}", "sentence2": "b", "label": 1} for row in range(3)]
+        (tmp_path / "mrpc" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = load_task("mrpc", PairData(tasks=("mrpc",), path=str(tmp_path)))
+    assert task.train.ids == ("0", "0-2", "1", "0-3", "0-4", "1-2")
+    assert task.evaluation.ids == ("0", "0-2", "1")
+    (tmp_path / "QQP").mkdir()
+    line = "7\t1\t2\tWhy?\tHow come?\t1\n"
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / "QQP" / name).write_text("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n" + line * 2)
+    assert load_task("qqp", PairData(path=str(tmp_path))).evaluation.ids == ("7", "7-2")
+
+
 @pytest.mark.parametrize(
     ("train", "said"),
     [
