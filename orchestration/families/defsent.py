@@ -47,19 +47,21 @@ def told(model: WordEncoder) -> dict[str, str]:
 
 
 def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
-    """Every backbone has the head that an arm asks for."""
+    """Every backbone has the head that an arm asks for, or what it takes to fit one."""
     from transformers import AutoConfig
 
     from trainers.defsent.heads import has_head, layout_of, without_head
+    from trainers.defsent.mlm_fit import check_maskable
 
     for name, arm in study.arms.items():
-        for folder in backbones if arm.head_source == "pretrained" else ():
+        for folder in backbones:
             with of_arm(name):
-                layout = layout_of(
-                    AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False), folder
-                )
-                if not has_head(folder, layout):
-                    raise ValueError(without_head(folder))
+                if arm.head_source == "mlm_fit":
+                    check_maskable(folder)
+                if arm.head_source == "pretrained":
+                    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+                    if not has_head(folder, layout_of(config, folder)):
+                        raise ValueError(without_head(folder))
 
 
 def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:

@@ -136,7 +136,8 @@ def layout_of(config: Any, folder: Path) -> HeadLayout:
     if config.model_type not in LAYOUTS or getattr(config, "hidden_act", "gelu") != "gelu":
         raise ValueError(
             f"train.head_source = 'pretrained', and {folder.name} is a {config.model_type} model\n"
-            f"  accepted: {', '.join(LAYOUTS)} with gelu, or head_source mlm_fit, tied_only or random"
+            f"  accepted: {', '.join(LAYOUTS)} with gelu, or head_source tied_only, random or, with a mask token,"
+            " mlm_fit"
         )
     return LAYOUTS[config.model_type]
 

@@ -57,6 +57,18 @@ class HeadFit:
         return self.accuracy >= TIMES * self.most_frequent
 
 
+def check_maskable(folder: Path) -> None:
+    """ValueError for a backbone whose tokenizer has no token to hide a word behind."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    if tokenizer.mask_token_id is None:
+        raise ValueError(
+            f"train.head_source = 'mlm_fit', and the tokenizer of {folder.name} has no mask token\n"
+            "  accepted: a tokenizer that has one, or head_source tied_only or random"
+        )
+
+
 def fitted_head(
     encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int
 ) -> tuple[PredictionHead, HeadFit]:

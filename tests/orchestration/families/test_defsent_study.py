@@ -13,7 +13,7 @@ from orchestration.study.run import Job, Run, Scored, Trained
 from tests.corpora.sources.test_gcide import dictionary
 from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
-from tests.trainers.masked_lm import masked_lm
+from tests.trainers.masked_lm import masked_lm, wordpiece
 from trainers.engine.world import World
 
 STUDY = """\
@@ -41,6 +41,7 @@ METRICS = ("mrr_at_10", "mrr", "top1", "top3", "top10", "mrr_any")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     masked_lm(folder / "bert", "bert")
+    without_mask_token(masked_lm(folder / "maskless", "bert"))
     tiny_backbone(folder / "bare")
     entries = [
         f"{word.capitalize()} \\{word}\\, n.\n   the {WORDS[at - 1]} {word} of {WORDS[at - 3]}.\n"
@@ -51,6 +52,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     (folder / "SICK_train.txt").write_text("\n".join([header, *rows]) + "\n")
     return folder
+
+
+def without_mask_token(folder: Path) -> None:
+    """Give this backbone a tokenizer that never hides a word, as a decoder's."""
+    from transformers import PreTrainedTokenizerFast
+
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=wordpiece().backend_tokenizer, **special).save_pretrained(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +104,11 @@ def test_a_fitted_head_makes_an_untrained_arm_depend_on_the_rows(runs: dict[str,
     ("old", "new", "said"),
     [
         ("PLACE/bert", "PLACE/bare", r"arms\.defsent: train\.head_source = 'pretrained', and .* has no masked-LM head"),
+        (
+            "PLACE/bert",
+            "PLACE/maskless",
+            r"arms\.fitted: train\.head_source = 'mlm_fit', and the tokenizer of maskless has no mask token\n  acc",
+        ),
         ("nli: sick_e", "nli: none", r"arms\.sbert\.objective = 'inference', and data\.nli = 'none'\n  accepted: "),
         ("nli: sick_e", "nli: snli_devtest", r"SNLI's dev and test not found"),
         (
