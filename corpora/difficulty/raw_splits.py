@@ -107,6 +107,8 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
     folder = root / task
     if task not in HUB or not folder.is_dir():
         return None
+    own = folder / (HUB[task].config or "")
+    folder = own if own.is_dir() else folder  # a copy of the whole repository holds other configurations beside it
     if (folder / "dataset_dict.json").exists():
         return _of_hub_splits(HUB[task], local_splits(folder), test, str(folder))
     files = {

@@ -116,6 +116,16 @@ def test_a_folder_in_the_hubs_form(tmp_path: Path, form: str) -> None:
     assert task.evaluation.gold.tolist() == [1.0, 0.0]
 
 
+def test_a_copy_of_the_hubs_repository_is_read_by_its_configuration(tmp_path: Path) -> None:
+    for config in ("labeled_final", "labeled_swap", "unlabeled_final"):
+        folder = tmp_path / "paws" / config
+        folder.mkdir(parents=True)
+        for name in ("train", "validation"):
+            (folder / f"{name}.jsonl").write_text(json_lines(config))
+    task = load_task("paws", PairData(tasks=("paws",), path=str(tmp_path)))
+    assert task.train.a == task.evaluation.a == tuple(f"labeled_final a {row}" for row in range(3))
+
+
 def json_lines(tag: str, count: int = 3, **other: object) -> str:
     """Rows of MRPC as JSON lines; other: what stands in the last one in place of what would."""
     rows: list[dict[str, object]] = [
