@@ -28,7 +28,7 @@ from trainers.encoders.fused import fused_halves, put_fusing
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
-from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, remembered, tokenise
+from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, positions_of, remembered, tokenise
 from trainers.engine.halves import Half, halves
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
@@ -416,9 +416,5 @@ def _layers(out: Any, every: bool) -> Sequence[Tensor]:
 
 
 def _longest(config: Any, tokenizer: Any) -> int:
-    """Tokens the backbone has positions for; RoBERTa and MPNet lose two of them to padding."""
-    positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
-    positions = positions or tokenizer.model_max_length
-    if config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
-        positions -= 2
-    return int(min(positions, tokenizer.model_max_length))
+    """Tokens that backbone and tokenizer can have of a text."""
+    return int(min(positions_of(config) or tokenizer.model_max_length, tokenizer.model_max_length))

@@ -24,7 +24,7 @@ from torch import Tensor
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
 from trainers.encoders.quiet import quiet
-from trainers.encoders.tokens import texts_cut
+from trainers.encoders.tokens import positions_of, texts_cut
 
 FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
@@ -81,9 +81,9 @@ class _Memory:
 class SentenceEncoder:
     """A SentenceTransformer folder, called through its own encode: its pooling, its prompts, its limit.
 
-    prompt: text put before every sentence; None is the folder's default. max_length: tokens kept; None is its own
-    limit. keep_words: `encode` remembers the tokens of what it read for `words`, until it is called again. The
-    model is loaded at the first call: a table that is already stored needs no model.
+    prompt: text put before every sentence; None is the folder's default. max_length: tokens kept, as far as it has
+    positions; None is its own limit. keep_words: `encode` remembers the tokens of what it read for `words`, until
+    it is called again. The model is loaded at the first call: a table that is already stored needs no model.
     """
 
     folder: Path
@@ -172,7 +172,8 @@ class SentenceEncoder:
                 model_kwargs={"use_safetensors": True, "dtype": "float32"},
             ).eval()
         if self.max_length is not None:
-            model.max_seq_length = self.max_length
+            positions = positions_of(getattr(model.transformers_model, "config", None))
+            model.max_seq_length = min(self.max_length, positions or self.max_length)
         return model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -141,6 +141,14 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
     """The token at the end of a text, or the padding of a tokenizer that knows no end."""
     ends = (tokenizer.eos_token_id, tokenizer.pad_token_id)
     return next((one for one in ends if isinstance(one, int)), 0)
+
+
+def positions_of(config: Any) -> int | None:
+    """Tokens a backbone has positions for, None for any number; RoBERTa and MPNet lose two of them to padding."""
+    positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
+    if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
+        positions -= 2
+    return positions or None
 
 
 def texts_cut(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> int:

@@ -134,6 +134,13 @@ def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
     )
 
 
+def test_no_more_is_read_than_an_encoder_has_positions_for(folder: Path) -> None:
+    text = ["the old dog runs " * 100]
+    every, more = SentenceEncoder(folder, max_length=128), SentenceEncoder(folder, max_length=1024)
+    assert np.array_equal(more.encode(text), every.encode(text))
+    assert more.cut(text) == 1
+
+
 def test_words_come_from_the_pass_that_encoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """States of a sentence's own tokens, special ones apart, whether they were kept or are read now."""
     from transformers import AutoModel, AutoTokenizer
