@@ -18,6 +18,7 @@ from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
+from corpora.store.rows import number_within
 from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.encoders.frozen_encoder import SentenceEncoder, weights_digests
 from trainers.encoders.quiet import quiet
@@ -129,9 +130,9 @@ class ScoresFile:
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        scores = {}
+        scores: dict[str, float] = {}
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = self.path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise CorpusError(
                 f"data.scores_file: {self.path} cannot be read: {error}\n  accepted: text in UTF-8"
@@ -139,14 +140,19 @@ class ScoresFile:
         for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
             fields = line.rstrip("\r").split("\t")
             try:
-                value = float(fields[-1])
+                score = number_within(fields[-1], 1.0)
             except ValueError:
-                value = -1.0
-            if len(fields) not in (2, 3) or not 0 <= value <= 1:
+                score = -1.0
+            if len(fields) not in (2, 3) or score < 0:
                 raise CorpusError(
                     f"{self.path}, line {number}: {line[:80]!r}; accepted: a, b, score in [0, 1], by tabs"
                 )
-            scores[fields[0] if len(fields) == 2 else pair_sha256(fields[0], fields[1])] = value
+            name = fields[0] if len(fields) == 2 else pair_sha256(fields[0], fields[1])
+            if (first := scores.setdefault(name, score)) != score:
+                raise CorpusError(
+                    f"{self.path}, line {number}: {line[:80]!r} after a score of {first:g}\n"
+                    "  accepted: one score of a pair"
+                )
         return scores
 
 

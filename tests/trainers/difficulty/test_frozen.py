@@ -177,6 +177,28 @@ def test_scores_file_in_both_forms(tmp_path: Path) -> None:
         ScoresFile(file, ()).score(["a"], ["b"])
 
 
+def test_a_file_of_scores_begins_with_a_byte_order_mark_or_not(tmp_path: Path) -> None:
+    file = tmp_path / "scores.tsv"
+    file.write_text("a\tb\t0.25\nc\td\t1\na\tb\t0.250\n", encoding="utf-8-sig")
+    assert ScoresFile(file, ()).score(["a", "c"], ["b", "d"]).tolist() == [0.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("a\tb\t0_1", r"line 2: 'a\\tb\\t0_1'; accepted: a, b, score in \[0, 1\], by tabs"),
+        ("a\tb\t٠", r"line 2: .*; accepted: a, b, score"),
+        ("a\tb\t0.9", r"line 2: 'a\\tb\\t0.9' after a score of 0.25\n  accepted: one score of a pair"),
+        (f"{pair_sha256('a', 'b')}\t1", r"line 2: .* after a score of 0.25\n  accepted: one"),
+    ],
+)
+def test_scores_that_may_mean_another_are_refused(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "scores.tsv"
+    file.write_text(f"a\tb\t0.25\n{line}\n")
+    with pytest.raises(CorpusError, match=said):
+        ScoresFile(file, ()).score(["a"], ["b"])
+
+
 def test_a_judge_is_asked_once_per_table_of_pairs(tmp_path: Path) -> None:
     file = tmp_path / "scores.tsv"
     file.write_text("a\tb\t0.25\n")
