@@ -16,7 +16,7 @@ from pathlib import Path
 from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
-from corpora.store.places import lines, looked_at, not_found, tab_separated
+from corpora.store.places import every_line, lines, looked_at, not_found, tab_separated
 from corpora.store.rows import number_within, sha256_of
 
 LARGEST = 5.0
@@ -124,7 +124,7 @@ def _year(*subsets: str) -> Callable[[Path], Subsets]:
 def _subset(folder: Path, subset: str) -> Pairs:
     """Two sentences a line beside one score a line; some years name the sources of both sentences after them."""
     texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-    sentences, golds = _lines(texts), _lines(scores)
+    sentences, golds = every_line(texts), every_line(scores)
     if len(sentences) != len(golds):
         raise CorpusError(
             f"corpora: {texts} has {len(sentences)} lines and {scores.name} {len(golds)}; accepted: as many"
@@ -140,15 +140,6 @@ def _subset(folder: Path, subset: str) -> Pairs:
     if not rows:
         raise CorpusError(f"corpora: {scores} scores no pair\n  accepted: a number from 0 to 5 on each line")
     return Pairs.of(rows)
-
-
-def _lines(file: Path) -> list[str]:
-    """The lines as they stand, blank ones too, without what is blank at the end of the file."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
-    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:

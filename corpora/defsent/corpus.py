@@ -20,6 +20,7 @@ from corpora.defsent.tables import read_rows, words_of, write_rows
 from corpora.sources import gcide, wordnet_files
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
+from corpora.store.places import every_line
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
@@ -109,8 +110,4 @@ def _plain_file(path: str) -> Path:
 def _plain_texts(path: str | None) -> tuple[str, ...]:
     if path is None:
         return ()
-    try:
-        text = _plain_file(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise CorpusError(f"data.plain_text = {path!r} is not UTF-8: {error}") from error
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return tuple(line.strip() for line in every_line(_plain_file(path)) if line.strip())

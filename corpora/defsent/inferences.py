@@ -16,9 +16,10 @@ from corpora.defsent.records import LABELS, Inferences
 from corpora.store.cache import digest_of
 from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, tab_separated
+from corpora.store.places import every_line, found, tab_separated
 
 HUB = ("stanfordnlp/snli", "nyu-mll/multi_nli")
+UNAGREED = ("-", "")  # instead of a label
 SNLI_PARTS = ("dev", "test")
 SICK_COLUMNS = ("sentence_A", "sentence_B", "entailment_judgment")
 
@@ -83,20 +84,30 @@ def _files(source: str, path: str | None) -> list[Path]:
 def _snli(files: list[Path]) -> Iterator[tuple[str, str, str]]:
     """Three files a part, line by line side by side."""
     for part in range(0, len(files), 3):
-        columns = [file.read_text(encoding="utf-8").splitlines() for file in files[part : part + 3]]
+        columns = [every_line(file) for file in files[part : part + 3]]
         if len({len(column) for column in columns}) != 1:
             counts = ", ".join(
                 f"{file.name} {len(column)}" for file, column in zip(files[part:], columns, strict=False)
             )
             raise CorpusError(f"corpora: SNLI at {files[part].parent}: files of different length: {counts}")
-        for premise, hypothesis, label in zip(*columns, strict=True):
-            yield premise.strip(), hypothesis.strip(), label.strip()
+        for number, (premise, hypothesis, label) in enumerate(zip(*columns, strict=True), 1):
+            yield premise.strip(), hypothesis.strip(), _label(label.strip(), files[part + 2], number)
 
 
 def _sick(file: Path) -> Iterator[tuple[str, str, str]]:
-    for _, row in tab_separated(file, SICK_COLUMNS):
+    for number, row in tab_separated(file, SICK_COLUMNS):
         first, second, label = (row[column] for column in SICK_COLUMNS)
-        yield first, second, label.lower()
+        yield first, second, _label(label.lower(), file, number)
+
+
+def _label(written: str, file: Path, number: int) -> str:
+    """The label of a line. CorpusError unless it is one, or tells that none was agreed on."""
+    if written not in (*LABELS, *UNAGREED):
+        raise CorpusError(
+            f"corpora: {file}, line {number}: label {written!r}\n"
+            f"  accepted: {', '.join(LABELS)}, or - where none was agreed on"
+        )
+    return written
 
 
 def _revisions() -> Iterator[tuple[str, str]]:

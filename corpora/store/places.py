@@ -77,6 +77,18 @@ def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dic
         yield number, dict(zip(header, fields, strict=True))
 
 
+def every_line(path: Path) -> list[str]:
+    """The lines of a file as they stand, blank ones too: lines of several files belong together by their numbers.
+
+    By "\n" alone: `splitlines` would cut at characters that stand inside of texts, such as U+2028.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+
+
 def lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of each line that is not empty. CorpusError when the file cannot be read or has none:
     what is left of a download would be a set without rows."""

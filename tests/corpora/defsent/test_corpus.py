@@ -71,6 +71,15 @@ def test_what_a_fingerprint_names(data: DefsentData, tmp_path: Path):
     )  # the default, spelt out
 
 
+def test_plain_texts_are_lines_without_a_byte_order_mark(data: DefsentData, tmp_path: Path):
+    plain = tmp_path / "texts.txt"
+    plain.write_text("one\u2028line\n\n another \n", encoding="utf-8-sig")
+    assert load(replace(data, plain_text=str(plain))).plain_texts == ("one\u2028line", "another")
+    plain.write_bytes(b"\xff\n")
+    with pytest.raises(CorpusError, match=r"texts\.txt cannot be read"):
+        load(replace(data, plain_text=str(plain)))
+
+
 def test_words_that_share_a_definition(data: DefsentData):
     """Noun 8k + 7 has the wording of the noun before it, so its words and that noun's are asked for together."""
     shared = 0

@@ -44,6 +44,32 @@ def test_files_that_do_not_fit_together(tmp_path: Path):
         inferences.read("snli_devtest", str(tmp_path))
 
 
+def test_a_line_is_what_ends_in_a_newline(tmp_path: Path):
+    """Not at U+2028, which stands inside of texts; and a byte-order mark is no part of the first label."""
+    place = snli(tmp_path) / "snli"
+    for name, text in (("s1", "A man\u2028eats\nA dog\n"), ("labels", "neutral\nentailment\n")):
+        (place / f"{name}.dev").write_text(text, encoding="utf-8-sig")
+    rows = inferences.read("snli_devtest", str(tmp_path))
+    assert rows is not None
+    assert (len(rows), rows.premises[0], rows.label.tolist()) == (4, "A man\u2028eats", [1, 0, 2, 0])
+
+
+def test_pairs_without_an_agreed_label_are_left_out_and_slips_refused(tmp_path: Path):
+    labels = snli(tmp_path) / "snli" / "labels.dev"
+    labels.write_text("-\n\n")
+    rows = inferences.read("snli_devtest", str(tmp_path))
+    assert rows is not None
+    assert rows.label.tolist() == [2, 0]
+    labels.write_text("neutral\nentailmnt\n")
+    with pytest.raises(
+        CorpusError, match=r"labels\.dev, line 2: label 'entailmnt'\n  accepted: entailment, neutral"
+    ):
+        inferences.read("snli_devtest", str(tmp_path))
+    labels.write_bytes(b"\xff\n\n")
+    with pytest.raises(CorpusError, match=r"labels\.dev cannot be read"):
+        inferences.read("snli_devtest", str(tmp_path))
+
+
 def test_sick(tmp_path: Path):
     (tmp_path / "SICK_train.txt").write_text(
         "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
@@ -52,6 +78,10 @@ def test_sick(tmp_path: Path):
     rows = inferences.read("sick_e", str(tmp_path))
     assert rows is not None
     assert (list(rows.hypotheses), rows.label.tolist()) == (["A man is eating", "A jug"], [0, 1])
+    with (tmp_path / "SICK_train.txt").open("a") as file:
+        file.write("3\tA cup\tA jug\t2\tNEUTRL\n")
+    with pytest.raises(CorpusError, match=r"SICK_train\.txt, line 4: label 'neutrl'"):
+        inferences.read("sick_e", str(tmp_path))
 
 
 @needs("snli")
