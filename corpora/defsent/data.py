@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from corpora.store.errors import CorpusError
 from corpora.store.fields import Count, check_fields, words
@@ -49,6 +49,17 @@ class DefsentData:
         check_fields(self, "data", CorpusError)
         if not self.sources or len(set(self.sources)) < len(self.sources):
             raise CorpusError(f"data.sources = {list(self.sources)!r}\n  accepted: {words(Source)}, each once")
+        self._check_read()
+
+    def _check_read(self) -> None:
+        """What none of the sources reads would say something of the rows that is not so."""
+        asked = [(source, source, "null") for source in get_args(Source) if getattr(self, source) is not None]
+        asked += [("oxford_cleaning", "oxford", "authors")] * (self.oxford_cleaning != "authors")
+        asked += [("dedupe_definitions", "oxford", "true or null")] * (self.dedupe_definitions is False)
+        for name, source, accepted in asked:
+            if source not in self.sources:
+                given = f"data.{name} = {getattr(self, name)!r}"
+                raise CorpusError(f"{given}\n  accepted: {accepted} unless {source} is of data.sources")
 
     @property
     def overlap(self) -> str:

@@ -144,6 +144,22 @@ def test_a_setting_out_of_range_is_named(field: str, value: object):
         DefsentData(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"gcide": "place"}, r"data\.gcide = 'place'\n  accepted: null unless gcide is of data\.sources"),
+        ({"sources": ("gcide",), "wordnet": "place"}, r"data\.wordnet = 'place'\n  accepted: null unless wordnet"),
+        ({"oxford_cleaning": "fixed"}, r"data\.oxford_cleaning = 'fixed'\n  accepted: authors unless oxford"),
+        ({"dedupe_definitions": False}, r"data\.dedupe_definitions = False\n  accepted: true or null unless oxf"),
+    ],
+)
+def test_what_no_source_reads_is_refused(fields: dict[str, object], said: str):
+    with pytest.raises(CorpusError, match=said):
+        DefsentData(**fields)  # type: ignore[arg-type]
+    of_oxford = fields | {"sources": ("wordnet", "gcide", "oxford")}
+    assert DefsentData(**of_oxford).sources  # type: ignore[arg-type]
+
+
 def test_a_dictionary_too_small_to_split(tmp_path: Path, own_cache: Path):
     tiny = "Jug \\Jug\\, n.\n   A deep vessel.\n"
     with pytest.raises(CorpusError, match="hold 1 words"):
