@@ -20,6 +20,7 @@ from corpora.store.places import every_line, lines, looked_at, not_found, tab_se
 from corpora.store.rows import number_within, sha256_of
 
 LARGEST = 5.0
+SICK_LEAST = 1.0
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),  # the fourth, SMT, may not be passed on
@@ -112,7 +113,7 @@ def _sick(*files: str) -> Callable[[Path], Subsets]:
     def rows(file: Path) -> Iterator[tuple[str, str, str, float]]:
         for number, row in tab_separated(file, columns):
             id_, a, b, gold = (row[column] for column in columns)
-            yield f"{id_}", a, b, _gold(gold, file, number)
+            yield f"{id_}", a, b, _gold(gold, file, number, least=SICK_LEAST)
 
     return lambda folder: {"SICK-R": joined(Pairs.of(rows(folder / file)) for file in files)}
 
@@ -149,12 +150,15 @@ def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _gold(written: str, file: Path, number: int) -> float:
+def _gold(written: str, file: Path, number: int, *, least: float = 0.0) -> float:
     try:
-        return number_within(written, LARGEST)
+        gold = number_within(written, LARGEST)
     except ValueError:
+        gold = -1.0
+    if gold < least:
         told = f"corpora: {file}, line {number}: score {written!r}"
-        raise CorpusError(f"{told}\n  accepted: a number from 0 to {LARGEST:g}") from None
+        raise CorpusError(f"{told}\n  accepted: a number from {least:g} to {LARGEST:g}")
+    return gold
 
 
 def _of_hub(name: str, hub: HubSet, rows: list[dict]) -> Pairs:

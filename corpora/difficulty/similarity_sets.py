@@ -2,7 +2,7 @@
 
 The yearly sets are test sets, all parts of a year one after another, read whole and capped like any task. An
 adapter learns from STS-B's training rows. STS-B was drawn from these sets: rows that share a sentence with the
-evaluated year are left out of training.
+evaluated year, whatever its blanks, signs and case, are left out of training.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from corpora.benchmarks import sts
-from corpora.benchmarks.pairs import Pairs, joined
+from corpora.benchmarks.pairs import Pairs, joined, said
 
 YEARS = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14"}
 SETS = ("sickr", *YEARS)
-_SICK_LEAST, _SICK_MOST = 1.0, 5.0
 
 
 def read_set(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs, str]:
@@ -24,12 +23,12 @@ def read_set(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs, 
     """
     if task == "sickr":
         part = "SICK-R" if test else "SICK-R/trial"
-        rows = [_scaled(_whole(name, path), _SICK_LEAST, _SICK_MOST) for name in ("SICK-R/train", part)]
+        rows = [_scaled(_whole(name, path), sts.SICK_LEAST) for name in ("SICK-R/train", part)]
         return rows[0], rows[1], f"SICK: train, {'test' if test else 'trial'}"
-    evaluation = _scaled(_whole(YEARS[task], path), 0.0, sts.LARGEST)
-    train = _scaled(_whole("STS-B/train", path), 0.0, sts.LARGEST)
-    seen = {*evaluation.a, *evaluation.b}
-    kept = [row for row in range(len(train)) if train.a[row] not in seen and train.b[row] not in seen]
+    evaluation = _scaled(_whole(YEARS[task], path), 0.0)
+    train = _scaled(_whole("STS-B/train", path), 0.0)
+    seen = {said(text) for text in (*evaluation.a, *evaluation.b)}
+    kept = [row for row in range(len(train)) if seen.isdisjoint((said(train.a[row]), said(train.b[row])))]
     return train.take(kept), evaluation, f"STS-B's {len(kept)} training rows without a sentence of {YEARS[task]}"
 
 
@@ -37,5 +36,5 @@ def _whole(name: str, path: str | None) -> Pairs:
     return joined(sts.read(name, path=path).values())
 
 
-def _scaled(pairs: Pairs, least: float, most: float) -> Pairs:
-    return Pairs(pairs.ids, pairs.a, pairs.b, np.asarray((pairs.gold - least) / (most - least)))
+def _scaled(pairs: Pairs, least: float) -> Pairs:
+    return Pairs(pairs.ids, pairs.a, pairs.b, np.asarray((pairs.gold - least) / (sts.LARGEST - least)))

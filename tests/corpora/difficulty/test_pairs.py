@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.benchmarks.pairs import Pairs
+from corpora.benchmarks.pairs import Pairs, said
 from corpora.difficulty.pairs import (
     STANDIN,
     PairData,
@@ -461,15 +461,26 @@ def test_sick_runs_from_1_to_5_and_has_parts_of_its_own(tmp_path: Path) -> None:
     assert (final.evaluation.gold.tolist(), final.evaluated_on) == ([0.25, 0.75, 1.0], "test")
 
 
+@pytest.mark.parametrize("written", ["0.5", "5.5", "1_0"])
+def test_a_score_that_sick_does_not_have_is_refused(tmp_path: Path, written: str) -> None:
+    write_sick(tmp_path / "SICK")
+    with (tmp_path / "SICK" / "SICK_train.txt").open("a") as file:
+        file.write(f"2\tone\ttwo\t{written}\tNEUTRAL\n")
+    with pytest.raises(CorpusError, match=rf"line 4: score '{written}'\n  accepted: a number from 1 to 5"):
+        load_task("sickr", PairData(path=str(tmp_path)))
+
+
 def test_a_year_trains_on_the_rows_of_stsb_that_share_no_sentence_with_it(tmp_path: Path) -> None:
     write_sts(tmp_path / "STSBenchmark")
+    with (tmp_path / "STSBenchmark" / "sts-train.csv").open("a") as file:
+        file.write("main\tMSRvid\t2012\t0002\t3\tSomething of ONWN .\tq\n")
     year = tmp_path / "STS" / "STS13-en-test"
     year.mkdir(parents=True)
     for subset in ("FNWN", "headlines", "OnWN"):
         (year / f"STS.input.{subset}.txt").write_text(f"b\tsomething of {subset}\nx {subset}\ty\n")
         (year / f"STS.gs.{subset}.txt").write_text("5\n2.5\n")
     task = load_task("sts13", PairData(path=str(tmp_path)))
-    assert task.train.a == ('A "plane" lands.',)  # the other row holds b, which the year has
+    assert task.train.a == ('A "plane" lands.',)  # of the others one holds b, the other a sentence in capitals
     assert task.evaluation.gold.tolist() == [1.0, 0.5] * 3
     with pytest.raises(CorpusError, match="STS14 not found"):
         load_task("sts14", PairData(path=str(tmp_path)))
@@ -486,5 +497,6 @@ def test_the_published_sets_by_their_counts() -> None:
     }  # fmt: skip
     for name in YEARS:
         task = load_task(name, data)
-        assert {*task.train.a, *task.train.b}.isdisjoint({*task.evaluation.a, *task.evaluation.b})
+        trained, evaluated = (set(map(said, (*part.a, *part.b))) for part in (task.train, task.evaluation))
+        assert trained.isdisjoint(evaluated)
         assert len(task.train) > 1000
