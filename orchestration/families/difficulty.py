@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainers.difficulty.stack import TrainedAdapter
     from trainers.engine.world import World
 
+CORRELATED = ("spearman", "pearson", "isolated_gain")  # figures that have no value where gold is constant
 SCORER = """\
 from trainers.difficulty.pair_scorer import GatedPairScorer
 
@@ -124,7 +125,9 @@ class DifficultyFamily(PlainFamily):
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         for folder in backbones:
             check_sizes(study, folder)
-        check_scores(study.data, [load_task(name, study.data) for name in study.data.tasks])
+        pair_sets = [load_task(name, study.data) for name in study.data.tasks]
+        check_golds(study, pair_sets)
+        check_scores(study.data, pair_sets)
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         """Embed and judge once, train every run of the job that has no model together, yield each result.
@@ -192,6 +195,18 @@ def instead_of(form: str, figure: str) -> str:
     if kind in FIGURES["retrieval"] and form == "judge_scorer":
         return "any other form: the judge would have to read every query with every candidate"
     return ""
+
+
+def check_golds(study: Study, pair_sets: Sequence[PairTask]) -> None:
+    """No claim is on what never has a value: a correlation with gold that is the same in every row."""
+    claimed = {figure for part in study.parts for figure in study.figures_of(part.metric)}
+    for one in pair_sets:
+        asked = sorted(claimed & {f"{one.name}/{kind}" for kind in CORRELATED})
+        if asked and len(golds := set(one.evaluation.gold.tolist())) == 1:
+            raise ValueError(
+                f"{asked[0]} is claimed, and all {len(one.evaluation)} evaluated rows have gold {golds.pop():g}:"
+                f" {one.source}\n  accepted: rows of at least two; a larger eval_cap or cap_mode: hash has more"
+            )
 
 
 def check_scores(data: PairData, tasks: Sequence[PairTask]) -> None:

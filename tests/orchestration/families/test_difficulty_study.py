@@ -183,6 +183,19 @@ def test_a_claim_on_figures_that_its_arms_have_is_not_refused(place: Path) -> No
         gather_facts(judged_study(place, claimed(treatment, control, f"stsb/{metric}")))
 
 
+def test_a_claim_on_a_correlation_with_one_gold_is_refused_before_training(place: Path, tmp_path: Path) -> None:
+    """Retrieval goes by places in a list, not by gold."""
+    for split in ("train", "dev"):
+        rows = (f"main\tMSRvid\t2012\t1\t{row % 5}\ta cup {row}\ta dog {row}\n" for row in range(40))
+        (tmp_path / f"sts-{split}.csv").write_text("".join(sorted(rows, key=lambda row: row.split("\t")[4])))
+    text = SIZES.replace("data: {path: PLACE", f"data: {{path: {tmp_path}, eval_cap: 8")
+    text = text.replace("[similarity]", "[similarity, retrieval]")
+    said = r"stsb/pearson is claimed, and all 8 evaluated rows have gold 0: .*\n  accepted: rows of at least two"
+    with pytest.raises(StudyError, match=said):
+        prepare(study_in(place, text + claimed("narrow", "frozen", "stsb/pearson")))
+    prepare(study_in(place, text + claimed("narrow", "frozen", "stsb/recall@1")))
+
+
 SEARCH = """\
 search:
   space: difficulty
