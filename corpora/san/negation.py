@@ -20,7 +20,7 @@ from corpora.sources.wordnet import Wordnet
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-PARSE, RULE = 3, 3  # part of a negator's name: raised whenever it would negate a sentence otherwise
+PARSE, RULE = 3, 4  # part of a negator's name: raised whenever it would negate a sentence otherwise
 NOT = frozenset(("not", "n't", "n’t"))
 WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
 WHOLE |= {"ai": "is"}  # of ain't: or am, or are
@@ -111,10 +111,9 @@ def _verb_follows(tags: Sequence[str], at: int) -> bool:
 
 
 def _supported(word: str, wordnet: Wordnet) -> str | None:
-    lemma = next(iter(wordnet.bases(word, "v")), word)
-    if word == lemma:
-        return f"do not {lemma}"
-    if word.endswith("ing"):
+    lemma = next(iter(wordnet.bases(word, "v")), None)
+    if lemma is None or (word != lemma and word.endswith("ing")):
         return None
     past = word.endswith("ed") or word in wordnet.exceptions["v"]
-    return f"{'did' if past else 'does' if word.endswith('s') else 'do'} not {lemma}"
+    support = "do" if word == lemma else "does" if word.endswith("s") else "did" if past else "do"
+    return f"{support} not {lemma}"

@@ -91,12 +91,13 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
 
 
 def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """Every backbone has what its arms ask for: a mask token with room beside it, layers, packed attention."""
+    """Every backbone has what its arms ask for: a mask token with room beside it, layers, dropout, packed
+    attention."""
     from transformers import AutoTokenizer
 
     from trainers.encoders.backbones import BackboneError
     from trainers.san.dropout import check_fused
-    from trainers.san.readers import check_layers
+    from trainers.san.readers import check_dropout, check_layers
     from trainers.san.templates import OTHER_VIEW, in_template
 
     check_depth(study, backbones, lambda arm: arm.layers or 0)
@@ -110,6 +111,7 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
                     in_template(tokenizer, ["a"], OTHER_VIEW, max_length=arm.max_length)
                 if arm.layers is not None:
                     check_layers(folder, arm.layers)
+                check_dropout(folder, arm)
                 if arm.train and arm.san_pass == "fused":
                     check_fused(folder)
             except (ValueError, BackboneError) as error:

@@ -7,7 +7,7 @@ after it while the rates of the body are others (`at`), or every site knows the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,20 +25,24 @@ from trainers.encoders.tokens import Tokens
 from trainers.engine.transfers import moved
 
 
+def check_sites(body: nn.Module, rates: Mapping[str, float]) -> None:
+    """ValueError where a body drops nothing, for the first of the rates that it is to have, by field."""
+    for field, rate in rates.items():
+        if not _sites(body):
+            raise ValueError(
+                f"train.{field} = {rate:g}\n  accepted: a backbone with dropout, such as BERT or RoBERTa"
+            )
+
+
 def set_rate(body: nn.Module, rate: float) -> None:
-    """Give every dropout of a body this rate. ValueError where there is none: its rates are kept elsewhere."""
-    sites = _sites(body)
-    if not sites:
-        raise ValueError(
-            f"train.p1 = {rate:g}\n  accepted: a backbone with dropout modules, such as BERT or RoBERTa"
-        )
-    for site in sites:
-        site.p = rate
+    """Give every dropout of a body this rate."""
+    for module, name in _sites(body):
+        setattr(module, name, rate)
 
 
 def rate_of(body: nn.Module) -> float:
     """The rate of a body, whose sites all have one; 0 where it has none. ValueError when they differ."""
-    rates = sorted({site.p for site in _sites(body)})
+    rates = sorted({getattr(module, name) for module, name in _sites(body)})
     if len(rates) > 1:
         raise ValueError(f"train.p1 = None\n  accepted: a rate, since those of this backbone differ: {rates}")
     return rates[0] if rates else 0.0
@@ -47,18 +51,23 @@ def rate_of(body: nn.Module) -> float:
 @contextmanager
 def at(body: nn.Module, rate: float) -> Iterator[None]:
     """Every dropout of a body at this rate, for a while."""
-    before = [(site, site.p) for site in _sites(body)]
+    before = [(module, name, getattr(module, name)) for module, name in _sites(body)]
     try:
-        for site, _ in before:
-            site.p = rate
+        set_rate(body, rate)
         yield
     finally:
-        for site, own in before:
-            site.p = own
+        for module, name, own in before:
+            setattr(module, name, own)
 
 
-def _sites(body: nn.Module) -> list[nn.Dropout]:
-    return [module for module in body.modules() if isinstance(module, nn.Dropout)]
+def _sites(body: nn.Module) -> list[tuple[nn.Module, str]]:
+    """Where a body keeps its rates: its dropout modules, and such numbers as ModernBERT's `attention_dropout`."""
+    return [
+        (module, name)
+        for module in body.modules()
+        for name, value in vars(module).items()
+        if (name == "p" if isinstance(module, nn.Dropout) else "dropout" in name and type(value) in (int, float))
+    ]
 
 
 def check_fused(backbone: Path) -> None:

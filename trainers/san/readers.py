@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainers.encoders.encoder import Encoder
-from trainers.san.dropout import set_rate
+from trainers.encoders.packing import padded_kind
+from trainers.san.dropout import check_sites, set_rate
 from trainers.san.settings import PROMPTED, Settings
 from trainers.san.templates import VIEW, in_template, mask_token
 
@@ -40,7 +41,7 @@ def opened(settings: Settings, folder: Path, world: World) -> Reader:
 
 
 def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
-    """A backbone with the host's readout and, for training, its dropout. ValueError where p1 finds none to set.
+    """A backbone with the host's readout and, for training, its dropout. ValueError where a rate finds none.
 
     It reads as after training; texts of a step are cut at max_length by whoever makes its batch.
     """
@@ -55,6 +56,7 @@ def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
         keep_layers(encoder.backbone, settings.layers)
     if prompted:
         mask_token(encoder.tokenizer)
+    check_sites(encoder.backbone, settings.rates)
     if settings.train and settings.p1 is not None:
         set_rate(encoder.backbone, settings.p1)
     return encoder
@@ -83,12 +85,22 @@ def keep_layers(body: Any, count: int) -> None:
 
 def check_layers(folder: Path, count: int) -> None:
     """ValueError when a backbone cannot be left with its first layers alone; its weights are not read."""
+    keep_layers(_without_weights(folder), count)
+
+
+def check_dropout(folder: Path, settings: Settings) -> None:
+    """ValueError when a backbone has no dropout that a rate could be of. What runs packed has some."""
+    if settings.rates and padded_kind(folder) is not None:
+        check_sites(_without_weights(folder), settings.rates)
+
+
+def _without_weights(folder: Path) -> Any:
     import torch
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     with torch.device("meta"):
-        keep_layers(AutoModel.from_config(config), count)
+        return AutoModel.from_config(config)
 
 
 def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:

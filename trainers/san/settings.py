@@ -132,6 +132,13 @@ class Settings:
         return self.train and self.san != "off" and self.column == "san"
 
     @property
+    def rates(self) -> dict[str, float]:
+        """The dropout rates that training sets, by their fields."""
+        second = self.san != "off" or self.p2_of == "second_view"
+        own = {"p1": self.p1, "p2": self.p2 if second else None}
+        return {field: rate for field, rate in own.items() if self.train and rate is not None}
+
+    @property
     def reads_at(self) -> int:
         """How many tokens of a text are read when training is over."""
         return self.max_length if self.read_length is None else self.read_length
@@ -233,6 +240,8 @@ def _idle(settings: Settings) -> set[str]:
         idle.add("rank_mix")
     if settings.host == "rankcse" and settings.consistent == "off":
         idle.add("consistency_weight")
+    if settings.rank_loss == "listnet" and (settings.host == "rankcse" or settings.rl_update == "fixed"):
+        idle.add("conform")  # of lists it decides listmle's logarithm alone, and the rest is written out
     if settings.host == "rlrd" and settings.rank_teacher_tau is not None:
         idle.add("rank_tau")  # the student's is tau1
     if settings.host == "rlrd" and settings.rl_update == "reinforce":

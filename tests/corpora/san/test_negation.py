@@ -65,6 +65,10 @@ def test_by_parse(text, negated):
         ("She wrote letters.", "She did not write letters."),  # verb.exc
         ("He repairs boats.", "He does not repair boats."),
         ("Repair the boat.", "Do not repair the boat."),
+        ("The boat whizzes by.", "The boat does not whiz by."),  # in verb.exc too
+        ("He praticed law and won.", "He praticed law and did not win."),  # no verb of WordNet's
+        ("Khalid Mohamed repaired it.", "Khalid Mohamed did not repair it."),
+        ("Praticed law.", "Not Praticed law."),
         ("the repaired boat", "Not the repaired boat"),  # after a determiner
         ("to repair boats", "Not to repair boats"),
         ("A muddy field.", "Not A muddy field."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from corpora.san.data import SanData
-from orchestration.families.san import FAMILY
+from orchestration.families.san import FAMILY, check_backbones
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.search.confirm import confirmation
 from orchestration.search.trials import Searched, Selection, Trial, selections
@@ -26,6 +27,7 @@ from orchestration.study.study import Study
 from tests.corpora.semcor_samples import write_lexicon
 from tests.small_study import study_in
 from tests.tiny import WORDS, tiny_backbone
+from tests.trainers.san.corpus import san_corpus
 from trainers.engine.world import World
 
 STUDY = """\
@@ -187,6 +189,17 @@ def test_other_teachers_make_other_runs(place: Path) -> None:
 def test_what_cannot_work_is_found_first(place: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         planned(place, old, new)
+
+
+def test_a_rate_for_a_backbone_that_drops_nothing_is_found_first(place: Path, tmp_path: Path) -> None:
+    from transformers import MambaConfig
+
+    shutil.copytree(place / "tiny", tmp_path / "tiny")
+    MambaConfig(vocab_size=20, hidden_size=16, num_hidden_layers=3).save_pretrained(tmp_path / "tiny")
+    with pytest.raises(
+        ValueError, match=r"arms\.simcse\+san on tiny: train\.p2 = 0\.2\n  accepted: a backbone with"
+    ):
+        check_backbones(study_in(place, STUDY), [tmp_path / "tiny"], san_corpus())
 
 
 SEARCH = """\

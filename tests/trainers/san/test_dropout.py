@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers import AutoConfig, AutoModel, MambaConfig
 
 from trainers.encoders.encoder import Encoder
-from trainers.san.dropout import ByText, at, dropout_by_row, rate_of, set_rate
+from trainers.san.dropout import ByText, at, check_sites, dropout_by_row, rate_of, set_rate
+from trainers.san.readers import check_dropout
 from trainers.san.settings import Settings
 from trainers.san.student import Student
 
@@ -133,7 +135,37 @@ def test_a_rate_is_set_for_a_while_or_for_good(backbone: Path):
         assert rate_of(body) == 0.3
     assert rate_of(body) == pytest.approx(0.1)
     with pytest.raises(ValueError, match=r"train\.p1 = 0\.15\n  accepted: a backbone with dropout"):
-        set_rate(nn.Linear(2, 2), 0.15)
+        check_sites(nn.Linear(2, 2), {"p1": 0.15, "p2": 0.2})
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "qwen2"])
+def test_a_rate_reaches_attention_that_takes_it_from_no_module(kind: str):
+    """ModernBERT's and Qwen's are numbers beside their weights: at 0 two passes agree, and at p2 they do not."""
+    sizes = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    rest = {"num_key_value_heads": 2, "intermediate_size": 32, "attention_dropout": 0.1, "initializer_range": 0.2}
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    config = AutoConfig.for_model(kind, **sizes, **special, **rest)
+    body, ids = AutoModel.from_config(config).train(), torch.arange(3, 19)[None]
+
+    def twice() -> tuple[torch.Tensor, torch.Tensor]:
+        return body(input_ids=ids)[0], body(input_ids=ids)[0]
+
+    set_rate(body, 0.0)
+    assert torch.equal(*twice())
+    with at(body, 0.5):
+        assert not torch.allclose(*twice(), atol=1e-4)
+    assert torch.equal(*twice())
+
+
+@pytest.mark.parametrize(("given", "field"), [({"p1": 0.15}, "p1"), ({"san": "hince", "negatives": "san"}, "p2")])
+def test_a_rate_for_a_backbone_that_drops_nothing_is_refused_before_its_weights_are_read(
+    tmp_path: Path, given: dict[str, Any], field: str
+):
+    MambaConfig(vocab_size=20, hidden_size=16, num_hidden_layers=2).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: a backbone with dropout"):
+        check_dropout(tmp_path, Settings(**given))
+    for idle in (Settings(), Settings(train=False, p1=0.15)):
+        check_dropout(tmp_path, idle)
 
 
 def test_fused_needs_a_backbone_that_runs_packed(backbone: Path):

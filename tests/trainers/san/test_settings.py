@@ -10,6 +10,7 @@ import pytest
 from trainers.san.settings import Settings, defining
 
 TEACHERS = ("simcse", "diffcse")
+AS_CODED = {"conform": "authors", "dedup_in_batch": False, "consistency": "entropy"}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,20 @@ def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, An
             {"host": "rankcse", "teachers": TEACHERS, "consistency": "off", "consistency_weight": 0.5},
         ),
         (
+            {"host": "rankcse", "teachers": TEACHERS, "rank_loss": "listnet", **AS_CODED},
+            {"host": "rankcse", "teachers": TEACHERS, "rank_loss": "listnet", **AS_CODED, "conform": "paper"},
+        ),
+        (
+            {"host": "rlrd", "teachers": TEACHERS, "rank_loss": "listnet", "rl_update": "fixed", **AS_CODED},
+            {
+                "host": "rlrd",
+                "teachers": TEACHERS,
+                "rank_loss": "listnet",
+                "rl_update": "fixed",
+                "dedup_in_batch": False,
+            },
+        ),
+        (
             {"host": "rlrd", "teachers": TEACHERS, "rank_teacher_tau": 0.1},
             {"host": "rlrd", "teachers": TEACHERS, "rank_teacher_tau": 0.1, "rank_tau": 0.2},
         ),
@@ -106,6 +121,7 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "rank_tau": 0.1, "rank_teacher_tau": 0.1},
         {**rank, "conform": "authors"},
         {**rank, "rank_loss": "listnet"},
+        {**rank, "rank_loss": "listnet", "conform": "authors"},
         {**rank, **san},
         {**rank, **san, "san_mle": 0.4},
         {**rank, "host": "rlrd"},
@@ -113,6 +129,8 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "host": "rlrd", "rl_epochs": 7},
         {**rank, "host": "rlrd", "rl_update": "reinforce"},
         {**rank, "host": "rlrd", "rl_update": "fixed"},
+        {**rank, "host": "rlrd", "rank_loss": "listnet"},
+        {**rank, "host": "rlrd", "rank_loss": "listnet", "conform": "authors", "dedup_in_batch": True},
         {"train": False},
         {"train": False, "readout": "mean"},
         {"train": False, "read_length": 64},
