@@ -8,11 +8,14 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestration.commands.cli import parser
+from orchestration.families.registry import FAMILIES, family
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,3 +71,19 @@ def test_commands_are_as_the_program_takes_them(page: Path, capsys: pytest.Captu
 
 def test_commands_are_found() -> None:
     assert sum(len(command_lines(page)) for page in PAGES) > 60
+
+
+def fields_of(name: str) -> set[str]:
+    """What a study of this family may set under `train:` and `data:`."""
+    made = family(name)
+    blocks: tuple[Any, ...] = made.settings, made.data
+    named = [field for block in blocks for field in fields(block)]
+    return {field.name for field in named if "Others(" not in str(field.type)}  # those have names of the arm's own
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_page_of_a_family_has_all_of_its_settings(name: str) -> None:
+    """In back quotes, alone or as a study writes them; the tutorial sends readers there."""
+    quoted = re.findall(r"`([^`\n]+)`", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    said = {word for code in quoted for word in re.findall(r"\w+", code)}
+    assert fields_of(name) - said == set()
