@@ -16,7 +16,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LEDGER ?= ledger
-PARTS  := .[train,offline,dev,docs,s3]
+comma  := ,
+GPU    := $(if $(filter gpu,$(SEMRAY_TORCH)),yes,$(shell command -v nvidia-smi 2>/dev/null))
+PARTS  := .[train,offline,dev,docs,s3$(if $(GPU),$(comma)gpu)]
 SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/null))
 # $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
 apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
@@ -44,7 +46,7 @@ $(READY): pyproject.toml constraints.txt
 .PHONY: torch
 torch: VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
 torch:
-	@if [ "$(SEMRAY_TORCH)" = gpu ] || command -v nvidia-smi >/dev/null 2>&1; then \
+	@if [ -n "$(GPU)" ]; then \
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; \
 	else \
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt 'torch==$(VERSION)+cpu' 2>/dev/null || \

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -87,3 +88,32 @@ def test_the_page_of_a_family_has_all_of_its_settings(name: str) -> None:
     quoted = re.findall(r"`([^`\n]+)`", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
     said = {word for code in quoted for word in re.findall(r"\w+", code)}
     assert fields_of(name) - said == set()
+
+
+def test_every_command_stands_in_the_readme() -> None:
+    words = re.findall(r"^  ([a-z][a-z-]+) +", parser().format_help(), re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "set-aside" in words
+    assert [word for word in words if not re.search(rf"`semray {word}\b", readme)] == []
+
+
+def test_every_shipped_study_is_named_on_a_page() -> None:
+    said = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    names = [study.stem for study in (ROOT / "studies").glob("*.yaml")]
+    assert [name for name in names if not re.search(rf"\b{name}\b", said)] == []
+
+
+@pytest.mark.parametrize("card", [True, False])
+def test_the_environment_of_a_machine_with_a_card_tells_its_energy(tmp_path: Path, card: bool) -> None:
+    """By the extra `gpu`. Nothing is installed: make says what it would do."""
+    (tmp_path / "bin").mkdir()
+    for name in ("make", "sh", "sed", "id"):
+        if found := shutil.which(name):
+            (tmp_path / "bin" / name).symlink_to(found)
+    if card:
+        (tmp_path / "bin/nvidia-smi").symlink_to(sys.executable)
+    words = ["make", "-n", "environment", f"VENV={tmp_path}/none"]
+    done = subprocess.run(
+        words, cwd=ROOT, env={"PATH": f"{tmp_path}/bin"}, capture_output=True, text=True, check=True
+    )
+    assert (",s3,gpu]'" in done.stdout, ",s3]'" in done.stdout) == (card, not card)

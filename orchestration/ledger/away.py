@@ -33,7 +33,7 @@ def unreachable(url: str | Path, error: Exception) -> str:
     return (
         f"ledger {url}: {first_line(error)}\n"
         f"  accepted: a folder that may be written and has room, or a URL such as s3://bucket/ledger, with the "
-        f"package for it installed and its credentials set"
+        f"package for it installed (for s3://, pip install 'semray[s3]') and its credentials set"
     )
 
 

@@ -37,12 +37,8 @@ def _torch() -> Check:
     there = listed_cards()
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
-        device, kind = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free", "cuda"
-        with suppress(ImportError, RuntimeError):  # without the extra `gpu`, or what its driver brings
-            import pynvml
-
-            with suppress(pynvml.NVMLError):  # a part of a card (MIG) does not tell
-                device += f", {torch.cuda.utilization()} % busy"
+        card = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
+        device, kind = f"{card}{_busy()}", "cuda"
     elif isinstance(there, int) and there:
         found = f"{torch.__version__} uses none of the {there} GPUs"
         return Check(name="torch", ok=False, found=found, mend=GPU_TORCH)
@@ -50,6 +46,19 @@ def _torch() -> Check:
         device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
     found = f"{torch.__version__} on {device}, trains in {'bf16' if fast_at_bf16(kind) else 'fp32'}"
     return Check(name="torch", ok=True, found=found)
+
+
+def _busy() -> str:
+    """How busy the card is, by the extra `gpu`, without which no run tells what energy the card took either."""
+    import torch
+
+    try:
+        import pynvml
+    except ImportError:
+        return ", load and energy not told: pip install 'semray[gpu]'"
+    with suppress(RuntimeError, pynvml.NVMLError):  # an old driver, or a part of a card (MIG), does not tell
+        return f", {torch.cuda.utilization()} % busy"
+    return ""
 
 
 def _importable(name: str) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import uuid
 from collections import Counter
 from contextlib import nullcontext, suppress
@@ -286,6 +287,15 @@ def test_a_store_refuses_in_its_own_words(
     with ledger.drive("study"):
         assert [ledger.lease(run.id), ledger.lease(run.id)] == [1, 2]
         assert ledger.declare("study", [{"claim": "H1"}]) == ledger.declare("study", [{"claim": "H2"}])
+
+
+def test_a_store_whose_package_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsspec.registry import _registry
+
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(_registry, "s3", raising=False)
+    with pytest.raises(StudyError, match=r"s3://.*\n  accepted: .*pip install 'semray\[s3\]'"):
+        open_storage("s3://bucket/ledger")
 
 
 def test_a_conflict_with_an_upload_that_is_under_way_is_tried_again(

@@ -233,6 +233,19 @@ def test_a_fault_of_this_machine(
     assert said in found[name]
 
 
+def test_a_card_whose_load_and_energy_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**35, 2**36))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA A10G")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    found = doctor._torch()
+    assert found.ok
+    assert "64 GiB free, load and energy not told: pip install 'semray[gpu]'" in found.found
+
+
 def test_an_absent_encoder_is_not_fetched(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That takes longer than a check may; a machine that may ask the hub is well without it."""
 
