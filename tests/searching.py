@@ -86,10 +86,10 @@ def scored(job: Job, world: World) -> Iterator[Result]:
         yield from results(run, worth(run))
 
 
-def selection(folder: Path, *, lanes: int = 1, **changes: Any) -> Selection:
-    """The search of the study above, some of its fields otherwise."""
+def selection(folder: Path, *, lanes: int = 1, metric: str = MRR, **changes: Any) -> Selection:
+    """The search of the study above by this metric, some of its fields otherwise."""
     path = folder / "margins.yaml"
-    path.write_text(STUDY.replace("lanes: 1", f"lanes: {lanes}"))
+    path.write_text(STUDY.replace("lanes: 1", f"lanes: {lanes}").replace(f"metric: {MRR}", f'metric: "{metric}"'))
     study = read_study(path)
     assert study.search is not None
     study = replace(study, search=replace(study.search, **changes))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluators.tasks.figures import mean_of
 from orchestration.search import stopping
 from orchestration.search.racing import chance_to_win
 from orchestration.search.requests import Report
@@ -165,11 +166,12 @@ class Standings:
         """A finished run's development scores by step; none without early stopping."""
         if not run.look_at:
             return []
-        metric = self.selection.objectives[0].metric
-        rows = self.ledger.curve(run).to_pylist()
-        return [
-            (row["step"], row["value"]) for row in rows if row["name"] == metric and row["step"] in run.look_at
-        ]
+        figures = self.selection.study.figures_of(self.selection.objectives[0].metric)
+        looks: dict[int, dict[str, float]] = {}  # step -> figure -> value
+        for row in self.ledger.curve(run).to_pylist():
+            if row["name"] in figures and row["step"] in run.look_at:
+                looks.setdefault(row["step"], {})[row["name"]] = row["value"]
+        return [(step, mean_of(seen, figures)) for step, seen in looks.items()]
 
     def _worst(self, objective: int) -> float:
         """The worst score of any run so far, nan before the first: what a failed point is worth to the sampler."""

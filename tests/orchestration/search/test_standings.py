@@ -14,7 +14,7 @@ from orchestration.search.trials import Selection, searched
 from orchestration.study.blocks import StopEarly
 from orchestration.study.run import Run
 from tests.results import finish
-from tests.searching import MRR, selection, worth
+from tests.searching import AUC, MRR, selection, worth
 from trainers.engine.world import Progress
 
 EARLY = StopEarly(rule="median", at=(2,), least=2)
@@ -26,9 +26,9 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger")
 
 
-@pytest.fixture
-def chosen(tmp_path: Path) -> Selection:
-    return selection(tmp_path, stop_early=EARLY, race=0.0)
+@pytest.fixture(params=[MRR, f"mean({MRR}, {AUC})"])
+def chosen(tmp_path: Path, request: pytest.FixtureRequest) -> Selection:
+    return selection(tmp_path, metric=request.param, stop_early=EARLY, race=0.0)
 
 
 def board_of(chosen: Selection, ledger: Ledger, points: int) -> Standings:
@@ -41,7 +41,7 @@ def board_of(chosen: Selection, ledger: Ledger, points: int) -> Standings:
 
 def finished(ledger: Ledger, run: Run, score: float) -> Run:
     """A run of a lane, with one look at step 2."""
-    look = Progress(step=2, steps=10, loss=0.5, figures={MRR: score})
+    look = Progress(step=2, steps=10, loss=0.5, figures={MRR: score, AUC: score})
     scores: list[Score] = worth(run)
     finish(ledger, run, scores, curve=[look])
     return run
