@@ -54,14 +54,14 @@ def search(options: Namespace) -> int:
 def confirm(options: Namespace) -> int:
     """Run the best points, and what they started from, on fresh seeds and test data; report what is left."""
     from orchestration.report import forms
-    from orchestration.search.confirm import coinciding, confirmation, optimism
+    from orchestration.search.confirm import confirmation, not_repeated, optimism
     from orchestration.search.confirmed import keep_confirmed
     from orchestration.search.trials import searched
 
     study, ledger = study_of(options), ledger_of(options)
     found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
     chosen = confirmation(study, found)
-    say(*(f"{claim}: both sides are one recipe, nothing is left to compare" for claim in coinciding(study, found)))
+    say(*(f"{claim}: {why}" for claim, why in not_repeated(study, found).items()))
     findings, whole = run_study(chosen, ledger)
     if whole:
         keep_confirmed(found, findings, ledger)

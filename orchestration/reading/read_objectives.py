@@ -37,7 +37,8 @@ def check_objectives(
     """Is each measured on development data, the right way round, and confirmed by what `evaluate` yields?"""
     table, groups = family.tasks(parts["data"]), family.groups(parts["data"])
     of_dev = {name: task for name, task in table.items() if is_dev(name)}
-    of_test = {} if parts["evaluate"] is WRONG else {task.name: task for task in named(table, parts["evaluate"])}
+    asked = () if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
+    of_test = {task.name: task for task in asked if not is_dev(task.name)}
     known, tested = metric_names(of_dev.values()), metric_names(of_test.values())
     for place, objective in objectives:
         metric, confirmed = objective.metric, objective.confirmed
@@ -50,7 +51,7 @@ def check_objectives(
             larger = known[chosen[0]]
             if objective.mode in ("max", "min") and objective.mode != ("max" if larger else "min"):
                 check.refuse((*place, "mode"), "max: larger is better" if larger else "min: smaller is better")
-        if not tested or not (chosen or objective.confirm):
+        if not asked or not (chosen or objective.confirm):
             continue
         here = (*place, "confirm" if objective.confirm else "metric")
         if FORM.fullmatch(confirmed):
@@ -62,7 +63,8 @@ def check_objectives(
         if confirmed not in tested:
             check.refuse(
                 here,
-                f"one that `evaluate` measures on test data, or with `confirm` set to such: {', '.join(tested)}",
+                "one that `evaluate` measures on test data, or with `confirm` set to such: "
+                f"{', '.join(tested) or 'it names none'}",
             )
         elif chosen and tested[confirmed] != larger:
             better = "larger" if larger else "smaller"

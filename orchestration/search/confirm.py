@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.store.fields import changed, flat
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
+from evaluators.tasks.task import is_dev
 from orchestration.families.registry import family
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
@@ -58,7 +59,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
         for one in chosen
     ]
     for repeated, stand_ins in _repetitions(study, backbone, points):
-        if not _coincides(study, repeated, arms | stand_ins):
+        if not _why_not(study, repeated, arms | stand_ins):
             compare.append(repeated)
             arms |= stand_ins
     used = {arm for claim in compare for arm in claim.arms}
@@ -72,14 +73,15 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     )
 
 
-def coinciding(study: Study, searches: Sequence[Searched]) -> list[str]:
-    """The comparisons, tuned, of which two sides are one recipe: a best point may be what an arm stood beside."""
+def not_repeated(study: Study, searches: Sequence[Searched]) -> dict[str, str]:
+    """The study's comparisons, tuned, that its confirmation leaves out, each with why."""
     backbone, points = searches[0].selection.backbone, _points(searches)
-    repeated = [
-        (claim, {**study.arms, **dict(points.values()), **stand_ins})
+    arms = {**study.arms, **dict(points.values())}
+    found = {
+        claim.claim: _why_not(study, claim, arms | stand_ins)
         for claim, stand_ins in _repetitions(study, backbone, points)
-    ]
-    return [claim.claim for claim, arms in repeated if _coincides(study, claim, arms)]
+    }
+    return {claim: why for claim, why in found.items() if why}
 
 
 def _points(searches: Sequence[Searched]) -> dict[str, StandIn]:
@@ -95,6 +97,13 @@ def _repetitions(
         elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
         if not elsewhere and not moved.isdisjoint(claim.arms):
             yield _repeated(study, claim, points)
+
+
+def _why_not(study: Study, claim: Declared, arms: Mapping[str, Any]) -> str:
+    """Why a comparison would confirm nothing; empty where it would. A best point may be what an arm stood beside."""
+    if any(is_dev(figure) for part in claim.parts for figure in study.figures_of(part.metric)):
+        return "it is of development data, which a search chooses by, and would confirm nothing"
+    return "both sides are one recipe, nothing is left to compare" if _coincides(study, claim, arms) else ""
 
 
 def _coincides(study: Study, claim: Declared, arms: Mapping[str, Any]) -> bool:

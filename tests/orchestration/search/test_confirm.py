@@ -13,14 +13,14 @@ from evaluators.significance.verdict import RULE
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
-from orchestration.search.confirm import coinciding, confirmation, optimism
+from orchestration.search.confirm import confirmation, not_repeated, optimism
 from orchestration.search.shown import begun_anew, next_step, summary
 from orchestration.search.trials import Searched, Selection, Trial, selections
 from orchestration.study.blocks import Objective
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study
 from orchestration.verdicts.findings import Findings, RunRow
-from tests.searching import selection
+from tests.searching import AUC, MRR, selection
 
 ROOT = Path(__file__).resolve().parents[3]
 START = {"temperature": 0.05, "hn_margin": 0.2}
@@ -143,7 +143,20 @@ def test_a_best_point_that_is_the_other_side_of_a_claim_leaves_nothing_to_compar
     confirmed = confirmation(study, [found])
     assert [claim.claim for claim in confirmed.compare] == ["search B1", "H1 tuned"]
     assert list(confirmed.arms) == ["B0", "B1", "B1@1"]
-    assert coinciding(study, [found]) == [f"{one.claim} tuned" for one in others]
+    assert list(not_repeated(study, [found])) == [f"{one.claim} tuned" for one in others]
+
+
+@pytest.mark.parametrize("metric", [MRR, f"mean({AUC}, {MRR})"])
+def test_a_claim_about_development_data_is_not_confirmed_by_them(tmp_path: Path, metric: str) -> None:
+    """The best point is the best one there: what it has before the others would be repeated, and be no news."""
+    found, study = a_search(tmp_path, START, TUNED), study_of(tmp_path)
+    of_dev = replace(study.compare[0], claim="dev", metric=metric)
+    joint = Joint(claim="both", all=(replace(of_dev, claim="part"), replace(study.compare[0], claim="other")))
+    study = replace(study, compare=(*study.compare, of_dev, joint), figures={f"mean({AUC}, {MRR})": (AUC, MRR)})
+    assert [claim.claim for claim in confirmation(study, [found]).compare] == ["search B1", "H1 tuned"]
+    left_out = not_repeated(study, [found])
+    assert list(left_out) == ["dev tuned", "both tuned"]
+    assert all("development data" in why for why in left_out.values())
 
 
 def test_another_winner_makes_other_claims(tmp_path: Path) -> None:
