@@ -7,7 +7,7 @@ by. The confirmation is a study like any other, and the difference between the t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -100,7 +100,7 @@ def _repetitions(
 
 
 def _why_not(study: Study, claim: Declared, arms: Mapping[str, Any]) -> str:
-    """Why a comparison would confirm nothing; empty where it would. A best point may be what an arm stood beside."""
+    """Why a comparison would confirm nothing, or "": a best point may be what an arm stood beside."""
     if any(is_dev(figure) for part in claim.parts for figure in study.figures_of(part.metric)):
         return "it is of development data, which a search chooses by, and would confirm nothing"
     return "both sides are one recipe, nothing is left to compare" if _coincides(study, claim, arms) else ""
@@ -178,8 +178,8 @@ class Optimism:
 
     chosen, confirmed: of the best point, on development data and selection seeds; on test data and fresh seeds.
     optimism: by how much the first is better than the second. start: what the search began with. gain_chosen,
-    gain_confirmed: by how much the point is better than that start. The test data may be harder than the
-    development data; that touches both arms, and leaves the gains.
+    gain_confirmed: by how much the point is better than that start; None where no seed has both. The test data may
+    be harder than the development data; that touches both arms, and leaves the gains.
     """
 
     arm: str
@@ -188,25 +188,36 @@ class Optimism:
     metric: str
     test_metric: str
     chosen: float
-    confirmed: float
-    optimism: float
-    gain_chosen: float
-    gain_confirmed: float
+    confirmed: float | None
+    optimism: float | None
+    gain_chosen: float | None
+    gain_confirmed: float | None
     selection_seeds: int
     fresh_seeds: int
 
     @property
     def line(self) -> str:
         """In words, for the terminal."""
-        luck = self.gain_chosen - self.gain_confirmed
-        told = "none of it was luck" if luck <= 0 else f"{luck:+.4f} was luck, or the development data's own"
+        tested = f"{self.test_metric} not known"
+        if self.confirmed is not None:
+            tested = (
+                f"{self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: {self.optimism:+.4f}"
+            )
         return (
             f"optimism  {self.arm}@{self.point}: {self.metric} {self.chosen:.4f} over {self.selection_seeds} "
-            f"selection seeds, {self.test_metric} {self.confirmed:.4f} over {self.fresh_seeds} fresh ones: "
-            f"{self.optimism:+.4f}\n"
-            f"          gain over {self.start}: {self.gain_chosen:+.4f} when chosen, {self.gain_confirmed:+.4f} "
-            f"confirmed; {told}"
+            f"selection seeds, {tested}\n"
+            f"          gain over {self.start}: {_signed(self.gain_chosen)} when chosen, "
+            f"{_signed(self.gain_confirmed)} confirmed; {self._luck}"
         )
+
+    @property
+    def _luck(self) -> str:
+        if self.gain_chosen is None:
+            return "no selection seed has scores of both"
+        if self.gain_confirmed is None:
+            return "no fresh seed has scores of both"
+        luck = self.gain_chosen - self.gain_confirmed
+        return "none of it was luck" if luck <= 0 else f"{luck:+.4f} was luck, or the development data's own"
 
 
 def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]:
@@ -217,13 +228,12 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         if best is None:
             continue
         objective, sign = selection.objectives[0], selection.signs[0]
-        name = f"{selection.arm}@{best.number}"
-        after = findings.values(name, selection.backbone, objective.confirmed)
-        before = findings.values(selection.start, selection.backbone, objective.confirmed)
-        both = sorted(seed for seed in after.keys() & before.keys() if seed is not None)
+        arms = (f"{selection.arm}@{best.number}", selection.start)
+        after, before = (_scored(findings, arm, selection.backbone, objective.confirmed) for arm in arms)
+        both = sorted(after.keys() & before.keys())
         start = found.trials[0]
         shared = sorted(best.scores.keys() & start.scores.keys())
-        confirmed = fmean(after[seed] for seed in both) if both else math.nan
+        confirmed = _mean(after[seed] for seed in both)
         told.append(
             Optimism(
                 arm=selection.arm,
@@ -233,13 +243,26 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
                 test_metric=objective.confirmed,
                 chosen=best.mean(),
                 confirmed=confirmed,
-                optimism=sign * (best.mean() - confirmed),
-                gain_chosen=sign * fmean(best.scores[s][0] - start.scores[s][0] for s in shared)
-                if shared
-                else math.nan,
-                gain_confirmed=sign * fmean(after[seed] - before[seed] for seed in both) if both else math.nan,
+                optimism=None if confirmed is None else sign * (best.mean() - confirmed),
+                gain_chosen=_mean(sign * (best.scores[seed][0] - start.scores[seed][0]) for seed in shared),
+                gain_confirmed=_mean(sign * (after[seed] - before[seed]) for seed in both),
                 selection_seeds=len(best.scores),
                 fresh_seeds=len(both),
             )
         )
     return told
+
+
+def _scored(findings: Findings, arm: str, backbone: str, metric: str) -> dict[int, float]:
+    """seed -> figure of an arm's runs that have one."""
+    found = findings.values(arm, backbone, metric).items()
+    return {seed: value for seed, value in found if seed is not None and math.isfinite(value)}
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return fmean(found) if found else None
+
+
+def _signed(gain: float | None) -> str:
+    return "not known" if gain is None else f"{gain:+.4f}"

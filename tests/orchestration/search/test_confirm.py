@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,22 @@ def test_where_more_is_confirmed_than_was_chosen_nothing_was_luck(tmp_path: Path
     )
     (told,) = optimism([a_search(tmp_path, START, TUNED)], findings(rows))
     assert told.line.endswith("+0.1000 when chosen, +0.2000 confirmed; none of it was luck")
+
+
+def test_a_gain_over_what_has_no_score_is_not_known(tmp_path: Path) -> None:
+    """The arm failed at every selection seed, or at every fresh one: no figure is made of that."""
+    found = a_search(tmp_path, START, TUNED)
+    lost = replace(found, trials=(replace(found.trials[0], scores={}), found.trials[1]))
+    tested = RunRow(id="1", arm="B1@1", backbone="tiny", seed=0, metrics={"t2d/mrr": 0.6})
+    start = replace(tested, id="0", arm="B1", metrics={"t2d/mrr": 0.4})
+    (told,) = optimism([lost], findings((tested, start)))
+    assert told.gain_chosen is None
+    assert told.line.endswith("not known when chosen, +0.2000 confirmed; no selection seed has scores of both")
+    for row in (replace(start, status="failed"), replace(start, metrics={"t2d/mrr": math.nan})):
+        (told,) = optimism([found], findings((tested, row)))
+        assert (told.confirmed, told.optimism, told.gain_confirmed, told.fresh_seeds) == (None, None, None, 0)
+        assert "selection seeds, t2d/mrr not known\n" in told.line
+        assert told.line.endswith("+0.1000 when chosen, not known confirmed; no fresh seed has scores of both")
 
 
 def test_a_search_of_another_space_is_said_to_be_new(tmp_path: Path) -> None:
