@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import threading
 from argparse import Namespace
 from typing import Any
 
@@ -26,25 +25,27 @@ def ui(options: Namespace) -> int:
         print(experiment_page(uri, study.name, shown(uri)))
         return DONE
     page = experiment_page(uri, study.name, base="")
+    _end_when_asked()
     with doing("starting MLflow's server"), server(uri, options.port or _free_port()) as address:
-        asked = _asked_to_end()  # before it is said that it may be asked
         print(f"{address}{page}", flush=True)
         say(f"{shown_path(database_of(uri) or uri)} on this machine alone; Ctrl-C ends the server")
-        while not asked.wait(1.0):
-            pass
-    return DONE
+        while True:
+            signal.pause()
 
 
-def _asked_to_end() -> threading.Event:
-    """Set by Ctrl-C or a request to end, which are how this command is meant to end."""
-    asked = threading.Event()
+def _end_when_asked() -> None:
+    """Ctrl-C, a request to end and a terminal that closes are how this command is meant to end, and its server."""
+    asked = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        asked.append(signal.SIGHUP)
 
-    def ask(number: int, frame: Any) -> None:
-        asked.set()
+    def end(number: int, frame: Any) -> None:
+        for one in asked:
+            signal.signal(one, signal.SIG_IGN)  # asked twice, it still ends the server first
+        raise SystemExit(DONE)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask)
-    return asked
+    for one in asked:
+        signal.signal(one, end)
 
 
 def _free_port() -> int:
