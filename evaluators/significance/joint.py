@@ -125,8 +125,11 @@ def _chance_left(joint: Joint, parts: Sequence[Verdict]) -> float | None:
 
 
 def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, chance: float | None, *, kept_back: bool) -> str:
-    if verdict != "undecided":
-        return f"{verdict}: {joint.words}"
+    if verdict == "holds":
+        return f"holds: {joint.words}"
+    if verdict == "fails":
+        few = "not all" if joint.least == len(parts) else f"fewer than {joint.least}"
+        return f"fails: {few} of {len(parts)} hold"
     refused = list(dict.fromkeys(part.words.partition(" (part of")[0] for part in parts if part.test is None))
     if len(parts) - sum(part.test is None for part in parts) < joint.least:
         return f"undecided: {'; '.join(word.removeprefix('undecided: ') for word in refused)}"

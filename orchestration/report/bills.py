@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestration.plan.bill import total
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 BILL_HEAD = ("claim", "runs", "hours", "GPU-hours", "kWh", "money")
-BILL_CAPTION = (
-    "what the runs behind each claim took (2 of 4: as many recorded it): hours of a lane, kWh where machine and "
-    "card tell them, money where a price was given; a run of several claims counts for each"
-)
+
+
+def bill_caption(rows: Sequence[Sequence[str]]) -> str:
+    """What stands below the table of these rows."""
+    partly = " (2 of 4: as many recorded it)" if any(" of " in runs for _, runs, *_ in rows) else ""
+    return (
+        f"what the runs behind each claim took{partly}: hours of a lane, kWh where machine and card tell them, "
+        "money where a price was given; a run of several claims counts for each"
+    )
 
 
 def bill_rows(findings: Findings) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
-from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
+from orchestration.report.bills import BILL_HEAD, bill_caption, bill_rows
 from orchestration.report.layout import laid_out
 from orchestration.report.markup import marked_down, tex
 from orchestration.report.short import in_short
@@ -56,7 +56,7 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
         if together:
             blocks.append([*laid_out(ACROSS_HEAD, together, width), note])
     if bills := bill_rows(findings):
-        blocks.append([*laid_out(BILL_HEAD, bills, width), BILL_CAPTION])
+        blocks.append([*laid_out(BILL_HEAD, bills, width), bill_caption(bills)])
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.all_notes)])
     return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
@@ -99,7 +99,7 @@ def markdown(findings: Findings) -> str:
     if together:
         lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{marked_down(note)}.", ""]
     if bills := bill_rows(findings):
-        lines += [*_markdown_table(BILL_HEAD, bills), "", f"{BILL_CAPTION}.", ""]
+        lines += [*_markdown_table(BILL_HEAD, bills), "", f"{bill_caption(bills)}.", ""]
     lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.all_notes)]
     return "\n".join(lines).rstrip() + "\n"
 

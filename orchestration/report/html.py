@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, across
-from orchestration.report.bills import BILL_CAPTION, BILL_HEAD, bill_rows
+from orchestration.report.bills import BILL_HEAD, bill_caption, bill_rows
 from orchestration.report.drawing import named
 from orchestration.report.glossary import GLOSSARY, Hover
 from orchestration.report.tables import (
@@ -31,6 +31,7 @@ from orchestration.report.tables import (
     cost_rows,
     decimals,
     each_run,
+    expected,
     figure,
     known,
     p_text,
@@ -92,7 +93,7 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
     drawn = {name: picture.svg for name, picture in pictures.items()}
     compared = compared_metrics(findings)
     rest = [metric for metric in findings.metrics if metric not in compared]
-    widest = _widest(findings)
+    widest, bills = _widest(findings), bill_rows(findings)
     return {
         "findings": findings,
         "links": links,
@@ -114,8 +115,8 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
         "rest": rest,
         "across_head": ACROSS_HEAD,
         "bill_head": BILL_HEAD,
-        "bills": bill_rows(findings),
-        "bill_note": BILL_CAPTION,
+        "bills": bills,
+        "bill_note": bill_caption(bills),
         "across": across(findings),
         "arm_tables": [_arm_table(findings, backbone) for backbone in findings.backbones],
         "costs": cost_rows(findings),
@@ -222,8 +223,8 @@ def _trouble(findings: Findings) -> list[Trouble]:
     absent = [Trouble(f"{len(missing)} of {len(findings.runs)} runs are not in the ledger", "", "runs")]
     unexpected = [
         Trouble(
-            f"{finding.verdict.claim}: expected {finding.verdict.expect.replace('_', ' ')}",
-            f"found {finding.verdict.words}",
+            f"{finding.verdict.claim}: {expected(finding.verdict)}",
+            f"found {finding.verdict.words.removeprefix('fails: ')}",
             anchor(finding.verdict),
         )
         for finding in findings.findings

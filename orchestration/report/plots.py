@@ -113,8 +113,9 @@ def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
         _mark(axes, verdict.delta_mean, row, verdict).set_url(f"#{anchor(verdict)}")
     alike = "one run each" if finding.one_run else "alike at every seed"
     told = alike if verdict.seedless else f"{agreement(verdict)} seeds"
+    said = verdict.verdict if verdict.parts else f"{verdict.verdict}, {told}"
     axes.annotate(
-        f"{difference(verdict)}\n{verdict.verdict}, {told}",
+        f"{difference(verdict)}\n{said}",
         (1.02, row),
         xycoords=("axes fraction", "data"),
         va="center",

@@ -78,24 +78,25 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
 
 
 def agreement(verdict: Verdict) -> str:
-    """How many paired seeds point the way of the mean: "8/8"; none where no seed moves either arm."""
-    return f"{verdict.k_agree}/{verdict.n_seeds}" if verdict.n_seeds and not verdict.seedless else NONE
+    """How many paired seeds point the way of the mean: "8/8"; none without a mean or a seed that moves it."""
+    told = verdict.sign_agreement is not None and not verdict.seedless
+    return f"{verdict.k_agree}/{verdict.n_seeds}" if told else NONE
 
 
 def agreement_told(finding: Finding) -> str:
-    """The same as a reader is told it beside a verdict: "8/8 seeds agree"."""
+    """The same as a reader is told it beside a verdict: "8/8 seeds agree"; empty where no mean has a sign."""
     from evaluators.significance.wording import ALIKE, ONE_RUN
 
     if finding.verdict.seedless:
         return ONE_RUN if finding.one_run else ALIKE
-    return f"{agreement(finding.verdict)} seeds agree"
+    return "" if finding.verdict.sign_agreement is None else f"{agreement(finding.verdict)} seeds agree"
 
 
 def remarks(verdict: Verdict) -> tuple[str, ...]:
     """What keeps the verdict from being read at face value, beyond its own words."""
     found = []
     if verdict.as_expected is False:
-        found.append(f"expected {verdict.expect.replace('_', ' ')}")
+        found.append(expected(verdict))
     if verdict.advice:
         found.append(verdict.advice)
     if verdict.dropped:
@@ -104,6 +105,11 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
         *found,
         *(FLAGS.get(flag, flag.replace("_", " ")) for flag in verdict.flags if flag not in verdict.words),
     )
+
+
+def expected(verdict: Verdict) -> str:
+    """What was declared: "expected not worse", "expected all of 2 to hold"."""
+    return f"expected {verdict.expect.replace('_', ' ')}{' to hold' if verdict.parts else ''}"
 
 
 def answers(verdict: Verdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,22 @@ return [...document.querySelectorAll('table, svg, li, p, dd')]
     .filter(one => !arguments[1] || !one.closest('.scroll, figure'))
     .map(one => one.outerHTML.slice(0, 120))
 """
+# Of each claim with a bar, whether its mark is filled; plots below the verdicts that are drawn smaller than they are;
+# means that take more than one line.
+FILLED = """
+const marks = [...document.querySelectorAll('.claims .bar b')]
+return Object.fromEntries(marks.map(one => [one.closest('li').querySelector('a').textContent,
+    getComputedStyle(one).backgroundColor != getComputedStyle(document.body).backgroundColor]))
+"""
+SHRUNK = """
+return [...document.querySelectorAll('#curves svg, #distributions svg')]
+    .filter(one => one.getBoundingClientRect().width < one.viewBox.baseVal.width)
+    .map(one => one.getBoundingClientRect().width)
+"""
+BROKEN = """
+const high = one => { const text = new Range(); text.selectNodeContents(one); return text.getBoundingClientRect().height }
+return [...document.querySelectorAll('#arms > .scroll td + td')].filter(one => high(one) > 30).map(one => one.textContent)
+"""
 
 pytestmark = [
     pytest.mark.e2e,
@@ -34,7 +51,9 @@ pytestmark = [
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser with a finished study's report open."""
     folder = tmp_path_factory.mktemp("page")
-    page = write(findings_of(Ledger(folder / "ledger")), folder / "report")
+    findings = findings_of(Ledger(folder / "ledger"))
+    findings = replace(findings, notes=(*findings.notes, f"declared {'0123456789abcdef' * 4}"))
+    page = write(findings, folder / "report")
     found = headless(f"--user-data-dir={folder / 'profile'}")
     found.get(Path(page).as_uri())
     yield found
@@ -83,6 +102,10 @@ def test_a_telephone_shows_the_verdicts_stacked(browser: Chrome) -> None:
     bars = browser.find_elements("css selector", ".claims .bar")
     assert len(bars) == 4  # of five comparisons, the one without an interval has none
     assert all(bar.is_displayed() and bar.size["width"] > 250 for bar in bars)
+    filled = browser.execute_script(FILLED)
+    assert filled == {"H1": True, "H3a": True, "H3b": True, "X1": False}
+    assert browser.execute_script(SHRUNK) == []
+    assert browser.execute_script(BROKEN) == []
 
 
 def test_a_sheet_of_a4_clips_nothing(browser: Chrome) -> None:

@@ -68,7 +68,7 @@ def test_only_what_is_undecided_is_open():
 
 def test_a_part_the_other_way_refutes_all_of_them():
     joint, *_ = judged(GAIN, LOSS)
-    assert (joint.verdict, joint.as_expected) == ("fails", False)
+    assert (joint.verdict, joint.as_expected, joint.words) == ("fails", False, "fails: not all of 2 hold")
     assert "fails p = " in joint.sentence
     assert judged(GAIN, LOSS, least=1)[0].verdict == "holds"
 
@@ -76,7 +76,8 @@ def test_a_part_the_other_way_refutes_all_of_them():
 def test_at_least_so_many():
     assert judged(GAIN, GAIN, NOISE, least=2)[0].words == "holds: at least 2 of 3"
     assert judged(GAIN, NOISE, NOISE, least=2)[0].verdict == "undecided"
-    assert judged(LOSS, LOSS, NOISE, least=2)[0].verdict == "fails"
+    fails = judged(LOSS, LOSS, NOISE, least=2)[0]
+    assert (fails.verdict, fails.words) == ("fails", "fails: fewer than 2 of 3 hold")
 
 
 def test_parts_of_other_kinds():

@@ -13,7 +13,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.bill import Bill, cost_words, of_claims, total
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
-from orchestration.report.bills import bill_rows
+from orchestration.report.bills import bill_caption, bill_rows
 from orchestration.report.forms import as_json, markdown, table
 from orchestration.report.html import html
 from orchestration.report.plots import every
@@ -122,6 +122,7 @@ def test_a_bill_says_of_which_backbone_it_is_and_how_many_runs_told(tmp_path: Pa
     second = replace(first, verdict=replace(first.verdict, backbone="large"), places=there)
     rows = bill_rows(replace(findings, runs=small + large, findings=(first, second)))
     assert [row[:3] for row in rows] == [("H1 on tiny", "4", "4"), ("H1 on large", "3 of 4", "30")]
+    assert ["2 of 4" in bill_caption(told) for told in (rows, rows[:1])] == [True, False]
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "nan", "much"])

@@ -296,6 +296,15 @@ def test_page_shows_what_failed_and_what_it_rests_on(page: str, findings: Findin
         assert finding.verdict.sentence.replace("<", "&lt;").replace(">", "&gt;") in page
 
 
+def test_a_joint_claim_that_fails_is_told_beside_what_was_declared(findings: Findings) -> None:
+    first, *others = findings.findings
+    says = {"verdict": "fails", "words": "fails: not all of 2 hold", "expect": "all of 2", "as_expected": False}
+    joint = replace(first, verdict=replace(first.verdict, parts=2, **says))
+    told = replace(findings, findings=(joint, *others))
+    assert "* H1: expected all of 2 to hold" in forms.table(told)
+    assert re.search(r"H1: expected all of 2 to hold</a> <small>found not all of 2 hold<", html(told, {}))
+
+
 def test_a_failed_run_of_an_arm_without_training_has_no_seed(findings: Findings) -> None:
     rows = tuple(replace(row, seed=None) if row.status == "failed" else row for row in findings.runs)
     (failed,) = (row for row in rows if row.status == "failed")

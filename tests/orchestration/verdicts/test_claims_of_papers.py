@@ -19,6 +19,7 @@ from orchestration.report import forms, plots
 from orchestration.report.html import html
 from orchestration.report.methods import methods
 from orchestration.report.short import in_short
+from orchestration.report.tables import NONE, claim_rows
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run
 from orchestration.tracking.entries import planned as entries_of
@@ -198,6 +199,17 @@ def test_joint_claims_are_followed_by_their_parts_and_count_once(finished: tuple
     assert all_.words == "undecided: 1 of 2 parts shown, 2 asked; open: P3b"
     assert parts[0].words.endswith("(part of both)")
     assert (parts[0].part_of, parts[0].family_size, both.parts) == ("both", 1, 2)
+
+
+def test_only_a_mean_has_seeds_that_agree_with_it(finished: tuple[Plan, Ledger, Findings]) -> None:
+    """A joint claim has none; its parts say how many of their seeds do."""
+    _, _, findings = finished
+    rows = {row.claim: row.agree for row in claim_rows(findings)}
+    assert (rows["both"], rows["both.1"], rows["P3"]) == (NONE, "4/4", NONE)
+    drawn = plots.every(findings)
+    for page in (html(findings, drawn), drawn["forest"].svg):
+        assert "0/4 seeds" not in page
+        assert "4/4 seeds" in page
 
 
 def test_every_form_shows_them(finished: tuple[Plan, Ledger, Findings]) -> None:
