@@ -15,12 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
+from evaluators.tasks.scores_file import NAME as BY_SCRIPT
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
 from orchestration.verdicts.records import StudyRecords
 
 if TYPE_CHECKING:
-    from evaluators.significance.claims import Declared
+    from evaluators.significance.claims import Claim, Declared
+    from evaluators.tasks.task import Task
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
     from orchestration.study.study import Study
@@ -227,22 +229,46 @@ def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
 
 def _rows(records: StudyRecords, claim: Declared) -> str:
     """Digest of what the claim's arms are trained and its metrics are measured on."""
-    judged = claim.resolved(records.study.figures)
-    figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
-    tasks = [task.name for task in records.tasks if not figures.isdisjoint(task.metrics)]
-    arms = set(judged.arms)
+    tasks = [task.name for task in _tasks(records, claim.resolved(records.study.figures))]
+    arms = set(claim.arms)
     runs = [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]
 
 
+def _tasks(records: StudyRecords, judged: Declared) -> list[Task[Any, Any]]:
+    """What the figures of a claim are measured on."""
+    figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
+    return [task for task in records.tasks if not figures.isdisjoint(task.metrics)]
+
+
 def _seen(records: StudyRecords, claim: Declared) -> bool:
-    """Whether some pair of this claim, or of a part of it, is finished, so that its outcome could be known."""
+    """Whether some pair of this claim, or of a part of it, has scores, so that its outcome could be known."""
     study = records.study
     judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
-    return any(
-        set.intersection(*(set(records.finished(arm, on)) for arm, on in sides_of([replace(part, **UNMATCHED)])))
-        for one in judged
-        for part in one.parts
-    )
+    return any(_has_pair(records, part) for one in judged for part in one.parts)
+
+
+def _has_pair(records: StudyRecords, part: Claim) -> bool:
+    tasks, places = _tasks(records, part), sides_of([replace(part, **UNMATCHED)])
+    sides = [_scored(records, place, tasks) for place in places]
+    trained = [seeds for seeds in sides if None not in seeds]  # the one run of other arms stands at every seed
+    return all(sides) and (not trained or bool(set.intersection(*trained)))
+
+
+def _scored(records: StudyRecords, place: tuple[str, str], tasks: Sequence[Task[Any, Any]]) -> set[int | None]:
+    """The seeds at which an arm has scores on one of the tasks, whatever else its runs lack.
+
+    What a script has scored itself can be read from its training on, whatever the study takes of it.
+    """
+
+    def can_be_seen(run: Run, task: Task[Any, Any]) -> bool:
+        return (run.id if task.reads == BY_SCRIPT else run.entry(task.name)) in records.there
+
+    runs = records.runs_of.get(place, ())
+    return {
+        run.seed
+        for run in runs
+        if run.former in records.there or any(can_be_seen(run, task) for task in tasks if task.name in run.tasks)
+    }

@@ -13,7 +13,7 @@ import json
 import math
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,8 +94,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
         declaration = declaration_of(StudyRecords(study, plan.runs, ledger))
         if declaration is not None:
             add("declared.json", _json([dict(claim) for claim in declaration.claims]))
-        finished = [run for run in plan.runs if not run.lacking(held)]
-        for entry in dict.fromkeys(entry for run in finished for entry in ledger.entries_of(run)):
+        for entry in dict.fromkeys(entry for run in plan.runs for entry in _there(run, held)):
             for name, content in sorted(ledger.files(entry).items()):
                 add(f"ledger/{entry}/{name}", content)
     temporary.replace(path)
@@ -202,10 +201,15 @@ def _put_repeats(ledger: Ledger, runs: Sequence[Run], repeats: Sequence[Mapping[
         ledger.keep_repeat(Reproduction(**repeat))
 
 
+def _there(run: Run, held: Collection[str]) -> Iterator[str]:
+    """What is there of a run; of one that is not finished too, since what was seen of a claim is told by it."""
+    return (entry for entry in run.among(held) if entry in held)
+
+
 def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:
     """Entries that no run of the study has."""
     held = ledger.entries()
-    own = {entry for run in runs if not run.lacking(held) for entry in ledger.entries_of(run)}
+    own = {entry for run in runs for entry in _there(run, held)}
     for entry in sorted(held - own):
         yield f"ledger/{entry}", "enclosed", "of no run that the study asks for"
 

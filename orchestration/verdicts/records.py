@@ -116,10 +116,14 @@ class StudyRecords:
         return replace(self, runs=runs)
 
     @cached_property
+    def there(self) -> Collection[str]:
+        """The entries of its runs that the ledger holds, those of runs that are not finished among them."""
+        return self.ledger.held(self.runs) if self.held is None else self.held
+
+    @cached_property
     def entries(self) -> Mapping[str, tuple[str, ...]]:
         """Run id -> its entries, its training first, for every run that is finished."""
-        held = self.ledger.held(self.runs) if self.held is None else self.held
-        return {run.id: run.among(held) for run in self.runs if not run.lacking(held)}
+        return {run.id: run.among(self.there) for run in self.runs if not run.lacking(self.there)}
 
     def records_of(self, runs: Sequence[Run]) -> list[Record]:
         """Of those of the runs that are finished, each once."""

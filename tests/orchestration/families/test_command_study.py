@@ -25,6 +25,7 @@ from orchestration.search.shown import summary
 from orchestration.search.trials import Searched, Selection, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
+from orchestration.verdicts.declared import declare
 from search_spaces.space import default_point, grid, settings_at
 from tests.results import outcome
 from tests.tiny import tiny_backbone
@@ -183,6 +184,15 @@ def test_a_script_that_no_seed_moves_runs_once_for_all_metrics(place: Path) -> N
     (run,) = (run for run in made(read_study(place / "mine.yaml"), ledger).done if run.seed is None)
     assert ledger.record(run).metrics.keys() == {"scores/accuracy", "scores/loss"}
     assert (place / "calls").read_text().split() == 3 * ["called"]
+
+
+def test_a_claim_on_a_metric_that_is_read_later_was_seen(place: Path) -> None:
+    """The file that was kept lay open from the training on; a metric more is another task by its fingerprint."""
+    asked, ledger = planned(place, ", loss: lower", ""), Ledger(place / "ledger")
+    carry_out(asked.runs, ledger)
+    later = planned(place)
+    assert not any(map(ledger.holds, later.runs))
+    assert [claim["seen"] for claim in declare(later.study, later.runs, ledger).claims] == [True]
 
 
 @pytest.mark.parametrize(

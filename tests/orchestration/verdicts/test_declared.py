@@ -24,7 +24,7 @@ from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import plain, verify, write_passport
-from tests.named_study import finished, write_study
+from tests.named_study import finish, finished, write_study
 
 Study_ = dict[str, Any]
 SAYS = declared._says
@@ -251,3 +251,43 @@ def test_the_order_of_parts_is_no_part_of_what_is_claimed(
         assert not [note for note in turned.notes if "withdrawn" in note]
         ids = [sorted(one.verdict.id for one in found.findings) for found in (as_declared, turned)]
         assert ids[0] == ids[1]
+
+
+def one_task_more(study: Study_) -> None:
+    study["evaluate"].append("geometry")
+
+
+def test_another_task_makes_what_was_seen_no_less_seen(path: Path, tmp_path: Path) -> None:
+    """Runs that lack scores on a task of no claim were scored on those of the claims all the same."""
+    judged(path, one_task_more, "second")
+    study, ledger = read_study(path.with_name("second.yaml")), Ledger(tmp_path / "ledger")
+    assert not any(ledger.holds(run) for run in runs_of(study))
+    (tmp_path / "ledger" / ".declared" / "first.json").unlink()  # as if nobody had claimed it then
+    again = judged(path, one_task_more, "second")
+    assert exploratory(again) == [True] * 3
+    asked = replace(planned(study), finished=ledger.entries())
+    write_passport(tmp_path / "p.passport", asked, ledger, with_distributions(again, ledger))
+    assert verify(tmp_path / "p.passport").differences == ()
+    assert [claim["seen"] for claim in declare(study, runs_of(study), ledger).claims] == [True] * 3
+
+
+def test_another_task_leaves_no_claim_uncounted(path: Path) -> None:
+    def take_the_first(study: Study_) -> None:
+        one_task_more(study)
+        del study["compare"][1:]
+
+    alone = judged(path, take_the_first, "second")
+    assert [(one.verdict.exploratory, one.verdict.family_size) for one in alone.findings] == [(False, 3)]
+
+
+def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> None:
+    """What is seen is told claim by claim: of a study of one task nothing of another can be known."""
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    whole = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**whole, "evaluate": ["t2d"], "compare": []}, sort_keys=False))
+    ledger = Ledger(tmp_path / "ledger")
+    finish(ledger, runs_of(read_study(path)))
+    path.write_text(yaml.safe_dump(whole, sort_keys=False))
+    study = read_study(path)
+    seen = {claim["claim"]: claim["seen"] for claim in declare(study, runs_of(study), ledger).claims}
+    assert seen == {"H1": True, "H2": False, "H3": True}
