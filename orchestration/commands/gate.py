@@ -84,7 +84,10 @@ def _answer(
     if lacking := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
         return answer("open", f"runs of {' and '.join(lacking)} are missing; next: {typed('run', study.path)}")
     if verdict.exploratory:
-        return answer("not shown", "it was declared after its outcome could be seen; fresh seeds would test it")
+        return answer(
+            "not shown",
+            "it, or its seeds, were declared after its outcome could be seen; fresh seeds would test it",
+        )
     if not budget:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
     asked = ledger.ask(budget, lambda earlier: _question(study, findings, finding, earlier))

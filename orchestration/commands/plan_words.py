@@ -17,7 +17,6 @@ from orchestration.plan.plan import Plan
 
 if TYPE_CHECKING:
     from orchestration.plan.reach import Reach
-    from orchestration.verdicts.declared import Withdrawn
 
 
 def plan(options: Namespace) -> int:
@@ -64,7 +63,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     on_this_processor = not (resources.gpus_per_run or named_address())
     here = cores() // resources.workers_per_run if on_this_processor else None
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
-    reaches, gone = _reaches(plan, ledger)
+    reaches, notes = _reaches(plan, ledger)
     expected = estimate(plan)
     untimed = any(run.seed is not None for run in plan.left) and expected is None
     foretold = foretell(plan, ledger) if untimed else None
@@ -72,7 +71,6 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     left = expected or foretold
     told = with_recorded_costs(plan, ledger) if price and not plan.left else plan
     costs = cost_words(told, price, left.seconds if left else None)
-    notes = [one.words for one in gone]
     notes += slips_of_processor(plan.left) if on_this_processor else []
     return describe(
         plan,
@@ -86,16 +84,17 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     )
 
 
-def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[Withdrawn]]:
-    """What the claims can reach, and which declared claims the study has no longer."""
+def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
+    """What the claims can reach; and in words which the study has no longer as they were declared."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import nulls_by_group, withdrawn
+    from orchestration.verdicts.declared import nulls_by_group, reseeded, with_declared_seeds, withdrawn
     from orchestration.verdicts.pairing import seen
     from orchestration.verdicts.records import StudyRecords
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     gone = withdrawn(records)
-    return reachability(plan, seen(records), nulls_by_group(gone)), gone
+    notes = [*(one.words for one in gone), *reseeded(with_declared_seeds(records))]
+    return reachability(plan, seen(records), nulls_by_group(gone)), notes
 
 
 def rows_told(plan: Plan) -> list[str]:

@@ -33,10 +33,24 @@ class Declaration:
 
 def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
     """Write the claims down unless the study has some already; either way give those that came first."""
+    with suppress(FileExistsError):
+        storage.create(_place(study), _content(study, claims))
+    return _standing(storage, study)
+
+
+def redeclare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
+    """Write the claims down over the first ones: for whoever knows that nothing of what changes was seen."""
+    storage.write(_place(study), _content(study, claims))
+    return _standing(storage, study)
+
+
+def _content(study: str, claims: Sequence[Mapping[str, Any]]) -> bytes:
     text = canonical(list(claims))
     body = {"claims": json.loads(text), "digest": hashlib.sha256(text).hexdigest(), "declared_at": now()}
-    with suppress(FileExistsError):
-        storage.create(_place(study), sealed(body, _place(study)))
+    return sealed(body, _place(study))
+
+
+def _standing(storage: Storage, study: str) -> Declaration:
     first = declared(storage, study)
     assert first is not None
     return first
@@ -63,7 +77,14 @@ def _claim(written: Mapping[str, Any]) -> dict[str, Any]:
     claim = dict(written)
     if not isinstance(claim.get("says", {}), dict):
         raise ValueError("a claim's says is no object")
+    if not _are_seeds(claim.get("seeds", [])):
+        raise ValueError("a claim's seeds are neither a list of numbers nor {start, max}")
     return claim
+
+
+def _are_seeds(written: Any) -> bool:
+    numbers = [written.get("start"), written.get("max")] if isinstance(written, dict) else written
+    return isinstance(numbers, list) and all(type(number) is int for number in numbers)
 
 
 def every(storage: Storage) -> Iterator[Declaration]:

@@ -452,6 +452,11 @@ class Ledger:
         with kept(self.url):
             return claims.declare(self._storage, study, claimed)
 
+    def redeclare(self, study: str, claimed: Sequence[Mapping[str, Any]]) -> Declaration:
+        """Write a study's claims down anew: nothing of what is changed in them may have been seen."""
+        with kept(self.url):
+            return claims.redeclare(self._storage, study, claimed)
+
     def declared(self, study: str) -> Declaration | None:
         """The first claims of a study; None before its first run. Raises LedgerError when they were altered."""
         return claims.declared(self._storage, study)

@@ -3,7 +3,7 @@
 A claim is known by what it says: the recipes of its arms, backbone, metric, expectation, margins and the group
 it is corrected with. What it, its arms or its study are called is no part of that, nor the order of its parts. A
 study that has written nothing down yet inherits what other studies of the ledger wrote of the same claims on the
-same rows.
+same rows, the seeds that they were to be judged on among it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from evaluators.tasks.scores_file import NAME as BY_SCRIPT
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
+from orchestration.verdicts.declared_seeds import differ, each_of, in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
 Order = Callable[[Iterable[Any]], list[Any]]  # that the parts of a claim are written in
 ANY: Order = partial(sorted, key=canonical)
 AS_GIVEN: Order = list  # in ledgers of before
-NAMES = ("claim", "seen", "says", "rows", "of")  # written down, and not said by the comparison itself
+NAMES = ("claim", "seen", "seeds", "says", "rows", "of")  # written down, and not said by the comparison itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +48,55 @@ class Withdrawn:
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
-    """Write the study's comparisons down before its first run; a later call changes nothing. Returns the first.
+    """Write the study's comparisons down before its first run. A later call changes nothing but the seeds of
+    claims of which nothing can be seen yet. Returns what stands there.
 
-    A claim whose two arms have finished runs already is written down as seen, unless a study that declared it
-    before is its source; then with the claims it was declared with, since it is corrected with them.
+    A claim whose two arms have scores already is written down as seen, unless a study that declared it before is
+    its source; then with the claims it was declared with, since it is corrected with them, and with its seeds.
     """
     records = StudyRecords(study, runs, ledger)
+    first = ledger.declared(study.name)
+    if first is not None:
+        return _with_seeds_put_right(first, records)
     inherited = _inherited(records)
     own = [
         claim.said
         | {"says": _says(records, claim), "rows": _rows(records, claim)}
-        | {"seen": _seen(records, claim) and not _before(inherited, records, claim)}
+        | _standing(records, claim, inherited)
         for claim in study.compare
     ]
     beside = [claim for claim in inherited.claims if "of" in claim] if inherited else []
     return ledger.declare(study.name, [*own, *beside])
+
+
+def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | None) -> dict[str, Any]:
+    """Whether a claim is seen as it is written down, and its seeds; as for whoever declared it before, if so."""
+    seen = _seen(records, claim)
+    before = _before(inherited, records, claim) if seen else None
+    if before is None:
+        return {"seen": seen, **seeds_of(records.study)}
+    return {"seen": False} | ({"seeds": before["seeds"]} if "seeds" in before else {})
+
+
+def _with_seeds_put_right(first: Declaration, records: StudyRecords) -> Declaration:
+    """What was declared, with the study's seeds for claims of which none has been seen: the file was corrected."""
+    study, now, known = records.study, seeds_of(records.study), with_declared_seeds(records)
+    unseen = [one for claim in study.compare if not _seen(known, claim) for one in claim.each(study.backbones)]
+    found = [written for one in unseen if (written := _written(first, records, one)) and differ(written, now)]
+    if not found:
+        return first
+    claims = [{**claim, **now} if claim in found else claim for claim in first.claims]
+    return records.ledger.redeclare(study.name, claims)
+
+
+def with_declared_seeds(records: StudyRecords) -> StudyRecords:
+    """With the study's runs at the seeds that its claims were declared with, where it has others now."""
+    declaration, now = records.ledger.declared(records.study.name), seeds_of(records.study)
+    claims = [claim for claim in (declaration.claims if declaration else ()) if differ(claim, now)]
+    seeds = sorted({seed for claim in claims for seed in each_of(claim["seeds"])})
+    trained = [runs[0] for runs in records.runs_of.values() if runs[0].seed is not None]
+    more = [replace(run, seed=seed, former="") for run in trained for seed in seeds]
+    return StudyRecords(records.study, [*records.runs, *more], records.ledger) if more else records
 
 
 def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
@@ -76,8 +111,25 @@ def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
 def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
     written = _written(declaration, records, claim) if declaration else None
     if written is not None:
-        return bool(written.get("seen"))
+        return bool(written.get("seen")) or _reseeded(records, claim, written)
     return declaration is not None or _seen(records, claim)
+
+
+def _reseeded(records: StudyRecords, claim: Declared, written: Mapping[str, Any]) -> bool:
+    """Whether a claim has other seeds than it was declared with, and could be seen when it got them."""
+    return differ(written, seeds_of(records.study)) and _seen(records, claim)
+
+
+def reseeded(records: StudyRecords) -> list[str]:
+    """What a reader is told of the claims that are exploratory for their seeds alone."""
+    declaration, study = declaration_of(records), records.study
+    found: dict[bytes, dict[str, Any]] = {}  # claim -> the seeds it was declared with, by these
+    for one in (one for claim in study.compare for one in claim.each(study.backbones) if declaration):
+        written = _written(declaration, records, one) if declaration else None
+        if written and not written.get("seen") and _reseeded(records, one, written):
+            found.setdefault(canonical(written["seeds"]), {})[one.claim] = written["seeds"]
+    now = seeds_of(study).get("seeds")
+    return [in_words(list(claims), next(iter(claims.values())), now) for claims in found.values()]
 
 
 def declaration_of(records: StudyRecords) -> Declaration | None:
@@ -142,12 +194,13 @@ def _inherited(records: StudyRecords) -> Declaration | None:
         ([_says(records, claim, order) for order in (ANY, AS_GIVEN)], _rows(records, claim))
         for claim in records.study.compare
     ]
-    found: list[Mapping[str, Any]] = []
+    found: list[Mapping[str, Any]] = []  # an unseen one, if any, and of these one with the study's seeds
+    now = seeds_of(records.study)
     sources: dict[tuple[str, Any], Declaration] = {}  # with the group of claims
     for says, rows in own:
         known = dict.fromkeys(canonical([one, rows]) for one in says)
         alike = [one for key in known for one in others.get(key, ())]
-        for one, claim in sorted(alike, key=lambda pair: bool(pair[1].get("seen")))[:1]:  # an unseen one, if any
+        for one, claim in sorted(alike, key=lambda pair: (bool(pair[1].get("seen")), differ(pair[1], now)))[:1]:
             found.append(claim)
             if not claim.get("seen"):
                 sources.setdefault((one.study, claim.get("family")), one)
@@ -167,10 +220,13 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     )
 
 
-def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
+def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
+    """A claim as it was declared before it could be seen, on all backbones and with the same seeds there."""
     judged = claim.each(records.study.backbones)
     written = [_written(inherited, records, one) if inherited else None for one in judged]
-    return all(one is not None and not one.get("seen") for one in written)
+    known = [one for one in written if one is not None and not one.get("seen")]
+    alike = len({canonical(one.get("seeds")) for one in known}) == 1
+    return known[0] if alike and len(known) == len(judged) else None
 
 
 def _written(declaration: Declaration, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:

@@ -24,7 +24,14 @@ from orchestration.families.registry import as_plain, family
 from orchestration.ledger.notes import now
 from orchestration.study.errors import StudyError
 from orchestration.study.run import TRAINING, Run, canonical
-from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
+from orchestration.verdicts.declared import (
+    Withdrawn,
+    claims_of,
+    declaration_of,
+    nulls_by_group,
+    reseeded,
+    withdrawn,
+)
 from orchestration.verdicts.findings import Finding, Findings, RunRow
 from orchestration.verdicts.moves import item_gains, moved_most, moves
 from orchestration.verdicts.pairing import paired
@@ -72,7 +79,7 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
         runs=tuple(_row(records, run) for run in shown),
         findings=tuple(findings),
         environment=_environment(records, shown),
-        notes=(*(one.words for one in gone), *_notes(records, shown)),
+        notes=(*(one.words for one in gone), *reseeded(records), *_notes(records, shown)),
     )
 
 

@@ -291,3 +291,99 @@ def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> 
     study = read_study(path)
     seen = {claim["claim"]: claim["seen"] for claim in declare(study, runs_of(study), ledger).claims}
     assert seen == {"H1": True, "H2": False, "H3": True}
+
+
+NOTE = (
+    "H1, H2, H3 were declared with seeds {} and are judged on {}: exploratory; "
+    "fresh seeds in a new study would show it, or `seeds: {{start, max}}` from the start"
+)
+GROWING = {"start": 2, "max": 4}
+
+
+def with_seeds(seeds: object) -> Callable[[Study_], object]:
+    return lambda study: study.update(seeds=seeds)
+
+
+def about_seeds(findings: Findings) -> list[str]:
+    return [note for note in findings.notes if "seeds" in note]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"), [(4, "0 to 3"), ([1], "1"), ([0, 1, 7], "0, 1, 7"), (GROWING, "{start: 2, max: 4}")]
+)
+def test_other_seeds_after_a_look_are_no_declared_test(
+    path: Path, tmp_path: Path, seeds: object, told: str
+) -> None:
+    """As many or as few as would show it, or the best of those that were run; under another file's name, too."""
+    ledger = Ledger(tmp_path / "ledger")
+    for name in ("first", "second"):
+        other = judged(path, with_seeds(seeds), name)
+        assert exploratory(other) == [True] * 3
+        assert about_seeds(other) == [NOTE.format("0, 1", told)]
+        study = read_study(path.with_name(f"{name}.yaml"))
+        asked = replace(planned(study), finished=ledger.entries())
+        assert NOTE.format("0, 1", told) in words_of(asked, ledger)
+        declare(study, asked.runs, ledger)  # as `semray run` does: no look is forgotten by it
+        finish(ledger, [run for run in asked.runs if not ledger.holds(run)])
+        again = judged(path, with_seeds(seeds), name)
+        assert exploratory(again) == [True] * 3
+        asked = replace(asked, finished=ledger.entries())
+        write_passport(tmp_path / "p.passport", asked, ledger, with_distributions(again, ledger))
+        assert verify(tmp_path / "p.passport").differences == ()
+        assert exploratory(judged(path, with_seeds(2), name)) == [False] * 3  # what was declared
+
+
+def test_fresh_seeds_are_a_study_of_their_own(path: Path, tmp_path: Path) -> None:
+    """In the study that was looked at they would be a second draw; of another one they are the first."""
+    ledger = Ledger(tmp_path / "ledger")
+    for name, late in (("first", True), ("second", False)):
+        judged(path, with_seeds([5, 6, 7]), name)
+        study = read_study(path.with_name(f"{name}.yaml"))
+        told = words_of(planned(study), ledger)
+        assert (NOTE.format("0, 1", "5 to 7") in told) == late
+        declare(study, runs_of(study), ledger)
+    finish(ledger, [run for run in runs_of(study) if not ledger.holds(run)])
+    assert exploratory(judged(path, with_seeds([5, 6, 7]), "first")) == [True] * 3
+    assert exploratory(judged(path, with_seeds([5, 6, 7]), "second")) == [False] * 3
+
+
+def declared_alone(folder: Path, seeds: object) -> tuple[Path, Ledger]:
+    """A study with these seeds of which nothing ran."""
+    path = write_study(folder / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "seeds": seeds}, sort_keys=False))
+    study, ledger = read_study(path), Ledger(folder / "ledger")
+    declare(study, runs_of(study), ledger)
+    return path, ledger
+
+
+def test_seeds_that_are_put_right_before_anything_is_seen_are_the_declared_ones(tmp_path: Path) -> None:
+    path, ledger = declared_alone(tmp_path, 2)
+    for seeds in (3, [4, 9], 3):
+        assert about_seeds(judged(path, with_seeds(seeds))) == []
+        study = read_study(path)
+        assert "were declared with seeds" not in words_of(planned(study), ledger)
+        declare(study, runs_of(study), ledger)
+    finish(ledger, runs_of(study))
+    assert exploratory(judged(path, with_seeds(3))) == [False] * 3
+    assert exploratory(judged(path, with_seeds(2))) == [True] * 3
+
+
+def test_seeds_that_grow_may_grow_further_and_not_stop_at_a_look(tmp_path: Path) -> None:
+    path, ledger = declared_alone(tmp_path, GROWING)
+    finish(ledger, runs_of(read_study(path)))
+    assert exploratory(judged(path, with_seeds({"start": 2, "max": 9}))) == [False] * 3
+    stopped = judged(path, with_seeds(2))
+    assert exploratory(stopped) == [True] * 3
+    assert about_seeds(stopped) == [NOTE.format("{start: 2, max: 4}", "0, 1")]
+
+
+def test_claims_that_were_declared_without_seeds_are_left_alone(path: Path, tmp_path: Path) -> None:
+    """As in ledgers of before."""
+    place, ledger = tmp_path / "ledger" / ".declared" / "first.json", Ledger(tmp_path / "ledger")
+    claims = json.loads(place.read_text())["claims"]
+    place.unlink()
+    ledger.declare("first", [{key: value for key, value in claim.items() if key != "seeds"} for claim in claims])
+    for name in ("first", "second"):
+        assert exploratory(judged(path, with_seeds([0]), name)) == [False] * 3
+        study = read_study(path.with_name(f"{name}.yaml"))
+        assert not any("seeds" in claim for claim in declare(study, runs_of(study), ledger).claims)

@@ -1,0 +1,52 @@
+"""The seeds that a claim was declared with. More of them, or others, chosen after a look are another test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestration.study.names import listed
+
+if TYPE_CHECKING:
+    from orchestration.study.study import Study
+
+
+def seeds_of(study: Study) -> dict[str, Any]:
+    """What is written down with each claim: which seeds, or that they grow. Nothing where no arm is trained."""
+    seeds = study.seeds
+    if not any(arm.train for arm in study.arms.values()):
+        return {}
+    grow = {"start": len(seeds.initial), "max": len(seeds.all)}
+    return {"seeds": grow if seeds.reserve else sorted(seeds.initial)}
+
+
+def differ(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a claim was declared with other seeds; ledgers of before do not tell.
+
+    Seeds that grow may grow further than was declared: their test holds at any time.
+    """
+    first, second = written.get("seeds"), now.get("seeds")
+    if first is None or second is None or (isinstance(first, dict) and isinstance(second, dict)):
+        return False
+    return first != second
+
+
+def each_of(seeds: Mapping[str, int] | Sequence[int]) -> Iterable[int]:
+    """Every seed that a declaration allows."""
+    return range(seeds["max"]) if isinstance(seeds, Mapping) else seeds
+
+
+def in_words(claims: Sequence[str], first: Any, now: Any) -> str:
+    """What a reader is told of claims that were declared with other seeds, and what would show them."""
+    were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
+    return (
+        f"{listed(claims)} {were} declared with seeds {_span(first)} and {are} judged on {_span(now)}: "
+        "exploratory; fresh seeds in a new study would show it, or `seeds: {start, max}` from the start"
+    )
+
+
+def _span(seeds: Mapping[str, int] | Sequence[int]) -> str:
+    if isinstance(seeds, Mapping):
+        return f"{{start: {seeds['start']}, max: {seeds['max']}}}"
+    whole = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if whole else listed([str(seed) for seed in seeds])
