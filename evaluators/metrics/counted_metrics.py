@@ -46,8 +46,8 @@ def _sd(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
 
 
 def _pearson(rows: np.ndarray, gold: np.ndarray) -> Metric:
-    x = rows - rows.mean(1, keepdims=True)  # centred, so that moments do not cancel
-    y = gold - gold.mean()
+    x = sized(rows - rows.mean(1, keepdims=True))  # centred, so that moments do not cancel
+    y = sized(gold - gold.mean())
 
     def under(counts: np.ndarray) -> np.ndarray:
         weights = counts.astype(np.float64)
@@ -58,6 +58,11 @@ def _pearson(rows: np.ndarray, gold: np.ndarray) -> Metric:
         return ((x * y) @ weights / size - mean_x * mean_y) / np.sqrt(var_x * var_y)
 
     return under
+
+
+def sized(values: np.ndarray) -> np.ndarray:
+    """Each row times the power of two that brings it near 1: no digit changes, and its squares are numbers."""
+    return np.ldexp(values, -np.frexp(np.abs(values).max(-1, keepdims=True))[1])
 
 
 def _positive(variance: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evaluators.metrics.counted_metrics import sized
 from evaluators.metrics.scores import Aggregate, Score
 
 
@@ -22,7 +23,7 @@ def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
     _check(gold, predicted)
     if len(gold) == 0 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return float("nan")
-    a, b = (_sized(_centred(_centred(column))) for column in (gold, predicted))
+    a, b = (sized(_centred(_centred(column))) for column in (gold, predicted))
     cosine = (a / np.linalg.norm(a)) @ (b / np.linalg.norm(b))
     return float(np.clip(cosine, -1.0, 1.0))
 
@@ -30,11 +31,6 @@ def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
 def _centred(column: np.ndarray) -> np.ndarray:
     """The column less its mean, which is rounded: done again, what that left of large numbers goes too."""
     return column - np.mean(column)
-
-
-def _sized(column: np.ndarray) -> np.ndarray:
-    """The column times the power of two that brings it near 1: no digit changes, and its squares are numbers."""
-    return np.ldexp(column, -math.frexp(float(np.max(np.abs(column))))[1])
 
 
 def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:

@@ -34,6 +34,9 @@ ON_TEST_SET, OVER_TASKS = "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"
 DRIFT = "later seeds contradict earlier ones (the confidence sequence is empty)"
 VIEWS: WeakKeyDictionary[Items, dict[tuple[int, str, bool], ItemView]] = WeakKeyDictionary()
+IDENTICAL = "identical results"
+WITHIN_ROUNDING = "the arms differ by no more than the rounding of scores of this size"
+ALIKE = {IDENTICAL: "check_arms_differ", WITHIN_ROUNDING: "within_rounding"}  # and the flag of each
 ITEM_FRAGILE = "seed-robust but item-fragile"
 SEED_FRAGILE = "item-robust but seed-fragile"
 
@@ -128,8 +131,8 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, told: bool = True)
         flags=_outliers(pairs),
     )
     refusal = _refusal(pairs)
-    if refusal == "identical results":
-        return replace(refused, refusal=refusal, flags=("check_arms_differ",))
+    if refusal in (IDENTICAL, WITHIN_ROUNDING):
+        return replace(refused, refusal=refusal, flags=(ALIKE[refusal],))
     if refusal:
         alone = single_run(pairs.items) if len(pairs.seeds) == 1 and pairs.items else None
         return replace(refused, refusal=refusal, single_run=alone)
@@ -177,7 +180,9 @@ def _refusal(pairs: PairedSeeds) -> str | None:
         return "runs missing"
     if len(pairs.seeds) == 1:
         return "needs at least 1 more seed (3 to estimate noise)"
-    return "identical results" if pairs.identical else None
+    if pairs.identical:
+        return WITHIN_ROUNDING if pairs.deltas.any() else IDENTICAL
+    return None
 
 
 def _outliers(pairs: PairedSeeds) -> tuple[str, ...]:

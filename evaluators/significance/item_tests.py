@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from scipy import special
 
+from evaluators.metrics.counted_metrics import sized
 from evaluators.metrics.item_metrics import mid_ranks, placements
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
@@ -279,7 +280,7 @@ def single_run(items: Items, row: int = 0) -> SingleRun | None:
             assert items.gold is not None
             ranks = items.aggregate == "spearman"
             columns = np.stack([a, b, items.gold])
-            r = np.corrcoef(list(map(mid_ranks, columns)) if ranks else columns)
+            r = np.corrcoef(list(map(mid_ranks, columns)) if ranks else sized(columns))
             if len(a) < 30:
                 return williams(r[0, 2], r[1, 2], r[0, 1], len(a))
             return steiger(r[0, 2], r[1, 2], r[0, 1], len(a), ranks=ranks)

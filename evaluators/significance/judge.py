@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evaluators.significance.claims import Claim, Declared, Joint
 from evaluators.significance.comparisons import PairedSeeds
@@ -164,5 +165,13 @@ def _verdict(
     fields = record(claim, pairs, evidence, q, decision, rules) | {"family_digest": digest}
     if joint is not None:
         fields |= {"part_of": joint.claim, "id": f"{joint.id}/{claim.id}"}
+    remark = _outside(fields) + remark
     verdict = Verdict(**fields, words=decision.words + remark, sentence="")
     return replace(verdict, sentence=sentence(verdict, decision) + remark)
+
+
+def _outside(fields: Mapping[str, Any]) -> str:
+    """Of growing seeds the interval is that of all looks, and the mean that of the last."""
+    low, mean, high = (fields[name] for name in ("cs_low", "delta_mean", "cs_high"))
+    outside = low is not None and high is not None and not low <= mean <= high
+    return " (later seeds took the mean of all out of the interval, which holds at every look)" if outside else ""

@@ -20,7 +20,7 @@ from evaluators.significance.sequential import Anytime
 
 # Raised whenever the same scores would be judged otherwise: docs/significance.md tells what each changed, and a
 # test holds golden outcomes to it.
-RULE = 6
+RULE = 7
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 
 
@@ -189,20 +189,22 @@ def record(
         "worse_p": _number(evidence.lines.get("worse")),
         "worse_p_adjusted": _number(q.get("worse")),
         "generator_seed": generator_key(claim.scores, "items"),
-        **_seed_numbers(claim, pairs, evidence),
+        **_seed_numbers(claim, pairs, evidence, verdict),
         **_test_numbers(evidence, rules),
         **_item_numbers(pairs, evidence),
         **_signal_numbers(evidence, q),
     }
 
 
-def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
+def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence, verdict: Word) -> dict[str, Any]:
     deltas, n = evidence.deltas, len(evidence.deltas)
     scores = zip(pairs.seeds, pairs.treatment, pairs.control, deltas.tolist(), strict=True)
     per_seed = [{"seed": s, "treatment": t, "control": c, "delta": d} for s, t, c, d in scores]
     for row, value in zip(per_seed, pairs.matched_control or (), strict=False):
         row["matched_control"] = value
-    agree = 0 if pairs.identical else int(np.sum(np.sign(deltas) == np.sign(deltas.mean())))
+    shown = {"better": 1.0, "worse": -1.0}.get(verdict)  # growing seeds may take the mean elsewhere since
+    way = np.sign(deltas.mean()) if shown is None and n else shown
+    agree = 0 if pairs.identical else int(np.sum(np.sign(deltas) == way))
     spread = n >= 2 and not pairs.flat
     treatment, control = np.array(pairs.treatment), np.array(pairs.control)
     both_vary = n >= 3 and np.ptp(treatment) > 0 and np.ptp(control) > 0

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 NONE = "–"
 MOST_PLACES = 6  # decimals of a figure
 PUBLISHED = "published"  # a column where a paper's figure is known of any claim
-FLAGS = {"check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike"}
+FLAGS = {
+    "check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike",
+    "within_rounding": "both score the same but for rounding: the arms may be alike, or an offset too large",
+}
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 
@@ -78,7 +81,8 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
 
 
 def agreement(verdict: Verdict) -> str:
-    """How many paired seeds point the way of the mean: "8/8"; none without a mean or a seed that moves it."""
+    """How many paired seeds point the way of the verdict, or else of the mean: "8/8"; none without a mean or a seed
+    that moves it."""
     told = verdict.sign_agreement is not None and not verdict.seedless
     return f"{verdict.k_agree}/{verdict.n_seeds}" if told else NONE
 

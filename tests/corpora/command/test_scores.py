@@ -75,6 +75,7 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.json", '[{"metric": "a", "score": 1, "score": 2}]', "names 'score' twice"),
         ("scores.json", "3", "neither a list of objects"),
         ("scores.json", "[{", "cannot be read"),
+        ("scores.json", "[" * 100_000, "cannot be read"),
         ("scores.parquet", "no parquet", "cannot be read"),
     ],
 )

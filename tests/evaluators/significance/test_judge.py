@@ -866,3 +866,43 @@ def test_three_paired_seeds_by_hand():
     found = judge([(claim(), pairs)])[0]
     assert (found.delta_mean, found.delta_sd) == pytest.approx((0.01, 0.01732050808), abs=1e-10)
     assert (found.k_agree, found.n_seeds) == (2, 3)
+
+
+def test_seeds_agree_with_what_is_shown_where_later_ones_took_the_mean_elsewhere():
+    """The first six show a gain and eight later ones lose more: 7 of 14 gained, and the mean is a loss."""
+    deltas = [1.0, 1.5, 0.7, 1.2, 0.9, 1.3, -2.5, -3.0, -2.0, -3.5, -2.5, -1.0, 0.5, -1.5]
+    found = judge([(claim(), paired(deltas))], sequential=Sequential(n_max=14))[0]
+    assert (found.verdict, found.k_agree, found.sign_agreement) == ("better", 7, 0.5)
+    assert found.delta_mean < 0 < found.ci_low
+    told = " (later seeds took the mean of all out of the interval, which holds at every look)"
+    assert found.words == f"better{told}"
+    assert found.sentence.endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("deltas", "words"),
+    [
+        ([0.0, 0.0, 0.0], "identical results"),
+        ([1e-4, 2e-4, 1e-4], "the arms differ by no more than the rounding of scores of this size"),
+    ],
+)
+def test_only_equal_scores_are_called_identical(deltas: list[float], words: str):
+    control = np.array([1e9, 1e9 + 1, 1e9 + 2])
+    pairs = PairedSeeds(seeds=(0, 1, 2), treatment=tuple(control + deltas), control=tuple(control))
+    found = judge([(claim(), pairs)])[0]
+    assert found.words == f"undecided: {words}"
+    assert ("the same at every seed" in found.sentence) == (deltas[0] == 0)
+
+
+@pytest.mark.parametrize("power", [665, -665])
+def test_correlations_of_figures_of_any_size_are_judged_alike(power: int):
+    """At 1e200 squares overflow, at 1e-200 they vanish; to multiply by a power of two changes no digit."""
+    rng = np.random.default_rng(4)
+    gold = rng.normal(size=50)
+    arms = [gold + noise * rng.normal(size=(3, 50)) for noise in (0.5, 1.0)]
+    plain, sized = (
+        judge([(claim(), with_items(*(np.ldexp(arm, by) for arm in arms), "pearson", np.ldexp(gold, by)))])[0]
+        for by in (0, power)
+    )
+    assert plain.p is not None
+    assert sized.to_dict() == plain.to_dict()

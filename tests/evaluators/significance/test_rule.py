@@ -19,6 +19,22 @@ from evaluators.significance.paired_items import ItemScores
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import RULE
 
+LATE = [
+    1.0,
+    1.5,
+    0.7,
+    1.2,
+    0.9,
+    1.3,
+    -2.5,
+    -3.0,
+    -2.0,
+    -3.5,
+    -2.5,
+    -1.0,
+    0.5,
+    -1.5,
+]  # shown, and the mean left since
 OUTCOMES = Path(__file__).with_name("rule.json")
 
 
@@ -47,6 +63,8 @@ def outcomes() -> list[dict[str, Any]]:
         *judge(
             [(_claim("D", "better"), _seeds([1.0, 1.01, 0.99] * 3 + [-1.0, -1.01] * 5))], sequential=Sequential()
         ),
+        *judge([(_claim("L", "better"), _seeds(LATE))], sequential=Sequential(n_max=14)),
+        *judge([(_claim("O", "better"), _seeds([1e-4, 2e-4, 1e-4], control=[1e9, 1e9 + 1, 1e9 + 2]))]),
     ]
     return [_rounded(verdict.to_dict()) for verdict in verdicts]
 
