@@ -10,7 +10,7 @@ import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.ledger.budgets import Spent
@@ -22,6 +22,7 @@ from orchestration.study.run import on
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
+    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.findings import Finding, Findings
 
 NOT_SHOWN, OPEN = 1, 3
@@ -43,6 +44,7 @@ class Answer:
 
 def gate(options: Namespace) -> int:
     """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
+    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
 
@@ -56,7 +58,8 @@ def gate(options: Namespace) -> int:
         raise StudyError(
             f"{study.path}: {options.claim} is a part of {joint}\n  accepted: {joint}, as it was declared"
         )
-    answers = [_answer(study, findings, one, missing, ledger, options.budget) for one in whole]
+    budget = _Budget(options.budget, ledger, StudyRecords(study, plan.runs, ledger)) if options.budget else None
+    answers = [_answer(study, findings, one, missing, budget) for one in whole]
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:
@@ -66,7 +69,11 @@ def gate(options: Namespace) -> int:
 
 
 def _answer(
-    study: Study, findings: Findings, finding: Finding, missing: set[tuple[str, str]], ledger: Ledger, budget: str
+    study: Study,
+    findings: Findings,
+    finding: Finding,
+    missing: set[tuple[str, str]],
+    budget: _Budget | None,
 ) -> Answer:
     verdict = finding.verdict
 
@@ -88,30 +95,54 @@ def _answer(
             "not shown",
             "it, or its seeds, were declared after its outcome could be seen; fresh seeds would test it",
         )
-    if not budget:
+    if budget is None:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
-    asked = ledger.ask(budget, lambda earlier: _question(study, findings, finding, earlier))
-    held = f"p = {asked.p:.2g}, held against {asked.level:.2g}, as the budget {budget} allowed at {asked.asked_at}"
+    asked = budget.ask(findings, finding)
+    allowed = f"as the budget {budget.name} allowed at {asked.asked_at}"
+    held = f"p = {asked.p:.2g}, held against {asked.level:.2g}, {allowed}"
     return answer("shown" if asked.shown else "not shown", f"{held}; {verdict.sentence}", asked)
 
 
-def _question(study: Study, findings: Findings, finding: Finding, earlier: Sequence[Spent]) -> Spent:
-    """The claim by itself, at the level that is left for it: no other claim of the study is counted."""
-    from evaluators.significance.level import ALPHA
-    from evaluators.significance.online import next_level
+@dataclass(frozen=True)
+class _Budget:
+    """What questions are held against. evidence: of the study whose claims are asked about."""
 
-    verdict = finding.verdict
-    finished = findings.with_status("finished")
-    runs = sorted({row.id for row in finished if (row.arm, row.backbone) in finding.places})
-    p, level = own_p(finding), next_level([one.shown for one in earlier], ALPHA)
-    return Spent(
-        study=study.name,
-        claim=verdict.claim,
-        says=hashlib.sha256(json.dumps([verdict.id, runs]).encode()).hexdigest()[:16],
-        p=p,
-        level=level,
-        shown=p <= level,
-    )
+    name: str
+    ledger: Ledger
+    evidence: StudyRecords
+
+    def ask(self, findings: Findings, finding: Finding) -> Spent:
+        """The claim by itself, at the level that is left for it: no other claim of the study is counted.
+
+        It is known by its recipes, whatever its arms are called; one that was asked when questions went by the
+        names of arms, by those.
+        """
+        from evaluators.significance.level import ALPHA
+        from evaluators.significance.online import next_level
+        from orchestration.verdicts.declared import ids_by_recipes
+
+        verdict, finished = finding.verdict, findings.with_status("finished")
+        runs = sorted({row.id for row in finished if (row.arm, row.backbone) in finding.places})
+        says, former = (_digest([said, runs]) for said in (ids_by_recipes(self.evidence)[verdict.id], verdict.id))
+        p = own_p(finding)
+
+        def answer(earlier: Sequence[Spent]) -> Spent:
+            level = next_level([one.shown for one in earlier], ALPHA)
+            known = any(one.says == former for one in earlier)
+            return Spent(
+                study=findings.study,
+                claim=verdict.claim,
+                says=former if known else says,
+                p=p,
+                level=level,
+                shown=p <= level,
+            )
+
+        return self.ledger.ask(self.name, answer)
+
+
+def _digest(question: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(question).encode()).hexdigest()[:16]
 
 
 def own_p(finding: Finding) -> float:

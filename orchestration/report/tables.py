@@ -81,8 +81,8 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
 
 
 def agreement(verdict: Verdict) -> str:
-    """How many paired seeds point the way of the verdict, or else of the mean: "8/8"; none without a mean or a seed
-    that moves it."""
+    """How many paired seeds point the way of the verdict, or else of the mean: "8/8"; none without a mean or where
+    no seed moves either arm."""
     told = verdict.sign_agreement is not None and not verdict.seedless
     return f"{verdict.k_agree}/{verdict.n_seeds}" if told else NONE
 

@@ -283,6 +283,17 @@ def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
     return next((dict(run.defining) for run in runs), arm)
 
 
+def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
+    """Id of a judged claim -> the same with recipes for the names of arms; as it is where two have one recipe."""
+    found = {}
+    for claim, _ in claims_of(records):
+        recipes = {arm: canonical(_recipe(records, arm, on)) for arm, on in sides_of(claim.parts)}
+        names = {arm: hashlib.sha256(recipe).hexdigest()[:16] for arm, recipe in recipes.items()}
+        apart = len(set(names.values())) == len(names)
+        found[claim.id] = claim.renamed(names).id if apart else claim.id
+    return found
+
+
 def _rows(records: StudyRecords, claim: Declared) -> str:
     """Digest of what the claim's arms are trained and its metrics are measured on."""
     tasks = [task.name for task in _tasks(records, claim.resolved(records.study.figures))]

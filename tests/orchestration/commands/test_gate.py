@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
-from orchestration.verdicts.declared import declare
+from orchestration.verdicts import declared
+from orchestration.verdicts.declared import claims_of, declare
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
@@ -75,6 +77,30 @@ def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.Ca
     assert answers["M"][0]["level"] is None  # what is open spends nothing
     assert answers["H3b"][0]["level"] > answers["P1"][0]["level"]  # a claim that is shown earns
     assert len(list((place / "ledger" / ".budgets" / "loop").iterdir())) == 3
+
+
+def test_a_question_goes_by_recipes_and_not_by_the_names_of_arms(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a claim which is shown earns once. What was asked when questions went by names keeps its answer."""
+
+    def asked(claim: str, budget: str, study: str = "gated") -> dict[str, object]:
+        words = ["--ledger", str(place / "ledger"), "--budget", budget, "--json"]
+        main(["gate", str(place / f"{study}.yaml"), claim, *words])
+        told = json.loads(capsys.readouterr().out)[0]
+        return {key: told[key] for key in ("answer", "p", "level")}
+
+    first = asked("H1", "names")
+    for name in ("B10", "B11"):
+        text = (place / "gated.yaml").read_text()
+        (place / "renamed.yaml").write_text(re.sub(r"\bB1\b(?!-)", name, text))
+        assert asked("H1", "names", "renamed") == first
+    with monkeypatch.context() as before:
+        before.setattr(declared, "ids_by_recipes", lambda of: {one.id: one.id for one, _ in claims_of(of)})
+        former = asked("P1", "old")
+    assert asked("H3b", "old")["level"] != former["level"]
+    assert asked("P1", "old") == former
+    assert [len(list((place / "ledger" / ".budgets" / name).iterdir())) for name in ("names", "old")] == [1, 2]
 
 
 def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
