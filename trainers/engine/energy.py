@@ -94,9 +94,13 @@ def _counters(device: str) -> Mapping[str, Counter]:
 
 
 def _packages() -> dict[str, Counter]:
-    """Of all of them, or none: of some the energy would pass for that of all."""
+    """Of all of them, or none: of some the energy would pass for that of all.
+
+    Beside them laptops show one for the whole platform ("psys"), which the packages are a part of.
+    """
     try:
-        places = [place for place in POWER_CAP.glob("intel-rapl:*") if place.name.count(":") == 1]
+        zones = [place for place in POWER_CAP.glob("intel-rapl:*") if place.name.count(":") == 1]
+        places = [zone for zone in zones if (zone / "name").read_text().startswith("package")]
         return {
             place.name: Counter(_joules(place / "energy_uj"), _around(place / "max_energy_range_uj"))
             for place in places

@@ -23,8 +23,9 @@ class Machine:
         monkeypatch.setattr(energy, "POWER_CAP", place)
         monkeypatch.setattr(energy, "_work", lambda: self.work)
 
-    def show(self, package: str, joules: float, around: int | None = None) -> None:
+    def show(self, package: str, joules: float, around: int | None = None, *, name: str = "package-0") -> None:
         (self.place / package).mkdir(exist_ok=True)
+        (self.place / package / "name").write_text(f"{name}\n")
         (self.place / package / "energy_uj").write_text(f"{joules * 1e6:.0f}\n")
         if around is not None:
             (self.place / package / "max_energy_range_uj").write_text(f"{around * 10**6}\n")
@@ -47,6 +48,17 @@ def test_it_is_shared_by_work(machine: Machine) -> None:
     assert found.told() == {"processors": pytest.approx(15)}
     machine.work = (110.0, 40.0)  # clocks of processes and of processors are read one after the other
     assert found.told() == {"processors": pytest.approx(30)}
+
+
+def test_the_platform_is_not_counted_beside_its_packages(machine: Machine) -> None:
+    """Laptops show a counter of everything, the package in it: 50 of 80 J."""
+    machine.show("intel-rapl:0", 0)
+    machine.show("intel-rapl:1", 0, name="psys")
+    found = Energy("cpu")
+    machine.show("intel-rapl:0", 50)
+    machine.show("intel-rapl:1", 80, name="psys")
+    machine.work = (110.0, 20.0)
+    assert found.told() == {"processors": pytest.approx(50)}
 
 
 def test_a_counter_that_begins_anew_between_two_looks_goes_on(
