@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import suppress
-from typing import Any
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 from orchestration.lanes.groups.worker import GroupKind, train
 from orchestration.lanes.lane import variables_of
@@ -20,6 +22,14 @@ FASTER = {  # Ray Train answers at its poll, and starts services that nobody rea
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
 }
 IDLE = ("DatasetsCallback", "PlacementGroupCleanerCallback")
+
+
+class Door(NamedTuple):
+    """Where rank 0 of a group listens. listener: the descriptor of its socket, in that process."""
+
+    address: str
+    port: int
+    listener: int
 
 
 def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
@@ -81,10 +91,11 @@ def trainer() -> Any:
 
 
 def _on_node_addresses() -> Any:
-    """A process group whose workers listen where Ray reaches their nodes.
+    """A process group whose workers listen where Ray reaches their nodes, and nowhere else.
 
     gloo would listen on the address of the host's own name, which on many machines is a loopback one: workers of
-    one node would meet there, those of two never.
+    one node would meet there, those of two never. The store by which they meet would listen on every address of
+    rank 0's machine, and whoever reaches it may write there.
     """
     from ray.train.torch import TorchConfig
     from ray.train.torch.config import _TorchBackend
@@ -92,7 +103,8 @@ def _on_node_addresses() -> Any:
     class Backend(_TorchBackend):
         def on_start(self, worker_group: Any, backend_config: Any) -> None:
             worker_group.execute(_listen_on_node_address)
-            super().on_start(worker_group, backend_config)
+            door = worker_group.execute_single(0, _opened_door)
+            worker_group.execute(_meet, door, timedelta(seconds=backend_config.timeout_s))
 
     class Config(TorchConfig):
         @property
@@ -111,3 +123,29 @@ def _listen_on_node_address() -> None:
     for interface, given in psutil.net_if_addrs().items():
         if any(one.address == address for one in given):
             os.environ["GLOO_SOCKET_IFNAME"] = interface
+
+
+def _opened_door() -> Door:
+    """A free port at this node's address."""
+    import ray
+
+    address = ray.util.get_node_ip_address()
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.create_server((address, 0), family=family)
+    return Door(address, listener.getsockname()[1], listener.detach())
+
+
+def _meet(door: Door, patience: timedelta) -> None:
+    """Join the group's workers, by a store behind rank 0's door."""
+    import torch.distributed as dist
+    from ray.train import get_context
+    from ray.train.torch import get_device
+    from ray.train.torch.config import _set_torch_distributed_env_vars
+
+    _set_torch_distributed_env_vars()
+    os.environ |= {"MASTER_ADDR": door.address, "MASTER_PORT": str(door.port)}
+    rank, size = get_context().get_world_rank(), get_context().get_world_size()
+    listener = door.listener if rank == 0 else None
+    store = dist.TCPStore(door.address, door.port, size, rank == 0, patience, master_listen_fd=listener)
+    backend = "nccl" if get_device().type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)

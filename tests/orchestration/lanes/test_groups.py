@@ -457,6 +457,23 @@ def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path, monkeypatch: p
     assert ledger.record(trained).notes == {"size": 2, "group": True, "at": os.getcwd()}
 
 
+def test_only_this_machine_reaches_a_group_of_its_own_ray(ledger: Ledger, tmp_path: Path) -> None:
+    """Nothing that its workers listen to asks who is there."""
+    heard_at: set[str] = set()
+
+    def look(event: Event) -> None:
+        if isinstance(event, RunMoved) and not heard_at:
+            for process in psutil.Process().children(recursive=True):
+                if process.name().startswith("ray::RayTrain"):
+                    sockets = process.net_connections("tcp")
+                    heard_at.update(one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN)
+            (tmp_path / "meet" / "go").touch()
+
+    outcome, _ = go(ledger, [make_run(tmp_path / "meet")], placed, look)
+    assert len(outcome.finished) == 1
+    assert {address.removeprefix("::ffff:") for address in heard_at} == {"127.0.0.1"}
+
+
 def test_a_lane_that_is_kept_for_later_gives_its_core_to_groups(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
