@@ -22,25 +22,28 @@ from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"
-DIGESTS = "digests_3.json"  # raised where weights or groups of rates are others: nothing of before fits then
+DIGESTS = "digests_4.json"  # raised where what a checkpoint holds is another: nothing of before fits then
 log = logging.getLogger(__name__)
 
 
 def save(engine: Any, world: World, curve: list[Progress]) -> None:
     """Write weights, optimizer, scheduler, curve and cost under a draft name, rename, then drop older ones.
 
-    Every rank calls it; world.save hears of the finished folder on every rank.
+    Every rank calls it; world.save hears of the finished folder on every rank. Under ZeRO each rank writes a part.
+    Where machines have scratch folders of their own, each holds its ranks' parts, with the digests of all: the
+    checkpoint is whole where all parts are.
     """
     assert world.scratch is not None
     name, draft = f"step-{curve[-1].step}", world.scratch / DRAFT
-    if world.rank == 0:
+    if world.keeps_scratch:
         shutil.rmtree(draft, ignore_errors=True)
     dist.barrier()
     state = {"curve": [asdict(progress) for progress in curve], "cost": dict(world.so_far())}
     engine.save_checkpoint(str(draft), tag=name, client_state=state, save_latest=False)
     dist.barrier()
-    if world.rank == 0:
-        (draft / name / DIGESTS).write_text(json.dumps(_digests(draft / name)))
+    digests = _of_all(_digests(draft / name) if world.keeps_scratch else {}, engine.device)
+    if world.keeps_scratch:
+        (draft / name / DIGESTS).write_text(json.dumps(digests))
         for file in (draft / name).rglob("*"):
             flush(file)
         os.replace(draft / name, world.scratch / name)
@@ -98,8 +101,17 @@ def _digests(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): digest_of(file) for file in files}
 
 
+def _of_all(digests: dict[str, str], device: torch.device) -> dict[str, str]:
+    """Those of all ranks, on every rank. All must ask."""
+    own = torch.frombuffer(bytearray(json.dumps(digests).encode()), dtype=torch.uint8).to(device)
+    most = _agreed(len(own), dist.ReduceOp.MAX, device)
+    told = [torch.empty(most, dtype=torch.uint8, device=device) for _ in range(dist.get_world_size())]
+    dist.all_gather(told, torch.nn.functional.pad(own, (0, most - len(own)), value=ord(" ")))
+    return {name: digest for one in told for name, digest in json.loads(bytes(one.tolist())).items()}
+
+
 def _intact(folder: Path) -> bool:
-    """Whether the files here are those that were written."""
+    """Whether the files here are those that were written, by all ranks."""
     try:
         return json.loads((folder / DIGESTS).read_text()) == _digests(folder)
     except (OSError, ValueError):

@@ -97,7 +97,8 @@ class World:
 
     rank and size describe a process group that exists already when size > 1.
     scratch is a folder that survives a crash of this attempt and belongs to this run alone: the engine keeps
-    its checkpoint there and continues from the one it finds. None: no checkpoints.
+    its checkpoint there and continues from the one it finds. None: no checkpoints. local_rank: this rank's among
+    those that share the folder; None where all of the world do.
     save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
     stopping is asked after every step; once it says so the engine saves a checkpoint and raises Stopped. Of
     several ranks none may say so alone.
@@ -116,6 +117,7 @@ class World:
     zero_stage: int = 0
     threads: int = 1
     scratch: Path | None = None
+    local_rank: int | None = None
     checkpoint_every: int = 0
     report: Callable[[Progress], None] = _ignore
     save: Callable[[Path, int], None] | None = None
@@ -127,6 +129,11 @@ class World:
     go_on: Callable[[Mapping[str, float]], None] = _forgotten
     seat: Seat | None = None
     rooms: Mapping[str, Room] = field(default_factory=dict)
+
+    @property
+    def keeps_scratch(self) -> bool:
+        """Whether this rank is the one that clears, seals and hands over what is in its scratch folder."""
+        return (self.rank if self.local_rank is None else self.local_rank) == 0
 
     def for_run(self, run_id: str) -> World:
         """The world of one of several trainings."""

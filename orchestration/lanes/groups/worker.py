@@ -150,7 +150,7 @@ def _leave(scratch: Path, kind: GroupKind) -> None:
     from ray.train import get_context
 
     torch.distributed.barrier()
-    if get_context().get_local_rank() == 0 and not scratch.is_relative_to(kind.url):
+    if get_context().get_local_rank() == 0 and _is_of_machine(scratch, kind):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -175,7 +175,8 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
                 board.write.remote(run.id, progress)
 
     def save(folder: Path, step: int) -> None:
-        meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if rank == 0 else None)
+        """Ray Train puts the files of all folders together."""
+        meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if world.keeps_scratch else None)
 
     earlier: Arriving | None = None
 
@@ -185,7 +186,7 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
         last, earlier = earlier, Arriving(_sent(int(rank == 0 and _rang(bell))))
         return last is not None and bool(last.read()[0])
 
-    return World(
+    world = World(
         rank=rank,
         size=size,
         device=str(get_device()),
@@ -193,11 +194,18 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
         zero_stage=run.zero_stage,
         threads=kind.threads,
         scratch=scratch,
+        local_rank=get_context().get_local_rank() if _is_of_machine(scratch, kind) else None,
         checkpoint_every=kind.checkpoint_every,
         report=report,
         save=save,
         stopping=stopping,
     )
+    return world
+
+
+def _is_of_machine(scratch: Path, kind: GroupKind) -> bool:
+    """Whether every machine has a folder of its own, as with a remote ledger."""
+    return not scratch.is_relative_to(kind.url)
 
 
 def _rang(bell: Any) -> bool:

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from tests.workers import together
 from trainers.engine import deep_speed, loop
 from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.optimisation import alike_as_one, clip, parameter_groups, schedule
@@ -446,7 +447,7 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path):
     (states,) = (tmp_path / "step-4").glob("*model_states.pt")
     content = torch.load(states, weights_only=False)
     torch.save({**content, "curve": _Trap(tmp_path / "sprung")}, states)
-    digests = tmp_path / "step-4" / "digests_3.json"
+    digests = tmp_path / "step-4" / "digests_4.json"
     own = hashlib.sha256(states.read_bytes()).hexdigest()
     digests.write_text(json.dumps({**json.loads(digests.read_text()), states.name: own}))
     with pytest.raises(pickle.UnpicklingError):
@@ -470,7 +471,7 @@ def test_a_checkpoint_that_is_not_as_it_was_written_is_not_opened(tmp_path: Path
         case "added":
             (tmp_path / "step-4" / "extra.pt").write_bytes(content)
         case "unsealed":
-            (tmp_path / "step-4" / "digests_3.json").unlink()
+            (tmp_path / "step-4" / "digests_4.json").unlink()
     seen: list[Progress] = []
     again, _ = trained(world=World(scratch=tmp_path, checkpoint_every=4, report=seen.append))
     assert seen[0].step == 1
@@ -536,6 +537,31 @@ def test_zero_stages_train_resume_and_agree_with_each_other(tmp_path: Path, zero
     )
     assert [p.loss for p in again] == [p.loss for p in curve]
     assert same(weights(resumed), weights(sharded))
+
+
+def of_two_machines(rank: int, size: int, folder: Path, zero_stage: int) -> None:
+    """Each has a folder of its own; what both have saved is brought to both, as Ray Train does."""
+    world = partial(World, rank=rank, size=size, zero_stage=zero_stage, local_rank=0, checkpoint_every=4)
+    whole, curve = trained(world=world())
+    with pytest.raises(Killed):
+        trained(world=world(scratch=folder / f"machine-{rank}", report=killing(10)))
+    torch.distributed.barrier()
+    for what, first in (("all", 9), ("a part", 1)):
+        scratch = folder / what / str(rank)
+        for machine in range(size if what == "all" else 1):
+            shutil.copytree(folder / f"machine-{machine}", scratch, dirs_exist_ok=True)
+        seen: list[Progress] = []
+        model = net(seed=0 if first == 1 else 5)
+        resumed, again = trained(model=model, world=world(scratch=scratch, report=seen.append))
+        assert seen[0].step == first
+        assert [p.loss for p in again] == [p.loss for p in curve]
+        assert same(weights(resumed), weights(whole))
+
+
+@pytest.mark.parametrize("zero_stage", [1, 3])
+def test_what_zero_leaves_on_several_machines_is_one_checkpoint(tmp_path: Path, zero_stage: int):
+    """It is gone on from where all parts of it are, and nowhere else."""
+    together(2, of_two_machines, tmp_path, zero_stage)
 
 
 def tied() -> Net:
