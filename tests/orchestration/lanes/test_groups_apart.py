@@ -28,7 +28,7 @@ def ledger_of_two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     with s3_bucket() as bucket, tempfile.TemporaryDirectory(dir="/tmp") as short:  # for the paths of Ray's sockets
         monkeypatch.setenv("RAY_TMPDIR", short)
         cluster = Cluster()
-        for number in (1, 2):
+        for number in (2, 3):  # an address 127.0.0.1 Ray takes for another
             (tmp_path / str(number)).mkdir()
             cluster.add_node(
                 node_ip_address=f"127.0.0.{number}",
@@ -37,7 +37,7 @@ def ledger_of_two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
                 include_dashboard=False,
                 env_vars={"TMPDIR": str(tmp_path / str(number))},
             )
-        ray.init(address=cluster.address, _node_ip_address="127.0.0.1", log_to_driver=False)
+        ray.init(address=cluster.address, _node_ip_address="127.0.0.2", log_to_driver=False)
         ray.cloudpickle.register_pickle_by_value(groups)
         ledger = Ledger(f"{bucket}/apart")
         with ledger.drive("study"):
