@@ -22,8 +22,8 @@ from orchestration.study.run import on
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
-    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.findings import Finding, Findings
+    from orchestration.verdicts.records import StudyRecords
 
 NOT_SHOWN, OPEN = 1, 3
 CODES = {"shown": DONE, "not shown": NOT_SHOWN, "open": OPEN}
@@ -44,9 +44,9 @@ class Answer:
 
 def gate(options: Namespace) -> int:
     """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
-    from orchestration.verdicts.evidence import StudyRecords
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.records import StudyRecords
 
     study, ledger = study_of(options), ledger_of(options)
     plan = grown(planned(study, ledger), ledger)
@@ -105,11 +105,11 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Budget:
-    """What questions are held against. evidence: of the study whose claims are asked about."""
+    """What questions are held against. records: of the study whose claims are asked about."""
 
     name: str
     ledger: Ledger
-    evidence: StudyRecords
+    records: StudyRecords
 
     def ask(self, findings: Findings, finding: Finding) -> Spent:
         """The claim by itself, at the level that is left for it: no other claim of the study is counted.
@@ -123,7 +123,7 @@ class _Budget:
 
         verdict, finished = finding.verdict, findings.with_status("finished")
         runs = sorted({row.id for row in finished if (row.arm, row.backbone) in finding.places})
-        says, former = (_digest([said, runs]) for said in (ids_by_recipes(self.evidence)[verdict.id], verdict.id))
+        says, former = (_digest([said, runs]) for said in (ids_by_recipes(self.records)[verdict.id], verdict.id))
         p = own_p(finding)
 
         def answer(earlier: Sequence[Spent]) -> Spent:
