@@ -64,11 +64,14 @@ class Pairs:
 def numbered(ids: Iterable[str], mark: str = "-") -> list[str]:
     """The ids with their repetitions numbered from 2, after the mark."""
     seen: Counter[str] = Counter()
-    apart = []
+    apart: dict[str, None] = {}
     for one in ids:
-        seen[one] += 1
-        apart.append(one if seen[one] == 1 else f"{one}{mark}{seen[one]}")
-    return apart
+        name = one
+        while name in apart:  # by a repetition of another, too
+            seen[one] += 1
+            name = f"{one}{mark}{seen[one] + 1}"
+        apart[name] = None
+    return list(apart)
 
 
 def text_key(*texts: str) -> str:

@@ -27,6 +27,8 @@ from evaluators.significance.wording import joint_sentence, sentence
 
 Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint one
 
+LATE = "exploratory: declared, or its seeds changed, after results were seen"
+
 
 def judge(
     family: Sequence[tuple[Declared, Scores]],
@@ -129,7 +131,7 @@ def _judge_together(
         if not tell:
             verdicts.append([])
             continue
-        remarks = ["exploratory: declared after results were seen"] if exploratory and not case.selected else []
+        remarks = [LATE] if exploratory and not case.selected else []
         if complete < len(cases) and any(part.test is not None for part in parts):
             remarks.append(f"family incomplete: {complete} of {len(cases)}")
         if rules.withdrawn:

@@ -87,14 +87,14 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
     """What the claims can reach; and in words which the study has no longer as they were declared."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import nulls_by_group, reseeded, with_declared_seeds, withdrawn
+    from orchestration.verdicts.declared import nulls_by_group, withdrawn
     from orchestration.verdicts.pairing import seen
     from orchestration.verdicts.records import StudyRecords
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     gone = withdrawn(records)
-    notes = [*(one.words for one in gone), *reseeded(with_declared_seeds(records))]
-    return reachability(plan, seen(records), nulls_by_group(gone)), notes
+    besides = nulls_by_group(one for one in gone if not one.reseeded)
+    return reachability(plan, seen(records), besides), [one.words for one in gone]
 
 
 def rows_told(plan: Plan) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import platform
 import shutil
 import stat
 import tempfile
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.ledger.away import away, words_of
 from orchestration.study.errors import StudyError
+from orchestration.study.names import slug
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -23,12 +25,13 @@ log = logging.getLogger(__name__)
 
 
 def private(ledger: Ledger, run_id: str, attempt: int) -> Path:
-    """A folder on this machine that only this person reads and writes, to be made; older attempts' are removed.
+    """A folder of this machine that only this person reads and writes, to be made; older attempts' are removed.
 
-    Several ledgers may want the same run, each with a folder of its own. The name is the same for all workers of a
-    group, hence easy to guess, and the place is open to all: StudyError when somebody else took it.
+    Its own even where machines share one place for such files. Several ledgers may want the same run, each with a
+    folder of its own. The name is the same for all of a machine's workers of a group, hence easy to guess, and the
+    place is open to all: StudyError when somebody else took it.
     """
-    mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}"
+    mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}-{slug(platform.node())}"
     with suppress(FileExistsError):
         mine.mkdir(mode=0o700)
     found = mine.lstat()

@@ -9,26 +9,24 @@ same rows, the seeds that they were to be judged on among it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
-from evaluators.tasks.scores_file import NAME as BY_SCRIPT
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
-from orchestration.verdicts.declared_seeds import differ, each_of, in_words, seeds_of
+from orchestration.verdicts.declared_seeds import differ, in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
+from orchestration.verdicts.seen import could_be_seen, measured_on
 
 if TYPE_CHECKING:
-    from evaluators.significance.claims import Claim, Declared
-    from evaluators.tasks.task import Task
+    from evaluators.significance.claims import Declared
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
 Order = Callable[[Iterable[Any]], list[Any]]  # that the parts of a claim are written in
 ANY: Order = partial(sorted, key=canonical)
 AS_GIVEN: Order = list  # in ledgers of before
@@ -37,19 +35,22 @@ NAMES = ("claim", "seen", "seeds", "says", "rows", "of")  # written down, and no
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawn:
-    """A claim that was declared before it could be seen and that the study makes no longer: it stays counted.
+    """Claims that were declared before they could be seen and that the study makes no longer, or with other seeds:
+    they stay counted.
 
-    nulls: as of a claim, over all backbones on which it is not made now. words: what became of it, for a reader.
+    nulls: as of a claim, over all backbones on which that is so. words: what became of them, for a reader.
+    reseeded: the study makes them still, as exploratory ones.
     """
 
     group: str | None
     nulls: int
     words: str
+    reseeded: bool = False
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
-    """Write the study's comparisons down before its first run. A later call changes nothing but the seeds of
-    claims of which nothing can be seen yet. Returns what stands there.
+    """Write the study's comparisons down before its first run. A later call changes nothing but seeds, and these
+    while the ledger is empty. Returns what stands there.
 
     A claim whose two arms have scores already is written down as seen, unless a study that declared it before is
     its source; then with the claims it was declared with, since it is corrected with them, and with its seeds.
@@ -71,32 +72,21 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
 
 def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | None) -> dict[str, Any]:
     """Whether a claim is seen as it is written down, and its seeds; as for whoever declared it before, if so."""
-    seen = _seen(records, claim)
+    seen = could_be_seen(records, claim)
     before = _before(inherited, records, claim) if seen else None
-    if before is None:
-        return {"seen": seen, **seeds_of(records.study)}
-    return {"seen": False} | ({"seeds": before["seeds"]} if "seeds" in before else {})
+    if before is not None:
+        return {"seen": False} | ({"seeds": before["seeds"]} if "seeds" in before else {})
+    trained = any(records.study.arms[arm].train for arm in claim.arms)  # of others no seed moves a figure
+    return {"seen": seen, **(seeds_of(records.study) if trained else {})}
 
 
 def _with_seeds_put_right(first: Declaration, records: StudyRecords) -> Declaration:
-    """What was declared, with the study's seeds for claims of which none has been seen: the file was corrected."""
-    study, now, known = records.study, seeds_of(records.study), with_declared_seeds(records)
-    unseen = [one for claim in study.compare if not _seen(known, claim) for one in claim.each(study.backbones)]
-    found = [written for one in unseen if (written := _written(first, records, one)) and differ(written, now)]
-    if not found:
+    """What was declared, with the study's seeds where nothing can have been seen: the file was corrected."""
+    now = seeds_of(records.study)
+    if not any(differ(claim, now) for claim in first.claims) or records.ledger.entries():
         return first
-    claims = [{**claim, **now} if claim in found else claim for claim in first.claims]
-    return records.ledger.redeclare(study.name, claims)
-
-
-def with_declared_seeds(records: StudyRecords) -> StudyRecords:
-    """With the study's runs at the seeds that its claims were declared with, where it has others now."""
-    declaration, now = records.ledger.declared(records.study.name), seeds_of(records.study)
-    claims = [claim for claim in (declaration.claims if declaration else ()) if differ(claim, now)]
-    seeds = sorted({seed for claim in claims for seed in each_of(claim["seeds"])})
-    trained = [runs[0] for runs in records.runs_of.values() if runs[0].seed is not None]
-    more = [replace(run, seed=seed, former="") for run in trained for seed in seeds]
-    return StudyRecords(records.study, [*records.runs, *more], records.ledger) if more else records
+    claims = [{**claim, **now} if differ(claim, now) else claim for claim in first.claims]
+    return records.ledger.redeclare(records.study.name, claims)
 
 
 def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
@@ -111,25 +101,8 @@ def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
 def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
     written = _written(declaration, records, claim) if declaration else None
     if written is not None:
-        return bool(written.get("seen")) or _reseeded(records, claim, written)
-    return declaration is not None or _seen(records, claim)
-
-
-def _reseeded(records: StudyRecords, claim: Declared, written: Mapping[str, Any]) -> bool:
-    """Whether a claim has other seeds than it was declared with, and could be seen when it got them."""
-    return differ(written, seeds_of(records.study)) and _seen(records, claim)
-
-
-def reseeded(records: StudyRecords) -> list[str]:
-    """What a reader is told of the claims that are exploratory for their seeds alone."""
-    declaration, study = declaration_of(records), records.study
-    found: dict[bytes, dict[str, Any]] = {}  # claim -> the seeds it was declared with, by these
-    for one in (one for claim in study.compare for one in claim.each(study.backbones) if declaration):
-        written = _written(declaration, records, one) if declaration else None
-        if written and not written.get("seen") and _reseeded(records, one, written):
-            found.setdefault(canonical(written["seeds"]), {})[one.claim] = written["seeds"]
-    now = seeds_of(study).get("seeds")
-    return [in_words(list(claims), next(iter(claims.values())), now) for claims in found.values()]
+        return bool(written.get("seen")) or differ(written, seeds_of(records.study))
+    return declaration is not None or could_be_seen(records, claim)
 
 
 def declaration_of(records: StudyRecords) -> Declaration | None:
@@ -139,8 +112,10 @@ def declaration_of(records: StudyRecords) -> Declaration | None:
 
 
 def withdrawn(records: StudyRecords) -> list[Withdrawn]:
-    """The claims that were declared before they could be seen and are not in the study's file now."""
+    """The claims that were declared before they could be seen and are not in the study's file now, or not with the
+    seeds that they were declared with."""
     declaration = declaration_of(records)
+    claims = [claim for claim in declaration.claims if not claim.get("seen")] if declaration else []
     made = {
         digest
         for own in records.study.compare
@@ -149,15 +124,42 @@ def withdrawn(records: StudyRecords) -> list[Withdrawn]:
     }
     words = [_words(own.said) for own in records.study.compare]
     found = []
-    for claim in declaration.claims if declaration else ():
+    for claim in claims:
         if "says" in claim:
             gone = sum(digest not in made for digest in claim["says"].values())
         else:  # of before, by its words alone
             gone = 0 if _words(claim) in words else len(records.study.backbones)
-        if gone and not claim.get("seen"):
-            both = claim.get("margin") is not None and claim.get("matched_control") is not None
-            found.append(Withdrawn(group=claim.get("family"), nulls=gone * (1 + both), words=_farewell(claim)))
-    return found
+        if gone:
+            found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_farewell(claim)))
+    return found + _reseeded(records, claims, made)
+
+
+def _reseeded(
+    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Collection[str]
+) -> list[Withdrawn]:
+    """Of the claims those that the study makes with other seeds, by group and by the seeds they had."""
+    now = seeds_of(records.study)
+    alike: dict[bytes, list[tuple[Mapping[str, Any], int]]] = {}
+    for claim in (claim for claim in claims if differ(claim, now)):
+        if still := sum(digest in made for digest in claim["says"].values()):
+            alike.setdefault(canonical([claim.get("family"), claim["seeds"]]), []).append((claim, still))
+    if not alike or not records.ledger.entries():  # which is empty: they can be put right
+        return []
+    return [
+        Withdrawn(
+            group=own[0][0].get("family"),
+            nulls=sum(_nulls(claim, still) for claim, still in own),
+            words=in_words([claim["claim"] for claim, _ in own], own[0][0]["seeds"], now["seeds"]),
+            reseeded=True,
+        )
+        for own in alike.values()
+    ]
+
+
+def _nulls(claim: Mapping[str, Any], backbones: int) -> int:
+    """Null hypotheses of a declared claim on so many backbones."""
+    both = claim.get("margin") is not None and claim.get("matched_control") is not None
+    return backbones * (1 + both)
 
 
 def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
@@ -184,7 +186,7 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     make: `of` names the study. None while nothing of this study's claims can be seen: they are its own then, and
     no other study is read.
     """
-    if not any(_seen(records, claim) for claim in records.study.compare):
+    if not any(could_be_seen(records, claim) for claim in records.study.compare):
         return None
     others: dict[bytes, list[tuple[Declaration, Mapping[str, Any]]]] = {}
     for one in records.ledger.declarations():
@@ -296,46 +298,9 @@ def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
 
 def _rows(records: StudyRecords, claim: Declared) -> str:
     """Digest of what the claim's arms are trained and its metrics are measured on."""
-    tasks = [task.name for task in _tasks(records, claim.resolved(records.study.figures))]
+    tasks = [task.name for task in measured_on(records, claim.resolved(records.study.figures))]
     arms = set(claim.arms)
     runs = [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
     return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]
-
-
-def _tasks(records: StudyRecords, judged: Declared) -> list[Task[Any, Any]]:
-    """What the figures of a claim are measured on."""
-    figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
-    return [task for task in records.tasks if not figures.isdisjoint(task.metrics)]
-
-
-def _seen(records: StudyRecords, claim: Declared) -> bool:
-    """Whether some pair of this claim, or of a part of it, has scores, so that its outcome could be known."""
-    study = records.study
-    judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
-    return any(_has_pair(records, part) for one in judged for part in one.parts)
-
-
-def _has_pair(records: StudyRecords, part: Claim) -> bool:
-    tasks, places = _tasks(records, part), sides_of([replace(part, **UNMATCHED)])
-    sides = [_scored(records, place, tasks) for place in places]
-    trained = [seeds for seeds in sides if None not in seeds]  # the one run of other arms stands at every seed
-    return all(sides) and (not trained or bool(set.intersection(*trained)))
-
-
-def _scored(records: StudyRecords, place: tuple[str, str], tasks: Sequence[Task[Any, Any]]) -> set[int | None]:
-    """The seeds at which an arm has scores on one of the tasks, whatever else its runs lack.
-
-    What a script has scored itself can be read from its training on, whatever the study takes of it.
-    """
-
-    def can_be_seen(run: Run, task: Task[Any, Any]) -> bool:
-        return (run.id if task.reads == BY_SCRIPT else run.entry(task.name)) in records.there
-
-    runs = records.runs_of.get(place, ())
-    return {
-        run.seed
-        for run in runs
-        if run.former in records.there or any(can_be_seen(run, task) for task in tasks if task.name in run.tasks)
-    }

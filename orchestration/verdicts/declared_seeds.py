@@ -1,8 +1,8 @@
-"""The seeds that a claim was declared with. More of them, or others, chosen after a look are another test."""
+"""The seeds that a claim was declared with. More of them, or others, chosen after a look, are another test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestration.study.names import listed
@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 
 
 def seeds_of(study: Study) -> dict[str, Any]:
-    """What is written down with each claim: which seeds, or that they grow. Nothing where no arm is trained."""
+    """What is written down with each claim whose arms are trained: which seeds, or that they grow."""
     seeds = study.seeds
-    if not any(arm.train for arm in study.arms.values()):
-        return {}
     grow = {"start": len(seeds.initial), "max": len(seeds.all)}
     return {"seeds": grow if seeds.reserve else sorted(seeds.initial)}
 
@@ -31,17 +29,13 @@ def differ(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return first != second
 
 
-def each_of(seeds: Mapping[str, int] | Sequence[int]) -> Iterable[int]:
-    """Every seed that a declaration allows."""
-    return range(seeds["max"]) if isinstance(seeds, Mapping) else seeds
-
-
 def in_words(claims: Sequence[str], first: Any, now: Any) -> str:
     """What a reader is told of claims that were declared with other seeds, and what would show them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (
         f"{listed(claims)} {were} declared with seeds {_span(first)} and {are} judged on {_span(now)}: "
-        "exploratory; fresh seeds in a new study would show it, or `seeds: {start, max}` from the start"
+        "exploratory, and counted as declared; fresh seeds in a new study would show it, or `seeds: {start, max}` "
+        "from the start"
     )
 
 

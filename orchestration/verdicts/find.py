@@ -29,7 +29,6 @@ from orchestration.verdicts.declared import (
     claims_of,
     declaration_of,
     nulls_by_group,
-    reseeded,
     withdrawn,
 )
 from orchestration.verdicts.findings import Finding, Findings, RunRow
@@ -79,7 +78,7 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
         runs=tuple(_row(records, run) for run in shown),
         findings=tuple(findings),
         environment=_environment(records, shown),
-        notes=(*(one.words for one in gone), *reseeded(records), *_notes(records, shown)),
+        notes=(*(one.words for one in gone), *_notes(records, shown)),
     )
 
 

@@ -116,22 +116,27 @@ def _on_node_addresses() -> Any:
 
 def _listen_on_node_address() -> None:
     """Name the interface that has the node's address to gloo; where none has it, gloo finds its own way."""
-    import psutil
     import ray
 
-    address = ray.util.get_node_ip_address()
-    for interface, given in psutil.net_if_addrs().items():
-        if any(one.address == address for one in given):
-            os.environ["GLOO_SOCKET_IFNAME"] = interface
+    if interface := _interface_of(ray.util.get_node_ip_address()):
+        os.environ["GLOO_SOCKET_IFNAME"] = interface
+
+
+def _interface_of(address: str) -> str | None:
+    """None where others know this node by an address that no interface of it has, as behind a router."""
+    import psutil
+
+    given = psutil.net_if_addrs().items()
+    return next((name for name, own in given if any(one.address == address for one in own)), None)
 
 
 def _opened_door() -> Door:
-    """A free port at this node's address."""
+    """A free port at this node's address, or at all of its own where that is none of them."""
     import ray
 
     address = ray.util.get_node_ip_address()
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server((address, 0), family=family)
+    listener = socket.create_server((address if _interface_of(address) else "", 0), family=family)
     return Door(address, listener.getsockname()[1], listener.detach())
 
 

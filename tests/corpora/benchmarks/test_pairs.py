@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.benchmarks.pairs import text_key
+from corpora.benchmarks.pairs import numbered, text_key
 
 FRENCH = "Où est le café préféré de l'élève ?"
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
@@ -62,3 +62,10 @@ def test_plain_texts_are_called_as_ever(one: str, other: str) -> None:
         "".join(c for c in text.lower() if c in string.ascii_lowercase + string.digits) for text in (one, other)
     )
     assert text_key(one, other) == text_key(other, one) == sha256("\t".join(bare).encode()).hexdigest()[:16]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "a-2", "a-3", "a-2-2", ""])))
+def test_repetitions_are_numbered_past_names_that_look_so(ids: list[str]) -> None:
+    apart = numbered(ids)
+    assert len(set(apart)) == len(ids)
+    assert all(new == old or new.startswith(f"{old}-") for new, old in zip(apart, ids, strict=True))

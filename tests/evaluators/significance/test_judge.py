@@ -468,7 +468,7 @@ def test_claims_added_later_form_their_own_family():
     late = (claim(name="late"), paired([0.8, 1.1, 0.6], exploratory=True))
     found = judge([late, (claim(), paired([0.8, 1.1, 0.6]))])
     assert [v.family_size for v in found] == [1, 1]
-    assert found[0].words == "better (exploratory: declared after results were seen)"
+    assert found[0].words == "better (exploratory: declared, or its seeds changed, after results were seen)"
     assert found[1].words == "better"
     assert "Benjamini-Hochberg" in found[0].sentence
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -506,6 +507,9 @@ def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: 
     second = private(ours, "0123456789abcdef", 2)
     assert (first.exists(), other.exists()) == (False, True)
     assert second.parent == first.parent
+    with monkeypatch.context() as elsewhere:  # a machine that shares the place
+        elsewhere.setattr(platform, "node", lambda: "another")
+        assert private(ours, "0123456789abcdef", 2) != second
 
     first.parent.rename(tmp_path / "elsewhere")
     first.parent.symlink_to(tmp_path / "elsewhere")

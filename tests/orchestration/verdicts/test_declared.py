@@ -294,7 +294,7 @@ def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> 
 
 
 NOTE = (
-    "H1, H2, H3 were declared with seeds {} and are judged on {}: exploratory; "
+    "H1, H2, H3 were declared with seeds {} and are judged on {}: exploratory, and counted as declared; "
     "fresh seeds in a new study would show it, or `seeds: {{start, max}}` from the start"
 )
 GROWING = {"start": 2, "max": 4}
@@ -387,3 +387,44 @@ def test_claims_that_were_declared_without_seeds_are_left_alone(path: Path, tmp_
         assert exploratory(judged(path, with_seeds([0]), name)) == [False] * 3
         study = read_study(path.with_name(f"{name}.yaml"))
         assert not any("seeds" in claim for claim in declare(study, runs_of(study), ledger).claims)
+
+
+def test_what_was_seen_of_one_claim_leaves_no_seeds_of_the_others_open(tmp_path: Path) -> None:
+    """Claims of which nothing can be seen yet are counted, and not corrected by fewer."""
+    path, ledger = declared_alone(tmp_path, 2)
+    study = read_study(path)
+    finish(ledger, [run for run in runs_of(study) if run.arm != "B2"])  # H1 alone
+    later = judged(path, with_seeds(4))
+    assert exploratory(later) == [True] * 3
+    changed = read_study(path)
+    first = ledger.declared("first")
+    assert declare(changed, runs_of(changed), ledger) == first
+
+
+@pytest.mark.parametrize("other", [{"precision": "bf16"}, {"corpus": "d" * 64}])
+def test_a_look_is_not_forgotten_with_the_runs_that_gave_it(path: Path, tmp_path: Path, other: Any) -> None:
+    """Runs of another precision or corpus have other ids, and nothing of these was seen."""
+    ledger = Ledger(tmp_path / "ledger")
+    judged(path, with_seeds(4))
+    study = read_study(path)
+    facts = Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks={}, precision="fp32")
+    asked = plan(study, replace(facts, tasks=dict.fromkeys(study.evaluate, "7" * 16), **other))
+    declare(study, asked.runs, ledger)
+    assert exploratory(judged(path, with_seeds(4))) == [True] * 3
+
+
+def test_claims_that_no_seed_moves_have_none_to_declare(tmp_path: Path) -> None:
+    """Between two arms that are not trained; beside others, whose claims stay counted."""
+
+    def change(study: Study_) -> None:
+        study["arms"]["B1"] = {"train": False, "readout": "cls"}
+        study["compare"][0]["family"] = study["compare"][1]["family"] = "one"
+
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    judged(path, change)
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    assert ["seeds" in claim for claim in declare(study, runs_of(study), ledger).claims] == [False, True, True]
+    finish(ledger, runs_of(study))
+    later = judged(path, with_seeds(3))
+    assert exploratory(later) == [False, True, True]
+    assert later.findings[0].verdict.family_size == 2  # H2 is counted, if not as a declared claim

@@ -1,0 +1,55 @@
+"""Can the outcome of a claim be known by what is in the ledger? By scores of a pair on its own tasks it can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evaluators.significance.claims import sides_of
+from evaluators.tasks.scores_file import NAME as BY_SCRIPT
+from orchestration.verdicts.records import StudyRecords
+
+if TYPE_CHECKING:
+    from evaluators.significance.claims import Claim, Declared
+    from evaluators.tasks.task import Task
+    from orchestration.study.run import Run
+
+UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
+
+
+def measured_on(records: StudyRecords, judged: Declared) -> list[Task[Any, Any]]:
+    """What the figures of a claim are measured on."""
+    figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
+    return [task for task in records.tasks if not figures.isdisjoint(task.metrics)]
+
+
+def could_be_seen(records: StudyRecords, claim: Declared) -> bool:
+    """Whether some pair of this claim, or of a part of it, has scores, so that its outcome could be known."""
+    study = records.study
+    judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
+    return any(_has_pair(records, part) for one in judged for part in one.parts)
+
+
+def _has_pair(records: StudyRecords, part: Claim) -> bool:
+    tasks, places = measured_on(records, part), sides_of([replace(part, **UNMATCHED)])
+    sides = [_scored(records, place, tasks) for place in places]
+    trained = [seeds for seeds in sides if None not in seeds]  # the one run of other arms stands at every seed
+    return all(sides) and (not trained or bool(set.intersection(*trained)))
+
+
+def _scored(records: StudyRecords, place: tuple[str, str], tasks: Sequence[Task[Any, Any]]) -> set[int | None]:
+    """The seeds at which an arm has scores on one of the tasks, whatever else its runs lack.
+
+    What a script has scored itself can be read from its training on, whatever the study takes of it.
+    """
+
+    def can_be_seen(run: Run, task: Task[Any, Any]) -> bool:
+        return (run.id if task.reads == BY_SCRIPT else run.entry(task.name)) in records.there
+
+    runs = records.runs_of.get(place, ())
+    return {
+        run.seed
+        for run in runs
+        if run.former in records.there or any(can_be_seen(run, task) for task in tasks if task.name in run.tasks)
+    }
