@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from argparse import Namespace
+from collections.abc import Callable
 from typing import Any
 
 from orchestration.commands.terminal import DONE, ledger_of, say, shown_path, study_of
@@ -25,27 +26,43 @@ def ui(options: Namespace) -> int:
         print(experiment_page(uri, study.name, shown(uri)))
         return DONE
     page = experiment_page(uri, study.name, base="")
-    _end_when_asked()
-    with doing("starting MLflow's server"), server(uri, options.port or _free_port()) as address:
+    begun, port = _end_when_asked(), options.port or _free_port()
+    with doing("starting MLflow's server"), server(uri, port, begun) as address:
         print(f"{address}{page}", flush=True)
         say(f"{shown_path(database_of(uri) or uri)} on this machine alone; Ctrl-C ends the server")
         while True:
             signal.pause()
 
 
-def _end_when_asked() -> None:
-    """Ctrl-C, a request to end and a terminal that closes are how this command is meant to end, and its server."""
+def _end_when_asked() -> Callable[[], None]:
+    """Ctrl-C, a request to end and a terminal that closes are how this command is meant to end, and its server.
+
+    They wait until what is returned is called: a server that is just being started is nobody's to end.
+    """
     asked = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         asked.append(signal.SIGHUP)
+    begun = ending = False
 
-    def end(number: int, frame: Any) -> None:
+    def end() -> None:
+        if begun and ending:
+            raise SystemExit(DONE)
+
+    def hear(number: int, frame: Any) -> None:
+        nonlocal ending
         for one in asked:
             signal.signal(one, signal.SIG_IGN)  # asked twice, it still ends the server first
-        raise SystemExit(DONE)
+        ending = True
+        end()
+
+    def begin() -> None:
+        nonlocal begun
+        begun = True
+        end()
 
     for one in asked:
-        signal.signal(one, end)
+        signal.signal(one, hear)
+    return begin
 
 
 def _free_port() -> int:

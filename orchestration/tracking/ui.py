@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from orchestration.study.errors import StudyError
@@ -47,10 +47,11 @@ def experiment_page(uri: str, study: str, base: str) -> str:
 
 
 @contextmanager
-def server(uri: str, port: int) -> Iterator[str]:
+def server(uri: str, port: int, begun: Callable[[], None]) -> Iterator[str]:
     """An MLflow server on loopback within the block, once it answers; gives its address.
 
-    StudyError with its last words when it ends or stays silent.
+    begun: called as soon as the server is sure to end with the block. StudyError with its last words when it ends
+    or stays silent.
     """
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
@@ -63,6 +64,7 @@ def server(uri: str, port: int) -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
+        begun()
         _until_it_answers(process, address)
         yield address
     finally:

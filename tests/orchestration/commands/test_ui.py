@@ -25,6 +25,11 @@ sys.exit(main(["ui", *sys.argv[1:]]))
 """
 
 
+def heard() -> None:
+    """As in a terminal, also where these tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_its_server_ends_with_it(tmp_path: Path, asked: signal.Signals) -> None:
     server, study, noted = tmp_path / "server", tmp_path / "rates.yaml", tmp_path / "pid"
@@ -32,7 +37,7 @@ def test_its_server_ends_with_it(tmp_path: Path, asked: signal.Signals) -> None:
     server.chmod(0o755)
     study.write_text(RATES)
     words = [sys.executable, "-c", COMMAND, str(server), str(study), "--ledger", str(tmp_path / "ledger")]
-    command = subprocess.Popen(words, cwd=Path(__file__).resolve().parents[3])
+    command = subprocess.Popen(words, cwd=Path(__file__).resolve().parents[3], preexec_fn=heard)
     until(noted.exists)
     os.kill(command.pid, asked)
     assert command.wait(timeout=60) == DONE
