@@ -47,7 +47,7 @@ def experiment_page(uri: str, study: str, base: str) -> str:
 
 
 @contextmanager
-def server(uri: str, port: int, begun: Callable[[], None]) -> Iterator[str]:
+def server(uri: str, port: int, begun: Callable[[], None] = lambda: None) -> Iterator[str]:
     """An MLflow server on loopback within the block, once it answers; gives its address.
 
     begun: called as soon as the server is sure to end with the block. StudyError with its last words when it ends
