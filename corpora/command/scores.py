@@ -141,12 +141,7 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
             yield from _table_rows(path, check_names)
     except NamedTwice as error:
         raise wrong(path, str(error), EACH_ONCE) from None
-    except (
-        ValueError,
-        OSError,
-        csv.Error,
-        RecursionError,
-    ) as error:  # the last of JSON that is nested without end
+    except (ValueError, OSError, csv.Error, RecursionError) as error:  # the last: JSON that is nested without end
         raise wrong(path, f"cannot be read ({first_line(error)})", "a table of scores") from None
 
 

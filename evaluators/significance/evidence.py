@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from evaluators.metrics.item_metrics import aggregate
+from evaluators.metrics.item_metrics import aggregate, makes_up
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.item_bootstrap import INTERVAL_RESAMPLES, RESAMPLES, Undefined, resampled_deltas
@@ -36,7 +36,7 @@ DRIFT = "later seeds contradict earlier ones (the confidence sequence is empty)"
 VIEWS: WeakKeyDictionary[Items, dict[tuple[int, str, bool], ItemView]] = WeakKeyDictionary()
 IDENTICAL = "identical results"
 WITHIN_ROUNDING = "the arms differ by no more than the rounding of scores of this size"
-ALIKE = {IDENTICAL: "check_arms_differ", WITHIN_ROUNDING: "within_rounding"}  # and the flag of each
+FLAG_OF = {IDENTICAL: "check_arms_differ", WITHIN_ROUNDING: "within_rounding"}  # the flag of each refusal
 ITEM_FRAGILE = "seed-robust but item-fragile"
 SEED_FRAGILE = "item-robust but seed-fragile"
 
@@ -131,8 +131,8 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, told: bool = True)
         flags=_outliers(pairs),
     )
     refusal = _refusal(pairs)
-    if refusal in (IDENTICAL, WITHIN_ROUNDING):
-        return replace(refused, refusal=refusal, flags=(ALIKE[refusal],))
+    if refusal in FLAG_OF:
+        return replace(refused, refusal=refusal, flags=(FLAG_OF[refusal],))
     if refusal:
         alone = single_run(pairs.items) if len(pairs.seeds) == 1 and pairs.items else None
         return replace(refused, refusal=refusal, single_run=alone)
@@ -207,7 +207,7 @@ def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
             continue
         for seed, score, row in zip(pairs.seeds, getattr(pairs, arm), getattr(items, side), strict=True):
             value = aggregate(items.aggregate, row, items.gold)
-            if not abs(value - score) <= 1e-5 * max(1.0, abs(score)):
+            if not makes_up(value, score):
                 where = f"claim {claim.claim}: {claim.metric} of {arm} at seed {seed}"
                 raise ItemsError(f"{where} is {score}, but its items give {value}")
 
@@ -222,7 +222,7 @@ def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndar
             )
             for weight, term in items.terms
         )
-        if not abs(value - delta) <= 1e-5 * max(1.0, abs(delta)):
+        if not makes_up(value, delta):
             where = f"claim {claim.claim}: {claim.metric} at seed {seed}"
             raise ItemsError(f"{where} differs by {delta}, but its items by {value}")
 

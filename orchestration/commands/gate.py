@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from orchestration.study.study import Study
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Finding, Findings
-    from orchestration.verdicts.records import StudyRecords
 
 NOT_SHOWN, OPEN = 1, 3
 CODES = {"shown": DONE, "not shown": NOT_SHOWN, "open": OPEN}
@@ -44,6 +43,7 @@ class Answer:
 
 def gate(options: Namespace) -> int:
     """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
+    from orchestration.verdicts.declared import ids_by_recipes
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
     from orchestration.verdicts.records import StudyRecords
@@ -58,7 +58,9 @@ def gate(options: Namespace) -> int:
         raise StudyError(
             f"{study.path}: {options.claim} is a part of {joint}\n  accepted: {joint}, as it was declared"
         )
-    budget = _Budget(options.budget, ledger, StudyRecords(study, plan.runs, ledger)) if options.budget else None
+    budget = None
+    if options.budget:
+        budget = _Budget(options.budget, ledger, ids_by_recipes(StudyRecords(study, plan.runs, ledger)))
     answers = [_answer(study, findings, one, missing, budget) for one in whole]
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
@@ -105,11 +107,11 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Budget:
-    """What questions are held against. records: of the study whose claims are asked about."""
+    """What questions are held against. recipes: id of a claim -> what it is known by, as `ids_by_recipes`."""
 
     name: str
     ledger: Ledger
-    records: StudyRecords
+    recipes: Mapping[str, str]
 
     def ask(self, findings: Findings, finding: Finding) -> Spent:
         """The claim by itself, at the level that is left for it: no other claim of the study is counted.
@@ -119,11 +121,10 @@ class _Budget:
         """
         from evaluators.significance.level import ALPHA
         from evaluators.significance.online import next_level
-        from orchestration.verdicts.declared import ids_by_recipes
 
         verdict, finished = finding.verdict, findings.with_status("finished")
         runs = sorted({row.id for row in finished if (row.arm, row.backbone) in finding.places})
-        says, former = (_digest([said, runs]) for said in (ids_by_recipes(self.records)[verdict.id], verdict.id))
+        says, former = (_digest([said, runs]) for said in (self.recipes[verdict.id], verdict.id))
         p = own_p(finding)
 
         def answer(earlier: Sequence[Spent]) -> Spent:

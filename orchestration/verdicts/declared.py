@@ -287,8 +287,8 @@ def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
 
 def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
     """Id of a judged claim -> the same with recipes for the names of arms; as it is where two have one recipe."""
-    found = {}
-    for claim, _ in claims_of(records):
+    study, found = records.study, {}
+    for claim in (one.resolved(study.figures) for own in study.compare for one in own.each(study.backbones)):
         recipes = {arm: canonical(_recipe(records, arm, on)) for arm, on in sides_of(claim.parts)}
         names = {arm: hashlib.sha256(recipe).hexdigest()[:16] for arm, recipe in recipes.items()}
         apart = len(set(names.values())) == len(names)

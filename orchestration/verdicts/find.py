@@ -24,13 +24,7 @@ from orchestration.families.registry import as_plain, family
 from orchestration.ledger.notes import now
 from orchestration.study.errors import StudyError
 from orchestration.study.run import TRAINING, Run, canonical
-from orchestration.verdicts.declared import (
-    Withdrawn,
-    claims_of,
-    declaration_of,
-    nulls_by_group,
-    withdrawn,
-)
+from orchestration.verdicts.declared import Withdrawn, claims_of, declaration_of, nulls_by_group, withdrawn
 from orchestration.verdicts.findings import Finding, Findings, RunRow
 from orchestration.verdicts.moves import item_gains, moved_most, moves
 from orchestration.verdicts.pairing import paired

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metrics.item_metrics import aggregate, repeated
+from evaluators.metrics.item_metrics import aggregate, makes_up, repeated
 from evaluators.tasks.figures import is_mean, mean_of
 from evaluators.tasks.task import Task, metric_names, named
 from orchestration.families.registry import family
@@ -363,5 +363,4 @@ def _contradicts(found: Metric, items: RunItems) -> str:
         value = aggregate(found.aggregate, items.values, items.names.gold)
     except ValueError as error:
         return f"cannot be made of its items: {error}"
-    near = abs(value - found.value) <= 1e-5 * max(1.0, abs(found.value))
-    return "" if near else f"is {found.value}, but its items give {value}"
+    return "" if makes_up(value, found.value) else f"is {found.value}, but its items give {value}"
