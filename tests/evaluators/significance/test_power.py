@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
+from evaluators.significance.level import ALPHA
 from evaluators.significance.power import (
     NODES,
     Noise,
@@ -88,6 +89,13 @@ def test_smallest_effects_golden():
     assert [smallest_effect(n) for n in (3, 5, 10)] == pytest.approx(
         [3.26404355, 1.68199697, 0.996001371], abs=1e-8
     )
+
+
+def test_more_claims_and_noisy_items_take_a_larger_effect():
+    assert smallest_effect(8, ALPHA / 5) > smallest_effect(8)
+    of_seeds = smallest_effect(8, noise=Noise(sd=0.01))
+    assert of_seeds == pytest.approx(0.01156, abs=1e-5)
+    assert smallest_effect(8, noise=Noise(sd=0.01, item=0.01, groups=100)) > 2 * of_seeds
 
 
 def test_seeds_required_golden():
