@@ -329,7 +329,7 @@ class Encoder(nn.Module):
                 output_hidden_states=every,
                 layout=areas,
             )
-            parts = [layer[0].split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
+            parts = [layer.squeeze(0).split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
             for area, layers in zip(areas, zip(*parts, strict=True), strict=True):
                 yield area.mask, [area.padded(own) for own in layers]
             begin = end

@@ -191,14 +191,14 @@ class _Moves:
     @cached_property
     def fused_there(self) -> Tensor:
         """Place of each cell of queries, then of keys and of values, in a row that has all three. (3 · R,)."""
-        token, head = self.there // self.heads, self.there % self.heads
-        return torch.cat([(3 * token + part) * self.heads + head for part in range(3)])
+        part = torch.arange(0, 3 * self.heads, self.heads, device=self.there.device)[:, None]
+        return (self.there + self.there // self.heads * (2 * self.heads) + part).flatten()
 
     @cached_property
     def fused_back(self) -> Tensor:
         """The cell of each of those places. (M · 3 · H,)."""
-        cells = self.back.view(-1, 1, self.heads)
-        return torch.cat([cells + part * len(self.there) for part in range(3)], dim=1).flatten()
+        part = torch.arange(3, device=self.back.device)[:, None] * len(self.there)
+        return (self.back.view(-1, 1, self.heads) + part).flatten()
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
         """What `cut` took apart. -> (M, H, d)."""
