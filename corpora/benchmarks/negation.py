@@ -9,6 +9,7 @@ Sources: CANNOT, Anschuetz et al. 2023, with what it was built from; SemAntoNeg,
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.store.errors import CorpusError
-from corpora.store.places import found
+from corpora.store.places import found, text_of
 
 FOLDERS = ("negation_pairs", "cannot", "datasets")
 SOURCE = "https://github.com/dmlls/cannot-dataset"
@@ -51,7 +52,7 @@ def semantoneg(*, path: str | None) -> tuple[Contrast, ...]:
     file = _file("SemAntoNeg", "SemAntoNeg_v1.0.json", path)
     return tuple(
         _contrast(line, f"corpora: {file}, line {number}")
-        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1)
+        for number, line in enumerate(text_of(file).split("\n"), 1)
         if line.strip()
     )
 
@@ -68,16 +69,15 @@ def _file(told: str, name: str, path: str | None) -> Path:
 
 def _negated(file: Path) -> list[tuple[str, str, str, float]]:
     """Columns sentence and negated, tab-separated and quoted where needed."""
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream, delimiter="\t")
-        if reader.fieldnames is None or not {"sentence", "negated"} <= set(reader.fieldnames):
-            held = ", ".join(reader.fieldnames or ())
-            raise CorpusError(f"corpora: {file} lacks the columns sentence and negated; it has {held}")
-        rows: list[tuple[str, str, str, float]] = []
-        for row in reader:
-            if not row["sentence"] or not row["negated"]:
-                raise CorpusError(f"corpora: {file}, line {reader.line_num}: a sentence or its negation is empty")
-            rows.append((f"{file.stem}:{len(rows) + 1}", row["sentence"], row["negated"], 0.0))
+    reader = csv.DictReader(io.StringIO(text_of(file)), delimiter="\t")
+    if reader.fieldnames is None or not {"sentence", "negated"} <= set(reader.fieldnames):
+        held = ", ".join(reader.fieldnames or ())
+        raise CorpusError(f"corpora: {file} lacks the columns sentence and negated; it has {held}")
+    rows: list[tuple[str, str, str, float]] = []
+    for row in reader:
+        if not row["sentence"] or not row["negated"]:
+            raise CorpusError(f"corpora: {file}, line {reader.line_num}: a sentence or its negation is empty")
+        rows.append((f"{file.stem}:{len(rows) + 1}", row["sentence"], row["negated"], 0.0))
     return rows
 
 

@@ -10,12 +10,13 @@ Sources: Lyu et al. 2022; Hendrickx et al. 2013; Reddy, McCarthy and Manandhar 2
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, lines
+from corpora.store.places import found, lines, text_of
 from corpora.store.rows import number_of
 
 RNPC = "https://github.com/veronica320/Recursive-NPs"
@@ -70,11 +71,10 @@ class Rated:
 def entailments(*, path: str | None) -> tuple[Entailment, ...]:
     """The single-premise items of RNPC in file order. CorpusError when the file is absent or odd."""
     file = _file("RNPC's SPTE", ("recursive_np/tasks/SPTE.csv", "RNPC/tasks/SPTE.csv"), path, RNPC)
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if missing := sorted(_COLUMNS - set(reader.fieldnames or ())):
-            raise CorpusError(f"corpora: {file} lacks the column {missing[0]!r}")
-        return tuple(_entailment(row, f"corpora: {file}, line {reader.line_num}") for row in reader)
+    reader = csv.DictReader(io.StringIO(text_of(file)))
+    if missing := sorted(_COLUMNS - set(reader.fieldnames or ())):
+        raise CorpusError(f"corpora: {file} lacks the column {missing[0]!r}")
+    return tuple(_entailment(row, f"corpora: {file}, line {reader.line_num}") for row in reader)
 
 
 def _entailment(row: dict[str, str], at: str) -> Entailment:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from corpora.store.errors import CorpusError
-from corpora.store.places import looked_at, not_found
+from corpora.store.places import looked_at, not_found, text_of
 from corpora.store.rows import sha256_of
 
 SOURCE = "https://github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
@@ -147,10 +147,7 @@ def _label(written: str, accepted: tuple[str, ...], file: Path, number: int) -> 
 
 
 def _lines(file: Path, encoding: str) -> list[str]:
-    try:
-        text = file.read_text(encoding=encoding)
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
+    text = text_of(file, encoding)
     if not text:
         raise CorpusError(f"corpora: {file} is empty")
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]

@@ -9,6 +9,7 @@ from corpora.benchmarks.pairs import Pairs
 from corpora.benchmarks.paws import paws_pairs
 from corpora.benchmarks.sts import LARGEST, stsb_pairs
 from corpora.store.errors import CorpusError
+from corpora.store.places import text_of
 from corpora.store.rows import number_within
 
 MRPC_HELD_OUT = 500  # the published files have no validation split: the last rows of the training file
@@ -96,13 +97,7 @@ def _folder(root: Path, names: tuple[str, ...], file: str, beside: str | None = 
 
 def _lines(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of every line. CorpusError for a file that cannot be read, or too few fields."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise CorpusError(f"{path} is missing") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}\n  accepted: text in UTF-8") from error
-    for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
+    for number, line in enumerate(text_of(path).rstrip("\n").split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
         if len(fields) < columns:
             raise CorpusError(f"{path}, line {number}: {len(fields)} fields, expected at least {columns}")

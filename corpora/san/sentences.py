@@ -18,7 +18,7 @@ from pathlib import Path
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, lines
+from corpora.store.places import found, lines, text_of
 
 HUB = "princeton-nlp/datasets-for-simcse"
 WIKI, NLI = "wiki1m_for_simcse.txt", "nli_for_simcse.csv"
@@ -124,11 +124,7 @@ def _fetched(file: str, missing: CorpusError) -> Path:
 
 
 def _plain(file: Path) -> list[str]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
-    sentences = [line.strip() for line in text.split("\n") if line.strip()]
+    sentences = [line.strip() for line in text_of(file).split("\n") if line.strip()]
     if not sentences:
         raise CorpusError(f"corpora: {file} holds no sentence")
     return sentences

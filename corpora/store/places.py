@@ -60,6 +60,16 @@ def named_file(path: str | None, *, setting: str, variable: str, file: str, mend
     return None
 
 
+def text_of(path: Path, encoding: str = "utf-8-sig") -> str:
+    """What a text file holds, less a mark before its first letter. CorpusError where it cannot be read."""
+    try:
+        return path.read_text(encoding=encoding)
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"corpora: {path} cannot be read: {error}\n  accepted: text in UTF-8") from error
+    except OSError as error:
+        raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
+
+
 def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and fields by column name of each row of a UTF-8 file with a header. A quote is a letter.
 
@@ -82,20 +92,13 @@ def every_line(path: Path) -> list[str]:
 
     By "\n" alone: `splitlines` would cut at characters that stand inside of texts, such as U+2028.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
-    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+    return [line.rstrip("\r") for line in text_of(path).removesuffix("\n").split("\n")]
 
 
 def lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of each line that is not empty. CorpusError when the file cannot be read or has none:
     what is left of a download would be a set without rows."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
+    text = text_of(path)
     if not text.strip():
         raise CorpusError(f"corpora: {path} holds no row")
     for number, line in enumerate(text.split("\n"), 1):

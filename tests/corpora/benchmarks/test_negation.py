@@ -77,12 +77,33 @@ def test_an_odd_file_of_negations(tmp_path: Path, text: str, said: str) -> None:
         negation.negated_pairs(path=str(tmp_path))
 
 
+def test_negations_begin_with_a_mark_or_without(tmp_path: Path) -> None:
+    write_negations(tmp_path, "\ufeffsentence\tnegated\na\tnot a\n")
+    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", "\ufeff" + json.dumps(CONTRAST))
+    assert negation.negated_pairs(path=str(tmp_path))["nan_nli"].b == ("not a",)
+    assert len(negation.semantoneg(path=str(tmp_path))) == 1
+
+
+@pytest.mark.parametrize("read", [negation.negated_pairs, negation.semantoneg])
+def test_a_file_of_negations_in_another_encoding_is_named(tmp_path: Path, read) -> None:
+    write_negations(tmp_path, "")
+    for file in (*(tmp_path / "negation_pairs").iterdir(), tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json"):
+        file.write_bytes("sentence\tnegated\ncafé\tno café\n".encode("latin-1"))
+    with pytest.raises(CorpusError, match=r"cannot be read: .*\n  accepted: text in UTF-8"):
+        read(path=str(tmp_path))
+
+
+CONTRAST = {"idx": 0, "label": 2, "input": "You're not fat.", "sentences": ["not thin", "fat", "thin"]}
+
+
 def test_semantoneg(tmp_path: Path) -> None:
-    row = {"idx": 0, "label": 2, "input": "You're not fat.", "sentences": ["not thin", "fat", "thin"]}
-    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", json.dumps(row) + "\n")
+    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", json.dumps(CONTRAST) + "\n")
     (one,) = negation.semantoneg(path=str(tmp_path))
     assert one == negation.Contrast("0", "You're not fat.", ("not thin", "fat", "thin"), 2)
-    for odd, said in (("{", "accepted: an object with idx"), (json.dumps(row | {"label": 3}), "label 3 of 3")):
+    for odd, said in (
+        ("{", "accepted: an object with idx"),
+        (json.dumps(CONTRAST | {"label": 3}), "label 3 of 3"),
+    ):
         write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", odd)
         with pytest.raises(CorpusError, match=f"line 1: .*{said}|line 1: {said}|(?s:line 1.*{said})"):
             negation.semantoneg(path=str(tmp_path))

@@ -93,6 +93,13 @@ def test_an_odd_file_is_refused_in_words(tmp_path: Path, name: str, text: str, r
         read(path=str(tmp_path / "none"))
 
 
+def test_a_file_of_entailments_in_another_encoding_is_named(tmp_path: Path) -> None:
+    write(tmp_path, name := "recursive_np/tasks/SPTE.csv", "")
+    (tmp_path / name).write_bytes((SPTE + "café").encode("latin-1"))
+    with pytest.raises(CorpusError, match=r"SPTE\.csv cannot be read: .*\n  accepted: text in UTF-8"):
+        entailments(path=str(tmp_path))
+
+
 # Of the frozen all-MiniLM-L6-v2, by sentence-transformers, scipy's spearmanr and scikit-learn's roc_auc_score.
 FROZEN = {
     "compositionality": {
