@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestration.report.across import ACROSS_HEAD, Compared, across, summaries
 from orchestration.report.bills import BILL_HEAD, bill_caption, bill_rows
@@ -34,6 +34,29 @@ if TYPE_CHECKING:
 ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
+class ReportTable(NamedTuple):
+    """What every form lays out its way. remarks: of the marks in the rows; None for a table without marks."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+    remarks: Sequence[str] | None = None
+
+
+def tables_of(findings: Findings, *, with_across: bool = True) -> Iterator[ReportTable]:
+    """The claims, the arms, all tasks at once and what the claims cost, of those that there are."""
+    if findings.findings:
+        yield ReportTable(claim_head([findings]), claim_cells(findings), caption(findings), _remarks(findings))
+    head, *rows = arm_cells(findings)
+    yield ReportTable(head, rows, ARMS_CAPTION)
+    if with_across:
+        together, note = across(findings)
+        if together:
+            yield ReportTable(ACROSS_HEAD, together, note)
+    if bills := bill_rows(findings):
+        yield ReportTable(BILL_HEAD, bills, bill_caption(bills))
+
+
 def printed(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
     """What `semray report` prints: the table, and what it comes to in a sentence."""
     parts = (table(findings, width=width, with_across=with_across), in_short(findings))
@@ -45,18 +68,10 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
 
     width: of the terminal, in cells; None for a file, where every row is one line. with_across: all tasks too.
     """
-    blocks = []
-    if findings.findings:
-        claims = laid_out(claim_head([findings]), claim_cells(findings), width)
-        blocks.append([*claims, caption(findings), *_remarks(findings)])
-    head, *rows = arm_cells(findings)
-    blocks.append([*laid_out(head, rows, width), ARMS_CAPTION])
-    if with_across:
-        together, note = across(findings)
-        if together:
-            blocks.append([*laid_out(ACROSS_HEAD, together, width), note])
-    if bills := bill_rows(findings):
-        blocks.append([*laid_out(BILL_HEAD, bills, width), bill_caption(bills)])
+    blocks = [
+        [*laid_out(one.head, one.rows, width), one.note, *(one.remarks or ())]
+        for one in tables_of(findings, with_across=with_across)
+    ]
     blocks.append([*unfinished(findings), *(f"note     {note}" for note in findings.all_notes)])
     return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
@@ -83,38 +98,25 @@ def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> st
 
 def markdown(findings: Findings) -> str:
     """The same as Markdown tables."""
-    head, *rows = arm_cells(findings)
-    together, note = across(findings)
     study = f"Study {marked_down(findings.study)}, family {findings.family}."
     lines = [f"# {marked_down(findings.question)}", "", study, ""]
-    if findings.findings:
-        lines += [
-            *_markdown_table(claim_head([findings]), claim_cells(findings)),
-            "",
-            f"{marked_down(caption(findings))}.",
-            "",
-        ]
-        lines += [f"- {marked_down(line)}" for line in _remarks(findings)] + [""]
-    lines += [*_markdown_table(head, rows), "", f"{ARMS_CAPTION}.", ""]
-    if together:
-        lines += [*_markdown_table(ACROSS_HEAD, together), "", f"{marked_down(note)}.", ""]
-    if bills := bill_rows(findings):
-        lines += [*_markdown_table(BILL_HEAD, bills), "", f"{bill_caption(bills)}.", ""]
+    for one in tables_of(findings):
+        lines += [*_markdown_table(one.head, one.rows), "", f"{marked_down(one.note)}.", ""]
+        if one.remarks is not None:
+            lines += [*(f"- {marked_down(line)}" for line in one.remarks), ""]
     lines += [f"- {marked_down(line)}" for line in (*unfinished(findings), *findings.all_notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def latex(findings: Findings) -> str:
-    """The same as booktabs tables, ready for \\input."""
-    parts = []
-    if findings.findings:
-        remarks = "".join(f" {line}." for line in _remarks(findings))
-        parts.append(_latex_table(claim_head([findings]), claim_cells(findings), f"{caption(findings)}.{remarks}"))
-    head, *rows = arm_cells(findings)
-    parts.append(_latex_table(head, rows, f"{ARMS_CAPTION}."))
-    together, note = across(findings)
-    if together:
-        parts.append(_latex_table(ACROSS_HEAD, together, f"{note}."))
+    """The same as booktabs tables and a list, ready for \\input."""
+    parts = [
+        _latex_table(one.head, one.rows, " ".join(f"{line}." for line in (one.note, *(one.remarks or ()))))
+        for one in tables_of(findings)
+    ]
+    if left := [*unfinished(findings), *findings.all_notes]:
+        items = (rf"\item {_after_command(tex(line))}" for line in left)
+        parts.append("\n".join([r"\begin{itemize}", *items, r"\end{itemize}"]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -202,8 +204,7 @@ def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[
 
 def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) -> str:
     def line(cells: Sequence[str]) -> str:
-        row = " & ".join(map(tex, cells)) + r" \\"
-        return f"{{}}{row}" if row.startswith(("[", "*")) else row  # else an option of the command before
+        return _after_command(" & ".join(map(tex, cells)) + r" \\")
 
     lines = [
         r"\begin{table}",
@@ -218,3 +219,8 @@ def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) 
         r"\end{table}",
     ]
     return "\n".join(lines)
+
+
+def _after_command(text: str) -> str:
+    """The text of LaTeX where it would else be read as an option of the command before it."""
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text

@@ -14,7 +14,7 @@ from orchestration.plan.bill import Bill, cost_words, of_claims, total
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.report.bills import bill_caption, bill_rows
-from orchestration.report.forms import as_json, markdown, table
+from orchestration.report.forms import as_json, latex, markdown, table
 from orchestration.report.html import html
 from orchestration.report.plots import every
 from tests.finished_study import CLAIMS, findings_of, make_run
@@ -104,7 +104,7 @@ def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
     (row, *_) = bill_rows(costly)
     assert row[0] == plain.findings[0].verdict.claim
     assert row[5] == f"{3.0 * int(row[1]) * 0.5:.2f}"
-    for text in (table(costly), markdown(costly), html(costly, every(costly))):
+    for text in (table(costly), markdown(costly), latex(costly), html(costly, every(costly))):
         assert "GPU-hours" in text
         assert row[5] in text
     assert as_json(costly) == as_json(plain)

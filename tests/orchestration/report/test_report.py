@@ -116,6 +116,15 @@ def test_latex_escapes_and_is_rectangular(findings: Findings) -> None:
     assert r"$\pm$0.03" in forms.latex(findings)
 
 
+def test_latex_tells_of_what_is_unfinished_and_of_notes(findings: Findings) -> None:
+    text = forms.latex(replace(findings, notes=("[a] note",)))
+    assert r"\item failed   M1 on tiny, seed 4   loss is nan at step 12 (hince)" in text
+    assert r"\item missing  1 of 25 runs (M1): not in the ledger" in text
+    assert r"\item {}[a] note" in text
+    complete = tuple(run for run in findings.runs if run.status == "finished")
+    assert "itemize" not in forms.latex(replace(findings, notes=(), runs=complete))
+
+
 @pytest.mark.parametrize(
     ("width", "places"),
     [
