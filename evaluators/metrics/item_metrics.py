@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = Non
             return balanced_accuracy(values, gold)
         case "f1":
             return f1(values, gold)
-    raise ValueError(f"no aggregate {kind!r}: mean, auc, spearman, pearson, balanced_accuracy, f1")
+    raise ValueError(f"no aggregate {kind!r}: {', '.join(get_args(Aggregate))}")
 
 
 def score_of_items(
