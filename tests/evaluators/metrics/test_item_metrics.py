@@ -104,7 +104,7 @@ def test_gold_is_asked_for(kind):
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="no items"):
         aggregate("mean", np.array([]))
-    with pytest.raises(ValueError, match="no aggregate 'median': mean, .*, sd$"):
+    with pytest.raises(ValueError, match=r"no aggregate 'median': mean, .*, sd$"):
         aggregate("median", np.array([1.0]), np.array([1.0]))
     with pytest.raises(ValueError, match="0 or 1"):
         roc_auc(np.array([0.1, 0.2]), np.array([1, 2]))
