@@ -7,7 +7,7 @@ task: what `datasets` saved to disk, or parquet, JSON-lines or CSV files named a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from corpora.benchmarks.pairs import Pairs, numbered
 from corpora.difficulty.similarity_sets import SETS, read_set
-from corpora.difficulty.text_files import MISSING_FORMS, TEXT_FORMS
+from corpora.difficulty.text_files import TEXT_FORMS
 from corpora.sources.texts import is_text
 from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.hub import local_splits
@@ -61,7 +61,7 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
             found = reader(task, root, test)
             if found is not None:
                 return _filled(*found)
-        tried.append(f"  {why} {root}: no {MISSING_FORMS[task]}, no data set folder {task}/")
+        tried.append(f"  {why} {root}: no {TEXT_FORMS[task][0]}, no data set folder {task}/")
     if task == "paws_offline":
         tried.append("  the hub: has no paws_offline, which is made of the published text files alone")
     else:
@@ -86,7 +86,7 @@ def _told_apart(pairs: Pairs) -> Pairs:
 
 
 def _mend(task: str) -> str:
-    wanted = f"\nMend it: export {VARIABLE}=FOLDER with FOLDER holding {MISSING_FORMS[task]}"
+    wanted = f"\nMend it: export {VARIABLE}=FOLDER with FOLDER holding {TEXT_FORMS[task][0]}"
     if task not in HUB:
         return wanted
     hub = HUB[task]
@@ -98,7 +98,7 @@ def _mend(task: str) -> str:
 
 
 def _from_text(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] | None:
-    read: Callable[[Path, bool], tuple[Pairs, Pairs, str] | None] = TEXT_FORMS[task]
+    _, read = TEXT_FORMS[task]
     return read(root, test)
 
 

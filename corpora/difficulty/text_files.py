@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.benchmarks.pairs import Pairs
@@ -17,14 +18,25 @@ MRPC_HELD_OUT = 500  # the published files have no validation split: the last ro
 Splits = tuple[Pairs, Pairs, str]
 
 
-def read_stsb(root: Path, test: bool) -> Splits | None:
-    """STS benchmark: genre, file, year, id, score 0-5, sentence 1, sentence 2, sometimes licence columns."""
-    places = ("senteval/STS/STSBenchmark", "STS/STSBenchmark", "STSBenchmark", "stsb", ".")
-    folder = _folder(root, places, "sts-train.csv")
-    if folder is None:
-        return None
-    evaluated = folder / ("sts-test.csv" if test else "sts-dev.csv")
-    return _sts_rows(folder / "sts-train.csv"), _sts_rows(evaluated), f"{folder}: sts-train.csv, {evaluated.name}"
+@dataclass(frozen=True)
+class TextForm:
+    """The files of a task and how their rows are read. beside: must lie beside the training file."""
+
+    folders: tuple[str, ...]
+    train: str
+    dev: str
+    test: str
+    rows: Callable[[Path], Pairs]
+    beside: str | None = None
+    told: str | None = None  # of the training file, in the source
+
+    def read(self, root: Path, test: bool) -> Splits | None:
+        folder = _folder(root, self.folders, self.train, self.beside)
+        if folder is None:
+            return None
+        evaluated = self.test if test else self.dev
+        source = f"{folder}: {self.told or self.train}, {evaluated}"
+        return self.rows(folder / self.train), self.rows(folder / evaluated), source
 
 
 def read_mrpc(root: Path, test: bool) -> Splits | None:
@@ -48,47 +60,6 @@ def read_mrpc(root: Path, test: bool) -> Splits | None:
     return train, held_out, f"{folder}: train less its last 500 rows, which are validation"
 
 
-def read_paws(root: Path, test: bool) -> Splits | None:
-    """PAWS-Wiki labelled (final): id, sentence1, sentence2, label; with or without the header line."""
-    folder = _folder(root, ("paws/final", "final", "paws", "."), "train.tsv", beside="dev.tsv")
-    if folder is None:
-        return None
-    evaluated = folder / ("test.tsv" if test else "dev.tsv")
-    return paws_pairs(folder / "train.tsv"), paws_pairs(evaluated), f"{folder}: train.tsv, {evaluated.name}"
-
-
-def read_paws_offline(root: Path, test: bool) -> Splits | None:
-    """PAWS-Wiki where its training file is absent: trains on dev, evaluates on test. A task of its own."""
-    folder = _folder(root, ("paws/final", "final", "paws", "."), "dev.tsv", beside="test.tsv")
-    if folder is None:
-        return None
-    return paws_pairs(folder / "dev.tsv"), paws_pairs(folder / "test.tsv"), f"{folder}: dev.tsv to train, test.tsv"
-
-
-def read_qqp(root: Path, test: bool) -> Splits | None:
-    """QQP as in GLUE: a header, then id, qid1, qid2, question1, question2, is_duplicate."""
-    folder = _folder(root, ("QQP", "qqp"), "train.tsv", beside="dev.tsv")
-    if folder is None:
-        return None
-    return _qqp_rows(folder / "train.tsv"), _qqp_rows(folder / "dev.tsv"), f"{folder}: train.tsv, dev.tsv"
-
-
-TEXT_FORMS: dict[str, Callable[[Path, bool], Splits | None]] = {
-    "stsb": read_stsb,
-    "mrpc": read_mrpc,
-    "qqp": read_qqp,
-    "paws": read_paws,
-    "paws_offline": read_paws_offline,
-}
-MISSING_FORMS = {
-    "stsb": "STSBenchmark/sts-train.csv",
-    "mrpc": "MRPC/msr_paraphrase_train.txt",
-    "qqp": "QQP/train.tsv",
-    "paws": "paws/final/train.tsv",
-    "paws_offline": "paws/final/dev.tsv with test.tsv",
-}
-
-
 def _folder(root: Path, names: tuple[str, ...], file: str, beside: str | None = None) -> Path | None:
     """The first of these folders under root that holds `file` (and `beside`)."""
     wanted = [file] if beside is None else [file, beside]
@@ -104,25 +75,54 @@ def _lines(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _number(path: Path, line: int, text: str, largest: float) -> float:
+def _number(path: Path, line: int, text: str) -> float:
     try:
-        return number_within(text, largest) / largest
+        return number_within(text, 1.0)
     except ValueError:
-        raise CorpusError(f"{path}, line {line}: gold {text!r}; accepted: 0 to {largest:g}") from None
+        raise CorpusError(f"{path}, line {line}: gold {text!r}; accepted: 0 to 1") from None
 
 
 def _sts_rows(path: Path) -> Pairs:
+    """Genre, file, year, id, score 0-5, sentence 1, sentence 2, sometimes licence columns."""
     pairs = stsb_pairs(path)
     return Pairs(pairs.ids, pairs.a, pairs.b, pairs.gold / LARGEST)
 
 
 def _mrpc_rows(path: Path) -> Pairs:
     return Pairs.of(
-        (f"{f[1]}-{f[2]}", f[3], f[4], _number(path, line, f[0], 1.0)) for line, f in _lines(path, 5) if line > 1
+        (f"{f[1]}-{f[2]}", f[3], f[4], _number(path, line, f[0])) for line, f in _lines(path, 5) if line > 1
     )
 
 
 def _qqp_rows(path: Path) -> Pairs:
-    """GLUE's own files have a handful of rows without a second question or label; they are dropped there too."""
+    """A header, then id, qid1, qid2, question1, question2, is_duplicate.
+
+    GLUE's own files have a handful of rows without a second question or label; they are dropped there too.
+    """
     rows = [(line, f) for line, f in _lines(path, 1) if line > 1 and len(f) == 6]
-    return Pairs.of((f[0], f[3], f[4], _number(path, line, f[5], 1.0)) for line, f in rows)
+    return Pairs.of((f[0], f[3], f[4], _number(path, line, f[5])) for line, f in rows)
+
+
+STSB = ("senteval/STS/STSBenchmark", "STS/STSBenchmark", "STSBenchmark", "stsb", ".")
+PAWS = ("paws/final", "final", "paws", ".")
+TEXT_FORMS: dict[str, tuple[str, Callable[[Path, bool], Splits | None]]] = {
+    "stsb": (
+        "STSBenchmark/sts-train.csv",
+        TextForm(STSB, "sts-train.csv", "sts-dev.csv", "sts-test.csv", _sts_rows).read,
+    ),
+    "mrpc": ("MRPC/msr_paraphrase_train.txt", read_mrpc),
+    "qqp": (
+        "QQP/train.tsv",
+        TextForm(("QQP", "qqp"), "train.tsv", "dev.tsv", "dev.tsv", _qqp_rows, beside="dev.tsv").read,
+    ),
+    "paws": (
+        "paws/final/train.tsv",
+        TextForm(PAWS, "train.tsv", "dev.tsv", "test.tsv", paws_pairs, beside="dev.tsv").read,
+    ),
+    "paws_offline": (  # PAWS-Wiki where its training file is absent: a task of its own
+        "paws/final/dev.tsv with test.tsv",
+        TextForm(
+            PAWS, "dev.tsv", "test.tsv", "test.tsv", paws_pairs, beside="test.tsv", told="dev.tsv to train"
+        ).read,
+    ),
+}  # task -> the file that is told of where none is there, and what reads its splits below a folder
