@@ -197,40 +197,36 @@ def defining(settings: Settings) -> dict[str, Any]:
         kept = {name: kept[name] for name in UNTRAINED} | {"max_length": settings.reads_at}
         return kept | ({"host": "prompted", "readout": "mask"} if prompted else {})
     kept |= {"dedup_in_batch": settings.dedup, "consistency": settings.consistent}
-    unread: set[str] = set()
-    if settings.micro_batch is None:
-        unread.add("micro_batch")
-    if settings.reads_at == settings.max_length:
-        unread.add("read_length")
-    if settings.steps is not None:
-        unread.add("epochs")
-    if prompted:
-        unread.add("readout")
-    if settings.san == "off":
-        unread |= OF_NEGATIVES | (OF_SECOND_RATE if settings.p2_of == "negatives" else frozenset())
-    elif settings.column != "san":
-        unread |= {"negatives", "postprocess"}
-    if settings.san == "hard":
-        unread.add("tau2")
-    if settings.host not in PROMPTED:
-        unread |= OF_BML
-    if settings.host not in TAUGHT:
-        unread |= OF_LISTS | {"san_mle", "tau3"}
-    if settings.host != "rankcse":
-        unread |= OF_RANKCSE
-    if settings.host != "rlrd":
-        unread |= OF_RLRD
-    elif settings.rl_update == "fixed":
-        unread |= OF_POLICIES
-    if settings.host not in TAUGHT:
-        unread.add("conform")  # all that it decides elsewhere is written out above
     if settings.host == "rlrd" and settings.rl_update != "fixed":
         kept |= BESIDE_POLICIES
     if settings.host == "rlrd" and settings.conform == "authors" and settings.rl_update == "ppo":
         kept |= AS_CODED
     usual = asdict(Settings(train=False))
     kept |= {name: usual[name] for name in _idle(settings)}
+    unread = _unread(settings)
     return {name: value for name, value in kept.items() if name not in unread}
+
+
+def _unread(settings: Settings) -> frozenset[str]:
+    """What an arm that trains does not read, and has not in its identity."""
+    without = settings.san == "off"
+    groups = (
+        ({"micro_batch"}, settings.micro_batch is None),
+        ({"read_length"}, settings.reads_at == settings.max_length),
+        ({"epochs"}, settings.steps is not None),
+        ({"readout"}, settings.host in PROMPTED),
+        (OF_BML, settings.host not in PROMPTED),
+        (OF_NEGATIVES, without),
+        (OF_SECOND_RATE, without and settings.p2_of == "negatives"),
+        ({"negatives", "postprocess"}, settings.column != "san"),
+        ({"tau2"}, settings.san == "hard"),
+        (OF_LISTS | {"san_mle", "tau3"}, settings.host not in TAUGHT),
+        ({"conform"}, settings.host not in TAUGHT),  # all that it decides elsewhere is written out
+        (OF_RANKCSE, settings.host != "rankcse"),
+        (OF_RLRD, settings.host != "rlrd"),
+        (OF_POLICIES, settings.rl_update == "fixed"),
+    )
+    return frozenset().union(*(names for names, unread in groups if unread))
 
 
 def _idle(settings: Settings) -> set[str]:
