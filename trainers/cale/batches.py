@@ -13,6 +13,7 @@ import numpy as np
 
 from corpora.cale.records import CATEGORIES
 from corpora.sources.texts import keyed_sha256
+from trainers.engine.limits import check_shared
 from trainers.engine.streams import numpy_stream
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ def training_rows(settings: Settings, pairs: OccurrencePairs, workers: int) -> n
     """
     size = settings.batch_size
     rows = np.flatnonzero(pairs.same_lemma) if settings.pairs == "same_lemma" else np.arange(len(pairs))
-    if size % workers:
-        raise ValueError(f"train.batch_size = {size}\n  accepted: a multiple of the {workers} workers")
+    check_shared(size, workers)
     if len(rows) < size:
         raise ValueError(f"train.batch_size = {size}\n  accepted: at most {len(rows)}, the pairs there are")
     return rows

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainers.engine.limits import check_shared
 from trainers.engine.streams import number, numpy_stream
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
     if not views:
         given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
         raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
-    if size % workers:
-        raise ValueError(f"train.batch_size = {size}\n  accepted: a multiple of the {workers} workers")
+    check_shared(size, workers)
     fewest = min(views.values(), key=len)
     if len(fewest) < size:
         raise ValueError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainers.engine.limits import check_shared
 from trainers.engine.streams import numpy_stream
 
 if TYPE_CHECKING:
@@ -78,10 +79,7 @@ def steps_of_epoch(rows: int, batch_size: int) -> int:
 
 def _rows_of(settings: Settings, rows: int, seed: int, world: World) -> Callable[[int], tuple[np.ndarray, int]]:
     """From a step to this worker's rows (b,), and how many rows the step has over all workers."""
-    if settings.batch_size % world.size:
-        raise ValueError(
-            f"train.batch_size = {settings.batch_size}\n  accepted: a multiple of the {world.size} workers"
-        )
+    check_shared(settings.batch_size, world.size)
     a_round = steps_of_epoch(rows, settings.batch_size)
 
     @lru_cache(maxsize=1)

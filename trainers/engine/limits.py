@@ -13,6 +13,12 @@ Batch = Annotated[int, Ge(1), Le(BATCH_AT_MOST), f"a whole number from 1 to {BAT
 MicroBatchSize = Annotated[int, Ge(1)] | Literal["auto"] | None  # texts that pass at a time; None: all of a step
 
 
+def check_shared(batch_size: int, workers: int) -> None:
+    """ValueError where workers cannot share a batch of this size."""
+    if batch_size % workers:
+        raise ValueError(f"train.batch_size = {batch_size}\n  accepted: a multiple of the {workers} workers")
+
+
 def micro_batch_refusal(asked: MicroBatchSize, *, workers: int, zero_stage: int) -> str:
     """Why a world cannot train in parts of this size, and what is accepted; "" where it can.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainers.encoders.tokens import Tokens, tokenise
+from trainers.engine.limits import check_shared
 from trainers.engine.streams import number, numpy_stream
 from trainers.san import columns
 from trainers.san.settings import PROMPTED, TAUGHT, Settings
@@ -107,8 +108,7 @@ def columns_of(settings: Settings) -> tuple[str, ...]:
 def check_set(settings: Settings, corpus: SanCorpus, workers: int) -> None:
     """ValueError when the corpus has not what the arm reads, or workers cannot share its batch."""
     size = settings.batch_size
-    if size % workers:
-        raise ValueError(f"train.batch_size = {size}\n  accepted: a multiple of the {workers} workers")
+    check_shared(size, workers)
     if len(corpus) < size:
         raise ValueError(f"train.batch_size = {size}\n  accepted: at most {len(corpus)}, the sentences there are")
     if settings.needs_set and settings.negatives not in corpus.sets:
