@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from corpora.defsent.records import DefsentCorpus
     from trainers.defsent.batches import LabelledBatch
@@ -146,14 +146,11 @@ def _train_on_definitions(
     warmup = settings.warmup_ratio * steps
     train = corpus.rows["train"].take(rows)
 
-    def terms(encode: Encode, batch: LabelledBatch) -> dict[str, Tensor]:
-        return loss(encode, batch, world)
-
     curve = loop.fit(
         model,
-        terms,
+        partial(loss, world=world),
         definition_batches(settings, train.definitions, pieces[rows], model.encoder.tokenise, seed, world),
-        groups=[{"params": [one for one in model.parameters() if one.requires_grad], **_adam(settings)}],
+        groups=_adam(settings, model),
         recipe=loop.Recipe(steps=steps, clip_norm=0.0, shape=partial(warm_then_constant, warmup=warmup)),
         seed=seed,
         world=world,
@@ -203,15 +200,11 @@ def _train_on_inferences(
     model.head.requires_grad_(False)
     model.encoder.requires_grad_(True)
     siamese = SiameseEncoder(model, torch_stream(seed, "init", "classifier"))
-
-    def terms(encode: Encode, batch: LabelledBatch) -> dict[str, Tensor]:
-        return inference_loss(encode, batch, world)
-
     curve = loop.fit(
         siamese,
-        terms,
+        partial(inference_loss, world=world),
         inference_batches(settings, pairs, model.encoder.tokenise, seed, world),
-        groups=[{"params": [one for one in siamese.parameters() if one.requires_grad], **_adam(settings)}],
+        groups=_adam(settings, siamese),
         recipe=loop.Recipe(steps=steps, warmup=warmup, clip_norm=0.0),
         seed=seed,
         world=world,
@@ -227,6 +220,7 @@ def _train_on_inferences(
     return curve
 
 
-def _adam(settings: Settings) -> dict[str, float]:
-    """Without decay AdamW is Adam; a decayed weight would move without a gradient."""
-    return {"lr": settings.rate, "weight_decay": 0.0}
+def _adam(settings: Settings, model: nn.Module) -> list[dict[str, Any]]:
+    """What learns, as one group. Without decay AdamW is Adam; a decayed weight would move without a gradient."""
+    learning = [one for one in model.parameters() if one.requires_grad]
+    return [{"params": learning, "lr": settings.rate, "weight_decay": 0.0}]
