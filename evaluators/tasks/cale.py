@@ -34,14 +34,6 @@ def tasks(data: CaleData) -> dict[str, Task]:
 def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.ndarray]) -> Task:
     """How well cosines follow Lin's similarity, over the test pairs of two nouns or two verbs."""
 
-    def score(both: tuple[CaleCorpus, np.ndarray], encode: EncodeOccurrences) -> list[Score]:
-        corpus, similar = both
-        pairs, rows = corpus.pairs["test"], np.flatnonzero(~np.isnan(similar))
-        if not len(rows) or not np.ptp(similar[rows]):
-            return []
-        distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
-        return [score_of_items("space/lin", "spearman", *items.take(rows), 1 - distances[rows], similar[rows])]
-
     def loaded() -> tuple[CaleCorpus, np.ndarray]:
         corpus = benchmark.load()
         return corpus, similarity(corpus)
@@ -52,10 +44,19 @@ def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.
         headline="space/lin",
         benchmark=Benchmark(fingerprint=benchmark.fingerprint, load=loaded),
         texts=lambda both: _of_test(both[0]),
-        score=score,
+        score=_lin_scores,
         source="CALE, section 6, footnote 5",
         reads=OCCURRENCES,
     )
+
+
+def _lin_scores(both: tuple[CaleCorpus, np.ndarray], encode: EncodeOccurrences) -> list[Score]:
+    corpus, similar = both
+    pairs, rows = corpus.pairs["test"], np.flatnonzero(~np.isnan(similar))
+    if not len(rows) or not np.ptp(similar[rows]):
+        return []
+    distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
+    return [score_of_items("space/lin", "spearman", *items.take(rows), 1 - distances[rows], similar[rows])]
 
 
 def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:

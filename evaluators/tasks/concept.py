@@ -161,23 +161,24 @@ def _geometry(benchmark: Benchmark[EvalSplit]) -> SplitTask:
 def _profile(benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which layer holds the concept? The ranking of t2d and the shape of the space, layer by layer."""
 
-    def score(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
-        owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
-        terms, definitions = _means(read(part.terms)), _means(read(part.definitions))
-        texts = _means(read(_ranked_texts(part)))
-        return layers.profile_scores(terms, definitions, texts, part.gold, part.terms, owners)
-
     return SplitTask(
         name="layers",
         metrics=layers.PROFILE,
         headline="layers/last_gain",
         benchmark=benchmark,
         texts=_ranked_texts,
-        score=score,
+        score=_profile_scores,
         source="Concept, figure 3",
         reads=LAYERS,
         made_up=made_up_layers,
     )
+
+
+def _profile_scores(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
+    owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
+    terms, definitions = _means(read(part.terms)), _means(read(part.definitions))
+    texts = _means(read(_ranked_texts(part)))
+    return layers.profile_scores(terms, definitions, texts, part.gold, part.terms, owners)
 
 
 def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
@@ -186,22 +187,23 @@ def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
     A readout that mixes no token means, such as the first token, has no figure.
     """
 
-    def score(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
-        readings = read(_ranked_texts(part))
-        taken = [weights for _, weights in readings if weights is not None]
-        return layers.readout_scores(_means(readings), np.stack(taken)) if taken else []
-
     return SplitTask(
         name="readout",
         metrics=layers.READOUT,
         headline="readout/shift",
         benchmark=benchmark,
         texts=_ranked_texts,
-        score=score,
+        score=_readout_scores,
         source="Concept, section 4.2, and the theorem on readout invariance",
         reads=LAYERS,
         made_up=made_up_layers,
     )
+
+
+def _readout_scores(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
+    readings = read(_ranked_texts(part))
+    taken = [weights for _, weights in readings if weights is not None]
+    return layers.readout_scores(_means(readings), np.stack(taken)) if taken else []
 
 
 def _means(readings: Sequence[layers.Reading]) -> np.ndarray:

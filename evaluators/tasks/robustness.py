@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache, partial
-from hashlib import sha256
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks import suppression
 from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import SubsetTask, pair_cosines, pair_texts, subsets_at_hand
-from evaluators.tasks.task import Benchmark, EncodeTexts, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task, small
 
 NEGATED_AT_MOST = 600  # pairs of a set of negations, evenly spaced: the larger sets repeat themselves
 ALIKE = 4.0  # STS-B pairs above are like pairs, as in SimCSE
@@ -66,11 +65,6 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> SubsetTask:
 def _paws_accuracy(path: str | None) -> SubsetTask:
     """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
 
-    def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
-        dev, test = parts["dev"], parts["test"]
-        known = (pair_cosines(dev, encode), dev.gold)
-        return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
-
     return SubsetTask(
         name="paws/accuracy",
         metrics={"paws/accuracy": True},
@@ -78,10 +72,16 @@ def _paws_accuracy(path: str | None) -> SubsetTask:
         benchmark=_splits(paws.read, ("dev", "test"), path),
         texts=pair_texts,
         item_texts=subset_item_texts,
-        score=score,
+        score=_paws_accuracy_scores,
         source="Zhang et al., NAACL 2019; the threshold is the best on dev",
         version=2,  # 1 named texts without the marks on their letters
     )
+
+
+def _paws_accuracy_scores(parts: Subsets, encode: EncodeTexts) -> list[Score]:
+    dev, test = parts["dev"], parts["test"]
+    known = (pair_cosines(dev, encode), dev.gold)
+    return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
 
 
 def _splits(
@@ -91,50 +91,51 @@ def _splits(
 
 
 def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
-    def score(contrasts: tuple[Contrast, ...], encode: EncodeTexts) -> list[Score]:
-        """accuracy: the paraphrase stands strictly above both others. auc: on a scale common to all inputs."""
-        sides = [(one.input, text) for one in contrasts for text in one.candidates]
-        cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
-        starts = np.cumsum([0, *(len(one.candidates) for one in contrasts)])
-        right, label, taken = [], np.zeros(len(sides)), []
-        for one, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
-            own = start + one.paraphrase
-            label[own] = 1.0
-            others = np.where(np.arange(start, end) == own, -np.inf, cosines[start:end])
-            right.append(cosines[own] > others.max())
-            taken.append("" if right[-1] else f"{one.id}:{others.argmax()}")
-        inputs = [one.input for one in contrasts]
-        ids = [f"{one.id}:{place}" for one in contrasts for place in range(len(one.candidates))]
-        groups = [one.input for one in contrasts for _ in one.candidates]
-        accuracy = score_of_items(
-            "semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)
-        )
-        return [
-            replace(accuracy, taken_for=taken),
-            score_of_items("semantoneg/auc", "auc", ids, groups, cosines, label),
-        ]
-
-    def told(contrasts: tuple[Contrast, ...], metric: str) -> dict[str, str]:
-        """An input with its paraphrase, or with any of its candidates; what it is taken for alone."""
-        whole = metric.endswith("/accuracy")
-        texts = {one.id: f"{one.input} | {one.candidates[one.paraphrase]}" for one in contrasts}
-        for one in contrasts:
-            for place, text in enumerate(one.candidates):
-                texts[f"{one.id}:{place}"] = text if whole else f"{one.input} | {text}"
-        return texts
-
-    rows = cache(partial(negation.semantoneg, path=path))
     return Task(
         name="semantoneg",
         metrics={"semantoneg/accuracy": True, "semantoneg/auc": True},
         headline="semantoneg/accuracy",
-        benchmark=Benchmark(fingerprint=lambda: sha256(repr(rows()).encode()).hexdigest(), load=rows),
+        benchmark=small(partial(negation.semantoneg, path=path)),
         texts=lambda contrasts: [text for one in contrasts for text in (one.input, *one.candidates)],
-        score=score,
-        item_texts=told,
+        score=_semantoneg_scores,
+        item_texts=_texts_of_contrasts,
         source="Vahtola et al. 2022",
         counted="sentences",
     )
+
+
+def _semantoneg_scores(contrasts: tuple[Contrast, ...], encode: EncodeTexts) -> list[Score]:
+    """accuracy: the paraphrase stands strictly above both others. auc: on a scale common to all inputs."""
+    sides = [(one.input, text) for one in contrasts for text in one.candidates]
+    cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
+    starts = np.cumsum([0, *(len(one.candidates) for one in contrasts)])
+    right, label, taken = [], np.zeros(len(sides)), []
+    for one, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
+        own = start + one.paraphrase
+        label[own] = 1.0
+        others = np.where(np.arange(start, end) == own, -np.inf, cosines[start:end])
+        right.append(cosines[own] > others.max())
+        taken.append("" if right[-1] else f"{one.id}:{others.argmax()}")
+    inputs = [one.input for one in contrasts]
+    ids = [f"{one.id}:{place}" for one in contrasts for place in range(len(one.candidates))]
+    groups = [one.input for one in contrasts for _ in one.candidates]
+    accuracy = score_of_items(
+        "semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)
+    )
+    return [
+        replace(accuracy, taken_for=taken),
+        score_of_items("semantoneg/auc", "auc", ids, groups, cosines, label),
+    ]
+
+
+def _texts_of_contrasts(contrasts: tuple[Contrast, ...], metric: str) -> dict[str, str]:
+    """An input with its paraphrase, or with any of its candidates; what it is taken for alone."""
+    whole = metric.endswith("/accuracy")
+    texts = {one.id: f"{one.input} | {one.candidates[one.paraphrase]}" for one in contrasts}
+    for one in contrasts:
+        for place, text in enumerate(one.candidates):
+            texts[f"{one.id}:{place}"] = text if whole else f"{one.input} | {text}"
+    return texts
 
 
 def _negation(path: str | None) -> SubsetTask:
@@ -144,19 +145,6 @@ def _negation(path: str | None) -> SubsetTask:
         sets = negation.negated_pairs(path=path)
         return {name: pairs.take(_evenly(len(pairs), NEGATED_AT_MOST)) for name, pairs in sets.items()}
 
-    def score(sets: Subsets, encode: EncodeTexts) -> list[Score]:
-        parts = {**{f"negation/{name}": pairs for name, pairs in sets.items()}, "negation": joined(sets.values())}
-        return [
-            score_of_items(
-                f"{place}/cosine",
-                "mean",
-                *pair_items(pairs),
-                pair_cosines(pairs, encode),
-                larger_is_better=False,
-            )
-            for place, pairs in parts.items()
-        ]
-
     return SubsetTask(
         name="negation",
         metrics={"negation/cosine": False} | {f"negation/{name}/cosine": False for name in negation.FILES},
@@ -164,9 +152,23 @@ def _negation(path: str | None) -> SubsetTask:
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
         item_texts=subset_item_texts,
-        score=score,
+        score=_negation_scores,
         source="CANNOT, Anschuetz et al. 2023",
     )
+
+
+def _negation_scores(sets: Subsets, encode: EncodeTexts) -> list[Score]:
+    parts = {**{f"negation/{name}": pairs for name, pairs in sets.items()}, "negation": joined(sets.values())}
+    return [
+        score_of_items(
+            f"{place}/cosine",
+            "mean",
+            *pair_items(pairs),
+            pair_cosines(pairs, encode),
+            larger_is_better=False,
+        )
+        for place, pairs in parts.items()
+    ]
 
 
 def _evenly(rows: int, at_most: int) -> list[int]:
@@ -185,13 +187,6 @@ def _wic(path: str | None) -> SubsetTask:
 
         return {split: pairs(split) for split in ("train", "test")}
 
-    def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
-        train, test = parts["train"], parts["test"]
-        cosines, items = pair_cosines(test, encode), pair_items(test)
-        known = (pair_cosines(train, encode), train.gold)
-        auc = score_of_items("wic/sentence/auc", "auc", items.ids, items.groups, cosines, test.gold)
-        return [*decision_scores("wic/sentence", items, cosines, test.gold, known), auc]
-
     return SubsetTask(
         name="wic/sentence",
         metrics={"wic/sentence/accuracy": True, "wic/sentence/auc": True},
@@ -199,9 +194,17 @@ def _wic(path: str | None) -> SubsetTask:
         benchmark=subsets_at_hand(read),
         texts=pair_texts,
         item_texts=subset_item_texts,
-        score=score,
+        score=_wic_scores,
         source="Pilehvar and Camacho-Collados 2019; the threshold is the best on train",
     )
+
+
+def _wic_scores(parts: Subsets, encode: EncodeTexts) -> list[Score]:
+    train, test = parts["train"], parts["test"]
+    cosines, items = pair_cosines(test, encode), pair_items(test)
+    known = (pair_cosines(train, encode), train.gold)
+    auc = score_of_items("wic/sentence/auc", "auc", items.ids, items.groups, cosines, test.gold)
+    return [*decision_scores("wic/sentence", items, cosines, test.gold, known), auc]
 
 
 def _geometry(path: str | None) -> SubsetTask:
