@@ -43,7 +43,7 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
             raise CorpusError(f"corpora: {gold}, line {number}: {label[0]!r}\n  accepted: T, F")
         lemma, _, places, *examples = fields
         first, second = (
-            _occurrence(example, place, lemma, at)
+            token_of(example, place, lemma, at)
             for example, place in zip(examples, _places(places, at), strict=True)
         )
         yield WicPair(f"{split}:{number}", first, second, label[0] == "T")
@@ -56,8 +56,8 @@ def _places(written: str, at: str) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _occurrence(example: str, place: int, lemma: str, at: str) -> Occurrence:
-    """Examples are tokenised: tokens stand apart by one space."""
+def token_of(example: str, place: int, lemma: str, at: str) -> Occurrence:
+    """A token of an example, whose tokens stand apart by one space. CorpusError where it has no such token."""
     tokens = example.split(" ")
     if place >= len(tokens):
         raise CorpusError(f"{at}: token {place} of an example of {len(tokens)} tokens")

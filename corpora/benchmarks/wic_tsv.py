@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpora.benchmarks.records import WicPair
+from corpora.benchmarks.wic import token_of
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines
@@ -44,10 +45,6 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
         if label[0] not in ("T", "F"):
             raise CorpusError(f"corpora: {parts['labels']}, line {number}: {label[0]!r}\n  accepted: T, F")
         word, place, example = fields
-        tokens = example.split(" ")
-        if int(place) >= len(tokens):
-            raise CorpusError(f"{at}: token {place} of an example of {len(tokens)} tokens")
-        start = sum(map(len, tokens[: int(place)])) + int(place)
-        in_sentence = Occurrence(example, start, start + len(tokens[int(place)]), word)
+        in_sentence = token_of(example, int(place), word, at)
         defined = Occurrence(f"{word} : {definition[0]}", 0, len(word), word)
         yield WicPair(f"{split}:{number}", in_sentence, defined, label[0] == "T")
