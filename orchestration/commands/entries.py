@@ -16,7 +16,7 @@ from orchestration.ledger.ledger import LATER, UNSEALED, Ledger
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import names_accepted
 from orchestration.study.run import run_of
-from orchestration.study.writable import folder_fits
+from orchestration.study.writable import check_empty, folder_fits
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import as_grown
 
@@ -31,8 +31,7 @@ def export(options: Namespace) -> int:
     ledger, target = ledger_of(options), Path(options.path)
     folder_fits(target)
     run_id = _run_named(options, ledger)
-    if target.exists() and any(target.iterdir()):
-        raise StudyError(f"{target}: exists already\n  accepted: a folder that does not exist, or an empty one")
+    check_empty(target)
     model = ledger.model_of(run_id)
     if model is None:
         raise StudyError(f"run {run_id} left no model in {ledger.url}")

@@ -15,7 +15,7 @@ from orchestration.commands.init_study import init_study
 from orchestration.commands.terminal import DONE
 from orchestration.families.registry import names
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.writable import folder_fits
+from orchestration.study.writable import check_empty, folder_fits
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
@@ -55,8 +55,7 @@ def write_family(name: str, folder: Path) -> None:
     if name in taken:
         raise StudyError(f"init family {name}: there is one of that name\n  accepted: none of {', '.join(taken)}")
     folder_fits(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
+    check_empty(folder)
     templates = files("orchestration.commands") / "new_family"
     for template, place in PLACES.items():
         text = Template((templates / f"{template}.tmpl").read_text(encoding="utf-8"))

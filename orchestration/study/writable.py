@@ -25,6 +25,12 @@ def folder_fits(path: Path) -> None:
         _try(path, path.absolute())
 
 
+def check_empty(folder: Path) -> None:
+    """StudyError where something is in the way of what will be a folder of its own."""
+    if folder.exists() and any(folder.iterdir()):
+        raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
+
+
 def new_folder(text: str) -> Path:
     """The folder that a person wrote, with `~` as the home it stands for. StudyError as `folder_fits`."""
     if not text.strip():
