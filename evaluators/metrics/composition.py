@@ -37,11 +37,11 @@ def operator_residuals(parts: np.ndarray, phrases: np.ndarray, groups: Sequence[
     return left
 
 
-def folds(groups: Sequence[str], count: int = FOLDS) -> np.ndarray:
+def folds(groups: Sequence[str]) -> np.ndarray:
     """The fold of each item, the same for all of a group: groups dealt in turn, in an order of their names'
     hashes."""
     order = sorted(set(groups), key=lambda group: keyed("fold", group))
-    of = {group: index % count for index, group in enumerate(order)}
+    of = {group: index % FOLDS for index, group in enumerate(order)}
     return np.array([of[group] for group in groups])
 
 

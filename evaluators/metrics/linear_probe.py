@@ -51,9 +51,7 @@ class Fitted:
         return _logits(weights, _with_ones(features)).argmax(0).numpy()
 
 
-def fit_stacked(
-    features: np.ndarray, labels: np.ndarray, fits: Sequence[Fit], classes: int, seed: int = SEED
-) -> list[Fitted]:
+def fit_stacked(features: np.ndarray, labels: np.ndarray, fits: Sequence[Fit], classes: int) -> list[Fitted]:
     """Train all fits. features (N, D) float32, labels (N,) from 0; the rows of a fit are places in these."""
     x, y = _with_ones(features), torch.from_numpy(labels)
     stacks: dict[tuple[int, bool, int], list[int]] = {}
@@ -63,16 +61,16 @@ def fit_stacked(
     for members in stacks.values():
         for start in range(0, len(members), PORTION):
             portion = members[start : start + PORTION]
-            done |= zip(portion, _lockstep(x, y, [fits[place] for place in portion], classes, seed), strict=True)
+            done |= zip(portion, _lockstep(x, y, [fits[place] for place in portion], classes), strict=True)
     return [done[place] for place in range(len(fits))]
 
 
-def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int, seed: int) -> Iterator[Fitted]:
+def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterator[Fitted]:
     """Fits on equally many rows, with equally many decays: G fits, R decays, C classes."""
-    shuffled = np.random.RandomState(seed)  # the toolkit's own stream
+    shuffled = np.random.RandomState(SEED)  # the toolkit's own stream
     train, dev = _split(fits, shuffled)
     decays = torch.tensor([fit.decays for fit in fits], dtype=torch.float32)  # (G, R)
-    weights = _initial(classes, x.shape[1], seed).repeat(len(fits), decays.shape[1], 1)  # (G, R·C, D + 1)
+    weights = _initial(classes, x.shape[1], SEED).repeat(len(fits), decays.shape[1], 1)  # (G, R·C, D + 1)
     one_hot = torch.nn.functional.one_hot(y, classes).float()  # (N, C)
     adam = _Adam(weights, decays.repeat_interleave(classes, 1)[:, :, None])
     best = weights.clone().view(*decays.shape, classes, -1)

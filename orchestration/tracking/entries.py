@@ -177,11 +177,11 @@ def claimed_metrics(findings: Findings) -> list[str]:
     return list(dict.fromkeys(metric_name(finding.verdict.metric) for finding in findings.findings))
 
 
-def thin(points: Sequence[T], most: int = CURVE_POINTS) -> list[T]:
-    """At most so many of them: the first, the last, and those evenly between."""
-    if len(points) <= most:
+def thin(points: Sequence[T]) -> list[T]:
+    """At most `CURVE_POINTS` of them: the first, the last, and those evenly between."""
+    if len(points) <= CURVE_POINTS:
         return list(points)
-    return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
+    return [points[round(place * (len(points) - 1) / (CURVE_POINTS - 1))] for place in range(CURVE_POINTS)]
 
 
 def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> Entry:
