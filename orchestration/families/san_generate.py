@@ -14,7 +14,7 @@ from orchestration.families.flags import add_fields, add_precision, made
 from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
-    from orchestration.families.san_generation import Order
+    from orchestration.families.san_set import Order
 
 SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
@@ -62,7 +62,7 @@ class Generation:
     """See `contract.OwnWork`."""
 
     def __init__(self, order: Order) -> None:
-        from orchestration.families.san_generation import begin
+        from orchestration.families.san_set import begin
 
         self.order = order
         self.pending = begin(order)
@@ -75,7 +75,7 @@ class Generation:
         return f"{every - len(shards.pending(self.order.folder))} of {every} shards"
 
     def writer(self) -> Callable[[], Callable[[int], None]]:
-        from orchestration.families.san_generation import writer_of
+        from orchestration.families.san_set import writer_of
 
         return writer_of(self.order)
 
@@ -97,7 +97,7 @@ def work_of(options: Namespace) -> Generation:
 
 
 def _order(options: Namespace) -> Order:
-    from orchestration.families.san_generation import Order
+    from orchestration.families.san_set import Order
     from trainers.engine.precision import best_precision
 
     given = vars(options)

@@ -18,7 +18,7 @@ from corpora.san.recipe import SetRecipe
 from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
-from orchestration.families.san_generation import Order, begin, writer_of
+from orchestration.families.san_set import Order, begin, writer_of
 from orchestration.lanes.cluster import RunShare
 from orchestration.lanes.shard_pool import write_shards
 from orchestration.study.errors import StudyError
@@ -120,7 +120,7 @@ def test_the_command(order, tmp_path, monkeypatch, capsys):
     ]
     # actors of the test's Ray have the environment that it was started with
     monkeypatch.setattr(
-        "orchestration.families.san_generation.writer_of",
+        "orchestration.families.san_set.writer_of",
         lambda order: partial(_in_cache, order, os.environ["SEMRAY_CACHE"]),
     )
     assert main([*words, "--scale", "10", "--json"]) == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,24 +69,29 @@ def _open_writer(order: Order) -> Callable[[int], None]:
 def _manifest(order: Order, names: Names) -> dict[str, Any]:
     if order.generator == CLOZE:
         return cloze_manifest(names, order.recipe)
-    from trainers.encoders.backbones import BackboneError
     from trainers.san.masked_model import model_key, named
 
-    try:
+    with _its_model_told():
         key = model_key(order.generator)
-    except BackboneError as error:
-        raise CorpusError(str(error)) from error
     return manifest_of(names, order.recipe, generator=named(order.generator, order.precision), key=key)
 
 
 def _generator(order: Order, names: Names, found: Lexicon) -> Generator:
     if order.generator == CLOZE:
         return cloze(names.cloze, shards.every_sentence(order.folder), found)
-    from trainers.encoders.backbones import BackboneError
     from trainers.san.masked_model import MaskedModel
 
-    try:
+    with _its_model_told():
         return MaskedModel.load(order.generator, found.resolve, device=order.device, precision=order.precision)
+
+
+@contextmanager
+def _its_model_told() -> Iterator[None]:
+    """What is wrong with the model, as what is wrong with any other source of a set."""
+    from trainers.encoders.backbones import BackboneError
+
+    try:
+        yield
     except BackboneError as error:
         raise CorpusError(str(error)) from error
 
