@@ -402,13 +402,12 @@ def _check_launch(check: Checker, family: Family, resources: Any) -> None:
         check.refuse(("resources", "runs_per_stack"), f"1: {why}")
     if not family.stacked:
         return
-    if resources.workers_per_run > 1:
-        check.refuse(("resources", "workers_per_run"), f"1: {because}")
-    if resources.launcher == "train":
-        check.refuse(("resources", "launcher"), f"auto or pool: {because}")
-    if resources.precision == "bf16":
-        check.refuse(("resources", "precision"), f"auto or fp32: {because}, in fp32")
-    if resources.deepspeed.zero_stage:
-        check.refuse(("resources", "deepspeed", "zero_stage"), f"0: {because}, without DeepSpeed")
-    if resources.checkpoint_every:
-        check.refuse(("resources", "checkpoint_every"), f"0: {because}, which keeps no checkpoints")
+    for place, wrong, accepted in (
+        (("workers_per_run",), resources.workers_per_run > 1, f"1: {because}"),
+        (("launcher",), resources.launcher == "train", f"auto or pool: {because}"),
+        (("precision",), resources.precision == "bf16", f"auto or fp32: {because}, in fp32"),
+        (("deepspeed", "zero_stage"), resources.deepspeed.zero_stage, f"0: {because}, without DeepSpeed"),
+        (("checkpoint_every",), resources.checkpoint_every, f"0: {because}, which keeps no checkpoints"),
+    ):
+        if wrong:
+            check.refuse(("resources", *place), accepted)
