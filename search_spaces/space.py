@@ -55,7 +55,7 @@ class Dimension:
             possible = possible and not (self.log and (self.low is None or self.low <= 0))
         if not possible or not all(self.holds(value) for value in self.paper):
             raise ValueError(
-                f"{self.name}: {self.words}; accepted: choices, or low below high, with log from above 0, and a"
+                f"{self.name}: {self.words}\n  accepted: choices, or low below high, with log from above 0, and a"
                 f" grid within, not {list(self.paper)}"
             )
 

@@ -75,7 +75,7 @@ def _gold(root: Path, lemmas: list[str]) -> dict[str, float]:
             log.info("corpora: %s: graded change from %s", root.name, file.relative_to(root))
             return {lemma: score for lemma, score in joined.items() if score is not None}
     told = "".join(f"\n    {file.relative_to(root)} lacks {', '.join(names)}" for file, names in missing.items())
-    raise CorpusError(f"corpora: {root} has no gold list for its targets; accepted: {', '.join(GOLD)}{told}")
+    raise CorpusError(f"corpora: {root} has no gold list for its targets\n  accepted: {', '.join(GOLD)}{told}")
 
 
 def _joined(lemma: str, scores: dict[str, float]) -> float | None:

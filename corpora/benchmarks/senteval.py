@@ -80,7 +80,7 @@ def _binary(positive: str, negative: str) -> Callable[[Path], dict[str, list[_Ro
     def of(file: Path, label: int) -> list[_Row]:
         rows: list[_Row] = [((line.split(),), label) for line in _lines(file, "latin-1")]
         if len(rows) < 10:
-            raise CorpusError(f"corpora: {file} has {len(rows)} lines; accepted: at least 10, one for each fold")
+            raise CorpusError(f"corpora: {file} has {len(rows)} lines\n  accepted: at least 10, one for each fold")
         return rows
 
     return lambda folder: {"all": of(folder / positive, 1) + of(folder / negative, 0)}

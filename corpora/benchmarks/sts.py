@@ -128,7 +128,7 @@ def _subset(folder: Path, subset: str) -> Pairs:
     sentences, golds = every_line(texts), every_line(scores)
     if len(sentences) != len(golds):
         raise CorpusError(
-            f"corpora: {texts} has {len(sentences)} lines and {scores.name} {len(golds)}; accepted: as many"
+            f"corpora: {texts} has {len(sentences)} lines and {scores.name} {len(golds)}\n  accepted: as many"
         )
     rows = []
     for number, (line, gold) in enumerate(zip(sentences, golds, strict=True), 1):

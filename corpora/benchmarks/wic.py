@@ -32,7 +32,9 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
     data, gold = folder / f"{split}.data.txt", folder / f"{split}.gold.txt"
     rows, labels = list(lines(data)), list(lines(gold))
     if len(rows) != len(labels):
-        raise CorpusError(f"corpora: {data} has {len(rows)} rows and {gold.name} {len(labels)}; accepted: as many")
+        raise CorpusError(
+            f"corpora: {data} has {len(rows)} rows and {gold.name} {len(labels)}\n  accepted: as many"
+        )
     for (number, fields), (_, label) in zip(rows, labels, strict=True):
         at = f"corpora: {data}, line {number}"
         if len(fields) != 5:

@@ -214,7 +214,7 @@ def _targets(data: PairData) -> dict[str, Any]:
     if data.scores_file is not None:
         path = Path(data.scores_file).expanduser()
         if not path.is_file():
-            raise CorpusError(f"data.scores_file: {path} is missing; accepted: a TSV of a, b, score")
+            raise CorpusError(f"data.scores_file: {path} is missing\n  accepted: a TSV of a, b, score")
         scores = digest_of(path)
     judge = [data.judge, data.judge_symmetric, scores]
     if data.judge == STANDIN:

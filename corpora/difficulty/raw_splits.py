@@ -165,5 +165,5 @@ def _gold(value: Any, hub: HubTask, where: str) -> float:
     except (TypeError, ValueError):
         gold = -1.0
     if not 0 <= gold <= 1:
-        raise CorpusError(f"{where}: {hub.gold} = {value!r}; accepted: 0 to {hub.largest:g}")
+        raise CorpusError(f"{where}: {hub.gold} = {value!r}\n  accepted: 0 to {hub.largest:g}")
     return gold

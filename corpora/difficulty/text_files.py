@@ -79,7 +79,7 @@ def _number(path: Path, line: int, text: str) -> float:
     try:
         return number_within(text, 1.0)
     except ValueError:
-        raise CorpusError(f"{path}, line {line}: gold {text!r}; accepted: 0 to 1") from None
+        raise CorpusError(f"{path}, line {line}: gold {text!r}\n  accepted: 0 to 1") from None
 
 
 def _sts_rows(path: Path) -> Pairs:

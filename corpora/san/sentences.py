@@ -138,7 +138,7 @@ def _triplets(file: Path) -> Sentences:
             missing = [column for column in columns if column not in (rows.fieldnames or ())]
             if missing:
                 raise CorpusError(
-                    f"corpora: {file} lacks the column {missing[0]!r}; accepted: {', '.join(columns)}"
+                    f"corpora: {file} lacks the column {missing[0]!r}\n  accepted: {', '.join(columns)}"
                 )
             kept = [tuple((row[column] or "").strip() for column in columns) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

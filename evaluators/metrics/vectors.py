@@ -28,7 +28,7 @@ def check_finite(what: str, values: np.ndarray) -> None:
     wrong = ~np.isfinite(values)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
-        raise ValueError(f"{what}: {values[place]} at {', '.join(map(str, place))}; accepted: finite numbers")
+        raise ValueError(f"{what}: {values[place]} at {', '.join(map(str, place))}\n  accepted: finite numbers")
 
 
 def aligned_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -216,7 +216,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> SingleRun:
 def _check_correlations(r_a: float, r_b: float, r_ab: float, n: int) -> None:
     if n < 5 or not max(abs(r_a), abs(r_b), abs(r_ab)) < 1:
         raise Undefined(
-            f"dependent correlations {r_a}, {r_b}, {r_ab} of {n} items; accepted: |r| < 1, at least 5 items"
+            f"dependent correlations {r_a}, {r_b}, {r_ab} of {n} items\n  accepted: |r| < 1, at least 5 items"
         )
 
 

@@ -157,7 +157,7 @@ def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
     names = list(names)
     unknown = [name for name in names if name not in table]
     if unknown:
-        raise ValueError(f"no task {unknown[0]!r}; accepted: {', '.join(table)}")
+        raise ValueError(f"no task {unknown[0]!r}\n  accepted: {', '.join(table)}")
     return [table[name] for name in dict.fromkeys(names)]
 
 

@@ -87,7 +87,7 @@ def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> N
 )
 def test_a_dimension_that_cannot_be_drawn_from_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(
-        ValueError, match=r"margin: .*; accepted: choices, or low below high, with log from above 0"
+        ValueError, match=r"margin: .*\n  accepted: choices, or low below high, with log from above 0"
     ):
         Dimension(name="margin", source="ours", **wrong)
 

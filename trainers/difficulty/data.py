@@ -21,7 +21,7 @@ from trainers.difficulty.judges import Judge, judged
 from trainers.encoders.frozen_encoder import FrozenEncoder, embed
 
 NO_JUDGE = (
-    "data.judge = none, but an arm needs a judge's scores; accepted: token_match_standin, scores_file,"
+    "data.judge = none, but an arm needs a judge's scores\n  accepted: token_match_standin, scores_file,"
     " or the name of a cross-encoder"
 )
 

@@ -113,7 +113,7 @@ class ScoresFile:
     @cached_property
     def identity(self) -> Mapping[str, Any]:
         if not self.path.is_file():
-            raise CorpusError(f"data.scores_file: {self.path} is missing; accepted: a TSV of a, b, score")
+            raise CorpusError(f"data.scores_file: {self.path} is missing\n  accepted: a TSV of a, b, score")
         return {"scores_file": digest_of(self.path)}
 
     def score(self, a: Sequence[str], b: Sequence[str]) -> np.ndarray:
@@ -145,7 +145,7 @@ class ScoresFile:
                 score = -1.0
             if len(fields) not in (2, 3) or score < 0:
                 raise CorpusError(
-                    f"{self.path}, line {number}: {line[:80]!r}; accepted: a, b, score in [0, 1], by tabs"
+                    f"{self.path}, line {number}: {line[:80]!r}\n  accepted: a, b, score in [0, 1], by tabs"
                 )
             name = fields[0] if len(fields) == 2 else pair_sha256(fields[0], fields[1])
             if (first := scores.setdefault(name, score)) != score:

@@ -55,12 +55,12 @@ def load_adapter(folder: Path, settings: Settings, seed: int, d: int) -> Trained
         found = load_file(folder / WEIGHTS)
         gamma = json.loads(config.read_text())["gamma"] if settings.form in PAIR_FORMS else settings.gamma
     except (OSError, ValueError, KeyError) as error:
-        raise ScorerError(f"{folder} holds no adapter: {error}; accepted: one that a run saved") from error
+        raise ScorerError(f"{folder} holds no adapter: {error}\n  accepted: one that a run saved") from error
     row = torch.zeros(1, layout.size)
     views = layout.views(row)
     wanted = {name: tuple(view.shape[1:]) for name, view in views.items()}
     if wanted != {name: tuple(tensor.shape) for name, tensor in found.items()}:
-        raise ScorerError(f"{folder / WEIGHTS} is of another shape; accepted: {wanted}")
+        raise ScorerError(f"{folder / WEIGHTS} is of another shape\n  accepted: {wanted}")
     for name, view in views.items():
         view[0] = found[name]
     return TrainedAdapter(Model(settings, seed, gamma), row[0], ())
@@ -125,9 +125,11 @@ class GatedPairScorer:
             config = json.loads((folder / CONFIG).read_text())
             weights = load_file(folder / WEIGHTS)
         except (OSError, ValueError) as error:
-            raise ScorerError(f"{folder} is not a scorer: {error}; accepted: a folder of export_scorer") from error
+            raise ScorerError(
+                f"{folder} is not a scorer: {error}\n  accepted: a folder of export_scorer"
+            ) from error
         if config.get("format") != FORMAT:
-            raise ScorerError(f"{folder / CONFIG}: format {config.get('format')!r}; accepted: {FORMAT}")
+            raise ScorerError(f"{folder / CONFIG}: format {config.get('format')!r}\n  accepted: {FORMAT}")
         if encoder is None:
             from trainers.encoders.backbones import resolve_backbone
 
@@ -161,7 +163,7 @@ class GatedPairScorer:
         """
         x = self.encoder.encode(sentences)
         if x.shape[1] != self.config["width"]:
-            raise ScorerError(f"the encoder gives {x.shape[1]} numbers a text; accepted: {self.config['width']}")
+            raise ScorerError(f"the encoder gives {x.shape[1]} numbers a text\n  accepted: {self.config['width']}")
         return x
 
     def score_vectors(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -175,7 +177,7 @@ class GatedPairScorer:
             wrong = ~(np.abs(lengths - 1) <= LENGTH)
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise ValueError(f"{side}: row {row} has length {lengths[row]:.4g}; accepted: rows of length 1")
+                raise ValueError(f"{side}: row {row} has length {lengths[row]:.4g}\n  accepted: rows of length 1")
         gamma, gated = torch.tensor([[self.gamma]]), torch.tensor([[float(self.gated)]])
         found = []
         with torch.no_grad():

@@ -125,7 +125,7 @@ class Settings:
             )
         if self.batch_size % VECTOR:
             raise ValueError(
-                f"batch_size = {self.batch_size}; accepted: a multiple of {VECTOR}, or a model's numbers would"
+                f"batch_size = {self.batch_size}\n  accepted: a multiple of {VECTOR}, or a model's numbers would"
                 " depend on the stack it is trained in"
             )
 

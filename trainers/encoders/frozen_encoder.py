@@ -38,7 +38,7 @@ def weights_digests(folder: Path, accepted: str) -> dict[str, str]:
     where the folder holds no safetensors."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in DEFINING)
     if not any(path.suffix == ".safetensors" for path in files):
-        raise CorpusError(f"{folder} holds no .safetensors weights; accepted: {accepted}")
+        raise CorpusError(f"{folder} holds no .safetensors weights\n  accepted: {accepted}")
     return {str(path.relative_to(folder)): digest_of(path) for path in files}
 
 

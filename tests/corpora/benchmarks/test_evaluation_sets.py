@@ -213,7 +213,7 @@ class TestWic:
             ("board\tN\t2\ta b c\tc", "T", r"places '2'\n  accepted: two token numbers"),
             ("board\tN\t2-1\ta b c\tc", "T", "token 1 of an example of 1 tokens"),
             ("board\tN\t2-0\ta b c\tc", "yes", r"line 1: 'yes'\n  accepted: T, F"),
-            ("board\tN\t2-0\ta b c\tc", "T\nF", "has 1 rows and train.gold.txt 2; accepted: as many"),
+            ("board\tN\t2-0\ta b c\tc", "T\nF", "has 1 rows and train.gold.txt 2\n  accepted: as many"),
         ],
     )
     def test_broken_rows_are_named(self, tmp_path: Path, data: str, gold: str, told: str) -> None:

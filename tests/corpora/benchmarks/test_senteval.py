@@ -67,7 +67,7 @@ def test_sst2_trec_and_mrpc(tmp_path: Path) -> None:
         ("TREC", "TREC/train_5500.label", ["HUM Who ?"], r"line 1: 'HUM Who \?'\n  accepted: LABEL:fine"),
         ("TREC", "TREC/train_5500.label", ["PER:x Who ?"], r"label 'PER'\n  accepted: ABBR, DESC"),
         ("MRPC", "MRPC/msr_paraphrase_train.txt", ["h\ta\tb\tc\td", "1\t2\t3\tx"], "line 2: 4 fields, expected 5"),
-        ("MR", "MR/rt-polarity.pos", ["x"] * 9, "rt-polarity.pos has 9 lines; accepted: at least 10"),
+        ("MR", "MR/rt-polarity.pos", ["x"] * 9, "rt-polarity.pos has 9 lines\n  accepted: at least 10"),
         ("MR", "MR/rt-polarity.pos", ["x"] * 10, "rt-polarity.neg cannot be read"),
         ("MPQA", "MPQA/mpqa.pos", [], "mpqa.pos is empty"),
     ],

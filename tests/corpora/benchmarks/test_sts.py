@@ -61,7 +61,7 @@ def test_a_year_is_read_subset_by_subset_without_what_is_unscored(tmp_path: Path
 @pytest.mark.parametrize(
     ("texts", "scores", "said"),
     [
-        (["a\tb", "c\td"], ["1"], r"has 2 lines and STS.gs.headlines.txt 1; accepted: as many"),
+        (["a\tb", "c\td"], ["1"], r"has 2 lines and STS.gs.headlines.txt 1\n  accepted: as many"),
         (["only one"], ["1"], r"STS.input.headlines.txt, line 1: 1 field, expected two sentences"),
         (["a\tb"], ["5.1"], r"STS.gs.headlines.txt, line 1: score '5.1'\n  accepted: a number from 0 to 5"),
         (["a\tb"], ["nan"], r"line 1: score 'nan'"),

@@ -177,7 +177,7 @@ def test_rows_whose_ids_repeat_are_told_apart(tmp_path: Path) -> None:
     [
         (json_lines("x", sentence1=None), r"mrpc, train, row 3: sentence1 = None\n  accepted: a text"),
         (json_lines("x", sentence2=None), r"mrpc, train, row 3: sentence2 = None\n  accepted: a text"),
-        (json_lines("x", label=None), r"mrpc, train, row 3: label = (None|nan); accepted: 0 to 1"),
+        (json_lines("x", label=None), r"mrpc, train, row 3: label = (None|nan)\n  accepted: 0 to 1"),
         ('{"x": "a", "y": "b"}\n', r"mrpc cannot be read as a data set: CastError.*\n  .* with the same columns"),
         ('{"sentence1": "a", \n', r"mrpc cannot be read as a data set: .*JSON"),
         ("", r"mrpc cannot be read as a data set: .*\n  accepted: .* none empty"),

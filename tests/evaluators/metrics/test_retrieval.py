@@ -88,7 +88,7 @@ def test_scaled_copies_of_an_answer_tie_with_it():
 def test_scores_that_are_no_numbers_are_refused(bad):
     scores = SCORES.copy()
     scores[1, 2] = bad
-    with pytest.raises(ValueError, match=r"scores: .* at 1, 2; accepted: finite numbers"):
+    with pytest.raises(ValueError, match=r"scores: .* at 1, 2\n  accepted: finite numbers"):
         ranks(scores, GOLD)
     with pytest.raises(ValueError, match=r"vectors: .* at 0, 1"):
         cosine_ranks(np.array([[1.0, bad]]), np.eye(2), [[0]])

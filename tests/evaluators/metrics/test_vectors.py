@@ -19,5 +19,5 @@ def test_what_has_no_direction_is_refused():
     with pytest.raises(ValueError, match="row 1 has no direction"):
         unit(np.array([[1.0, 0.0], [0.0, 0.0]]))
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"vectors: .* at 1, 0; accepted: finite numbers"):
+        with pytest.raises(ValueError, match=r"vectors: .* at 1, 0\n  accepted: finite numbers"):
             unit(np.array([[1.0, 0.0], [bad, 1.0]]))

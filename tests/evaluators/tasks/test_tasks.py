@@ -166,7 +166,7 @@ def test_an_encoding_that_is_not_usable_is_named(corpus):
 
 
 def test_an_unknown_task_is_named_with_those_that_exist(corpus):
-    with pytest.raises(ValueError, match="no task 't2e'; accepted: t2d, d2t"):
+    with pytest.raises(ValueError, match="no task 't2e'\n  accepted: t2d, d2t"):
         named(TASKS, ["t2d", "t2e"])
 
 

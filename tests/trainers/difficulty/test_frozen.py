@@ -186,8 +186,8 @@ def test_a_file_of_scores_begins_with_a_byte_order_mark_or_not(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("a\tb\t0_1", r"line 2: 'a\\tb\\t0_1'; accepted: a, b, score in \[0, 1\], by tabs"),
-        ("a\tb\t٠", r"line 2: .*; accepted: a, b, score"),
+        ("a\tb\t0_1", r"line 2: 'a\\tb\\t0_1'\n  accepted: a, b, score in \[0, 1\], by tabs"),
+        ("a\tb\t٠", r"line 2: .*\n  accepted: a, b, score"),
         ("a\tb\t0.9", r"line 2: 'a\\tb\\t0.9' after a score of 0.25\n  accepted: one score of a pair"),
         (f"{pair_sha256('a', 'b')}\t1", r"line 2: .* after a score of 0.25\n  accepted: one"),
     ],
@@ -345,7 +345,7 @@ def test_reranking_puts_the_best_first(exported: tuple[Path, Any, Any]) -> None:
 def test_a_scorer_refuses_other_folders_and_widths(exported: tuple[Path, Any, Any], tmp_path: Path) -> None:
     with pytest.raises(ScorerError, match="is not a scorer"):
         GatedPairScorer.load(tmp_path)
-    with pytest.raises(ScorerError, match="gives 16 numbers a text; accepted: 32"):
+    with pytest.raises(ScorerError, match="gives 16 numbers a text\n  accepted: 32"):
         GatedPairScorer.load(exported[0], encoder=Remote()).score([("a", "b")])
 
 
@@ -353,7 +353,7 @@ def test_a_scorer_wants_unit_rows(exported) -> None:
     scorer = GatedPairScorer.load(exported[0])
     x = np.eye(2, scorer.config["width"], dtype=np.float32)
     assert scorer.score_vectors(x, np.float16(x)).shape == (2,)
-    with pytest.raises(ValueError, match="a: row 1 has length 2; accepted: rows of length 1"):
+    with pytest.raises(ValueError, match="a: row 1 has length 2\n  accepted: rows of length 1"):
         scorer.score_vectors(x * [[1], [2]], x)
     with pytest.raises(ValueError, match="b: row 0 has length nan"):
         scorer.score_vectors(x, x * np.nan)
