@@ -18,7 +18,8 @@ from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
 from trainers.difficulty.judges import Judge, judged
-from trainers.encoders.frozen_encoder import FrozenEncoder, embed
+from trainers.encoders.embeddings import embed
+from trainers.encoders.frozen_encoder import FrozenEncoder
 
 NO_JUDGE = (
     "data.judge = none, but an arm needs a judge's scores\n  accepted: token_match_standin, scores_file,"

@@ -1,19 +1,11 @@
-"""A frozen encoder and the table of what it said: every sentence is encoded once and never again.
-
-The encoder is called only through `encode`, so it may as well be remote. Which sentences share a batch changes
-values by about 1e-7: the stored table is the truth that every arm and seed reads.
-"""
+"""A frozen encoder: it is called only through `encode`, so it may as well be remote."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpora.store.cache import digest_of, entry, key_of
+from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
 from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import positions_of, texts_cut
 
-FORMAT = 1  # raised whenever the same key fields would give another table
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
 BATCH = 32
 PORTION = 128 * BATCH  # sentences whose token states are held at once, whoever needs them
@@ -177,68 +168,3 @@ class SentenceEncoder:
             positions = positions_of(config) if bounded else None
             model.max_seq_length = min(self.max_length, positions or self.max_length)
         return model
-
-
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """The vectors of a sentence table, (n, d) float32, and the key they are stored under."""
-
-    x: np.ndarray
-    key: str
-
-
-def embed(
-    encoder: FrozenEncoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
-) -> Embedded:
-    """Vectors of these sentences in their order, from the store or, once, from the encoder.
-
-    tell: hears, in words, of the encoding before it starts.
-    ValueError when the encoder returns another shape, or rows that are not finite or not of unit length.
-    """
-    fields = {**table_fields(sentences), "encoder": dict(encoder.identity), "normalised": True, "dtype": "float32"}
-    key = key_of(fields)
-
-    def build(folder: Path) -> None:
-        from safetensors.numpy import save_file
-
-        tell(f"embedding {len(sentences):,} sentences")
-        start = time.perf_counter()
-        x = _checked(encoder.encode(sentences), len(sentences))
-        save_file({"x": np.ascontiguousarray(x)}, folder / "emb.safetensors")
-        _write_sentences(folder / "sentences.arrow", sentences)
-        meta = {**fields, "shape": x.shape, "encode_seconds": round(time.perf_counter() - start, 3)}
-        meta["versions"] = {
-            name: version(name) for name in ("numpy", "sentence-transformers", "torch", "transformers")
-        }
-        (folder / "meta.json").write_text(json.dumps(meta, indent=1))
-
-    place, _ = entry("embeddings", key, build)
-    from safetensors.numpy import load_file
-
-    return Embedded(_checked(load_file(place / "emb.safetensors")["x"], len(sentences)), key)
-
-
-def table_fields(sentences: Sequence[str]) -> dict[str, Any]:
-    """What identifies a sentence table: its exact bytes in order, and the format it is stored in."""
-    digest = hashlib.sha256()
-    for sentence in sentences:
-        digest.update(f"{len(sentence.encode())}:".encode() + sentence.encode())
-    return {"sentences": digest.hexdigest(), "format": FORMAT}
-
-
-def _checked(x: np.ndarray, n: int) -> np.ndarray:
-    if x.ndim != 2 or len(x) != n or x.dtype != np.float32:
-        raise ValueError(f"the encoder gave {x.dtype} {x.shape} for {n} sentences; expected float32 ({n}, d)")
-    norms = np.linalg.norm(x, axis=1)
-    if not np.allclose(norms, 1.0, atol=1e-3):  # also false for nan
-        worst = int(np.argmax(np.abs(np.nan_to_num(norms, nan=np.inf) - 1)))
-        raise ValueError(f"the encoder's vector of sentence {worst} has length {norms[worst]:g}; expected 1")
-    return x
-
-
-def _write_sentences(path: Path, sentences: Sequence[str]) -> None:
-    import pyarrow as pa
-    from pyarrow import feather
-
-    table = pa.table({"row": pa.array(range(len(sentences)), pa.int32()), "text": pa.array(list(sentences))})
-    feather.write_feather(table, str(path))

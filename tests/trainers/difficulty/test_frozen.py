@@ -22,7 +22,8 @@ from trainers.difficulty.judge_standin import TokenMatchStandin, match_features,
 from trainers.difficulty.judges import CrossEncoderJudge, ScoresFile, judge_of, scores_of
 from trainers.difficulty.pair_scorer import GatedPairScorer, ScorerError, export_scorer
 from trainers.difficulty.settings import Settings
-from trainers.encoders.frozen_encoder import SentenceEncoder, embed
+from trainers.encoders.embeddings import embed
+from trainers.encoders.frozen_encoder import SentenceEncoder
 
 SENTENCES = [
     "the old dog runs",
