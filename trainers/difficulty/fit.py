@@ -139,6 +139,8 @@ def fit_portions(
     requests: Sequence[Request],
     tasks: Sequence[TaskData],
     *,
+    isolate: bool = False,
+    known: Known | None = None,
     threads: int = 1,
     report: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
@@ -148,12 +150,11 @@ def fit_portions(
     Portions are as large as `threads` full stacks, so cutting costs no speed. Of each, what was trained just now
     comes first: whoever meters results in the order they come bills its training to no model of before.
     """
-    parts = _portions(requests, threads)
-    isolate, known = options.get("isolate", False), options.get("known") or {}
+    parts, known = _portions(requests, threads), known or {}
     steps = [len(tasks) * sum(s.steps for s, _ in _members(part, isolate, known)) for part in parts]
     for part, before in zip(parts, accumulate(steps, initial=0), strict=False):
         told = partial(lambda before, done, _: report(before + done, sum(steps)), before)
-        found = fit_stack(part, tasks, threads=threads, report=told, **options)
+        found = fit_stack(part, tasks, isolate=isolate, known=known, threads=threads, report=told, **options)
         yield from sorted(found, key=lambda one: bool(known.get((one.settings, one.seed))))
 
 
