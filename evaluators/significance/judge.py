@@ -114,16 +114,7 @@ def _judge_together(
         joint_lines(case.claim, parts, case.selected) if isinstance(case.claim, Joint) else parts[0].lines
         for case, parts in zip(cases, evidence, strict=True)
     ]
-    lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
-    if exploratory:
-        values, claims = [p for _, _, p in lines], [k for k, _, _ in lines]
-        adjusted = benjamini_hochberg(values, claims=claims, true_at_most=rules.nulls)
-    else:
-        values = [p for _, _, p in lines] + [math.nan] * rules.withdrawn
-        adjusted = holm(values, true_at_most=rules.nulls)
-    q: list[dict[str, float]] = [{} for _ in cases]
-    for (k, line, _), value in zip(lines, adjusted, strict=False):
-        q[k][line] = float(value)
+    q = _corrected(every, rules, exploratory)
     complete = sum(case.complete for case in cases)
     digest = family_digest([case.claim for case in cases], sequential=rules.sequential)
     verdicts: list[list[Verdict]] = []
@@ -151,6 +142,21 @@ def _judge_together(
         joint = replace(joint, words=joint.words + remark)
         verdicts.append([replace(joint, sentence=joint_sentence(joint, of_parts) + remark), *of_parts])
     return verdicts
+
+
+def _corrected(every: Sequence[Mapping[str, float]], rules: Rules, exploratory: bool) -> list[dict[str, float]]:
+    """Each claim's p by line, corrected for all of them: by Holm, of late ones by Benjamini and Hochberg."""
+    lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
+    if exploratory:
+        values, claims = [p for _, _, p in lines], [k for k, _, _ in lines]
+        adjusted = benjamini_hochberg(values, claims=claims, true_at_most=rules.nulls)
+    else:
+        values = [p for _, _, p in lines] + [math.nan] * rules.withdrawn
+        adjusted = holm(values, true_at_most=rules.nulls)
+    q: list[dict[str, float]] = [{} for _ in every]
+    for (k, line, _), value in zip(lines, adjusted, strict=False):
+        q[k][line] = float(value)
+    return q
 
 
 def _verdict(
