@@ -244,7 +244,7 @@ def test_a_choice_that_the_backbone_cannot_have_is_refused_before_a_search_start
     [
         ("a cup 0\ta dog 0\t0.5\n", r"39 of 40 pairs have no score, the first is 'a cup 1' / 'a dog 1'"),
         ("caf\xe9\ta dog 0\t0.5\n", r"scores\.tsv cannot be read: .*\n  accepted: text in UTF-8"),
-        ("a cup 0\ta dog 0\t5\n", r"scores\.tsv, line 1: .*accepted: a, b, score in \[0, 1\]"),
+        ("a cup 0\ta dog 0\t5\n", r"scores\.tsv, line 1: .*\n  accepted: a, b, score in \[0, 1\]"),
     ],
 )
 def test_a_file_of_scores_is_read_before_a_lane_starts(place: Path, scores: str, said: str) -> None:

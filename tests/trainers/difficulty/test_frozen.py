@@ -174,7 +174,7 @@ def test_scores_file_in_both_forms(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"1 of 2 pairs have no score, the first is 'b' / 'a'"):
         judge.score(["a", "b"], ["b", "a"])
     file.write_text("a\tb\t1.5\n")
-    with pytest.raises(CorpusError, match=r"line 1: .* accepted"):
+    with pytest.raises(CorpusError, match=r"line 1: .*\n  accepted"):
         ScoresFile(file, ()).score(["a"], ["b"])
 
 
