@@ -111,7 +111,10 @@ def spcd_of(
         split_of |= {anchor: split for anchor, _ in pairs}
     order = sorted(split_of, key=lambda side: (side.occurrence.text, side.occurrence.start, *side[2:4]))
     places = {side: place for place, side in enumerate(order)}
-    tagged = [side._replace(id=f"spcd:{place:06d}", split=split_of[side]) for side, place in places.items()]
+    tagged = [
+        side._replace(id=name, split=split_of[side])
+        for side, name in zip(order, names_of(len(order)), strict=True)
+    ]
     kept = {split: _indexed(chosen[split], places) for split in SPLITS}
     for split, pairs_of_split in kept.items():
         if repeats := len(chosen[split]) - len(pairs_of_split):
@@ -119,12 +122,21 @@ def spcd_of(
     return tagged, kept
 
 
+def names_of(count: int) -> list[str]:
+    """Names of so many occurrences, which sort as the places that they tell."""
+    width = max(6, len(str(count - 1)))
+    return [f"spcd:{place:0{width}d}" for place in range(count)]
+
+
 def _at(split: str, number: int) -> str:
     return f"corpora: SPCD, split {split}, row {number}"
 
 
 def _whole(row: Row, at: str) -> Row:
-    """The row, once nothing of it is missing: an empty cell of a CSV comes as None, which would pass for a 0."""
+    """The row, once nothing of it is missing: an empty cell of a CSV comes as None, which would pass for a 0.
+
+    Its lemmas come without blanks around them, with which they would be others.
+    """
     texts: dict[str, Any] = row._asdict()
     label = texts.pop("label")
     for role, value in texts.items():
@@ -132,7 +144,7 @@ def _whole(row: Row, at: str) -> Row:
             raise CorpusError(f"{at}: {role} = {value!r}\n  accepted: a text")
     if label not in (0, 1):
         raise CorpusError(f"{at}: label = {label!r}\n  accepted: 0, 1")
-    return row
+    return row._replace(lemma1=row.lemma1.strip(), lemma2=row.lemma2.strip())
 
 
 def _check_apart(chosen: Mapping[str, Sequence[tuple[Tagged, Tagged]]]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.cale.build import from_published
 from corpora.cale.records import CATEGORIES, SPLITS
-from corpora.cale.spcd_published import fingerprint, read
+from corpora.cale.spcd_published import fingerprint, names_of, read
 from corpora.sources.wordnet import Wordnet
 from corpora.store.errors import CorpusError
 
@@ -74,6 +74,25 @@ def test_a_folder_in_the_hubs_form(tmp_path: Path, real: Wordnet, form: str, val
     assert sorted(told["test"]) == [("ran", "said", "DC/DL"), ("says", "said", "DC/SL")]
     assert "v01009258" in spcd.occurrences.concepts
     assert len(spcd.wu_palmer) == 2
+
+
+def test_blanks_around_a_lemma_make_no_other(tmp_path: Path, real: Wordnet) -> None:
+    blank = [pair(SAID, " say", SAY, SAYS, "say ", SAY, 1)]
+    told = [
+        read(write(tmp_path / name, "saved", train=rows))
+        for name, rows in (("plain", TRAIN[1:]), ("blank", blank))
+    ]
+    plain, stripped = (from_published(rows, real) for rows in told)
+    assert stripped.digests == plain.digests
+    assert [CATEGORIES[category] for category in stripped.pairs["train"].category] == ["SC/SL"]
+    assert fingerprint(told[1]) != fingerprint(read(write(tmp_path / "again", "saved", train=TRAIN)))
+
+
+def test_names_of_any_number_of_occurrences_sort_as_their_places() -> None:
+    """By which the sides of a pair are told."""
+    names = names_of(1_000_001)
+    assert names == sorted(names)
+    assert names_of(1_000_000)[::999_999] == ["spcd:000000", "spcd:999999"]
 
 
 def test_an_anchor_belongs_to_its_own_split(tmp_path: Path, real: Wordnet) -> None:
