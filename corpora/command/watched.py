@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
-from corpora.store.cache import digest_of, key_of
+from corpora.store.cache import cache_folder, digest_of, key_of
 from corpora.store.errors import CorpusError
 
 MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
+LEDGER = ".drivers"  # what a ledger holds from the moment on that a study is run
+BESIDE_LEDGER = re.compile(r"reports|mlartifacts|mlflow\.db.*")
 GIT_SECONDS = 10.0
 
 
 def fingerprint(watch: Sequence[str]) -> str:
     """sha256 over the content of these files and folders. CorpusError, naming each that is not there.
 
-    What Python and git keep beside sources is left out. A folder's place does not count, its name and all below
-    do, linked folders too.
+    What Python, git and semray keep beside sources is left out. A folder's place does not count, its name and all
+    below do, linked folders too.
     """
-    missing = [name for name in watch if not Path(name).expanduser().exists()]
+    missing = [name for name in watch if not os.path.exists(Path(name).expanduser())]
     if missing:
         raise CorpusError(
             f"data.watch: {', '.join(missing)}: no such file or folder in {Path.cwd()}\n"
@@ -50,7 +53,7 @@ def git_states(watch: Sequence[str]) -> tuple[str, ...]:
 def _state(tree: Path, places: Sequence[str]) -> str:
     commit = _git(tree, "rev-parse", "--short=12", "HEAD") or "no commit yet"
     changed = _git(tree, "status", "--porcelain", "--untracked-files=all", "--", *places) or ""
-    names = sorted(line[3:] for line in changed.splitlines())
+    names = sorted(line[3:] for line in changed.splitlines() if not _is_below_own(tree, line[3:]))
     if not names:
         return f"{tree.name} at {commit}, nothing uncommitted"
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -90,6 +93,8 @@ def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path,
     for one in inside:
         path = folder / one.name
         name = path.relative_to(place).as_posix()
+        if _is_own(path):
+            continue
         if not one.is_dir():
             yield from [] if one.name.endswith(".pyc") else [[name, _digest(path)]]
         elif one.name in MADE:
@@ -103,6 +108,18 @@ def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path,
         else:
             linked[real] = name
             yield from _below(place, path, above, linked)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this is a ledger, what semray writes beside one, or the cache: all grow while runs go on."""
+    if BESIDE_LEDGER.fullmatch(path.name):
+        return any(path.parent.glob(f"*/{LEDGER}/"))
+    return path.is_dir() and ((path / LEDGER).is_dir() or path.resolve() == cache_folder().resolve())
+
+
+def _is_below_own(tree: Path, name: str) -> bool:
+    """name: of a file, seen from its tree."""
+    return any(_is_own(tree / above) for above in [Path(name), *Path(name).parents][:-1])
 
 
 def _digest(file: Path) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from os.path import exists, isfile  # those of Path end in an error for what is too long for a name
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def check_script(study: Study) -> None:
     """The script that Python is told is there: where it lies on another machine alone, nothing could watch it."""
     for name, arm in study.arms.items():
         script = script_of(words_of(arm))
-        if script and script not in study.data.watch and not Path(script).is_file():  # what is watched is read
+        if script and script not in study.data.watch and not isfile(script):  # what is watched is read
             there = [str(file) for file in Path(script).parent.glob("*.py")]
             near = meant(script, [*there, *study.data.watch])
             raise ValueError(
@@ -79,7 +80,7 @@ def check_watched(study: Study) -> None:
     for name, arm in study.arms.items():
         programs = {str(word) for word in arm.run[:1] if installed(str(word))}
         for word in literal_words(arm):
-            if word not in programs and Path(word).is_file() and not covers(study.data.watch, Path(word)):
+            if word not in programs and isfile(word) and not covers(study.data.watch, Path(word)):
                 raise ValueError(
                     f"arms.{name}.run: {word} is a file, and data.watch does not hold it\n"
                     f"  accepted: watch: [{', '.join((*study.data.watch, word))}], so that a change to it counts"
@@ -91,7 +92,7 @@ def installed(program: str) -> bool:
     if not program.startswith("/"):
         return "/" not in program
     folder = Path(program).parent.resolve()  # not of the program, which may be a link out of its environment
-    if any((folder.parent / sign).exists() for sign in ENVIRONMENT):
+    if any(exists(folder.parent / sign) for sign in ENVIRONMENT):
         return True
     search = [Path(sys.executable).parent, *map(Path, filter(None, os.environ.get("PATH", "").split(os.pathsep)))]
     return folder in {place.resolve() for place in search}

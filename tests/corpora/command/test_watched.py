@@ -11,6 +11,7 @@ import pytest
 
 from corpora.command.watched import covers, fingerprint, git_states
 from corpora.store.errors import CorpusError
+from orchestration.ledger.ledger import Ledger
 
 
 @pytest.fixture
@@ -32,6 +33,28 @@ def test_every_change_of_content_counts_and_nothing_else(place: Path) -> None:
     second = fingerprint(watch)
     (place / "lib" / "model.py").rename(place / "lib" / "other.py")
     assert len({first, second, fingerprint(watch), fingerprint(["train.py"])}) == 4
+
+
+def test_what_semray_keeps_there_does_not_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger by any name, what is written beside it, and the cache grow as runs go on."""
+    monkeypatch.setenv("SEMRAY_CACHE", "kept")
+    (place / "lib" / "reports").mkdir()
+    (place / "lib" / "reports" / "rows.csv").write_text("of one's own: no ledger lies beside it\n")
+    first, below = fingerprint(["."]), fingerprint(["lib"])
+    with Ledger(place / "mine" / "runs").drive("study"):
+        (place / "mine" / "runs" / "entry").write_text("1")
+        for name in ("reports/study/report.html", "mlflow.db", "mlflow.db-journal", "mlartifacts/1/a"):
+            (place / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / "mine" / name).write_text("1")
+        (place / "kept").mkdir()
+        (place / "kept" / "vectors").write_text("1")
+        assert fingerprint(["."]) == first
+        (place / "mine" / "model.py").write_text("x = 2\n")
+        assert fingerprint(["."]) != first
+        assert fingerprint(["mine/reports"]) != fingerprint(["lib/reports"])
+    assert fingerprint(["lib"]) == below
+    (place / "lib" / "reports" / "rows.csv").write_text("others\n")
+    assert fingerprint(["lib"]) != below
 
 
 def test_what_is_not_there_is_said(place: Path) -> None:
@@ -101,3 +124,8 @@ def test_git_says_commit_and_changes(place: Path) -> None:
     (place / "train.py").write_text("print(2)\n")
     (place / "lib" / "new.py").write_text("")
     assert git_states(["train.py", "lib"]) == (f"{place.name} at {commit}, uncommitted: lib/new.py, train.py",)
+    git("commit", "-qam", "second")
+    (place / "lib" / "new.py").unlink()
+    (place / "elsewhere").unlink()
+    with Ledger(place / "ledger").drive("study"):
+        assert git_states(["."])[0].endswith("nothing uncommitted")

@@ -265,6 +265,16 @@ def test_a_program_is_watched_unless_it_is_installed(place: Path, monkeypatch: p
     assert starts(own / "start.sh").runs
 
 
+@pytest.mark.parametrize("word", ["x = 1; " * 100, "/" + "x" * 300, "/" + "x" * 300 + "/python"])
+def test_a_word_may_be_longer_than_a_name(place: Path, word: str) -> None:
+    assert planned(place, "[python, train.py,", f"[python, -c, '{word}',").runs
+    assert planned(place, "[python, train.py,", f"['{word}', train.py,").runs
+    with pytest.raises(StudyError, match=r"arms\.fast\.run: x+\.py: no such file in"):
+        planned(place, "{lr: 1.0e-1}", f"{{run: [python, {'x' * 300}.py]}}")
+    with pytest.raises(StudyError, match=r"data\.watch: x+: no such file or folder in"):
+        planned(place, "watch: [train.py]", f"watch: [{'x' * 300}]")
+
+
 SEARCH = """\
 search:
   space: command
