@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from corpora.sources.texts import is_text
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.rows import (
     EACH_ONCE,
@@ -81,8 +82,7 @@ def rows_of(
 def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
     """Put a row where its metric's others are. CorpusError names what is wrong with it."""
 
-    def text(name: str) -> str:
-        return text_of(row, name)
+    text = partial(text_of, path, number, row)
 
     def figure(name: str) -> float:
         try:
@@ -111,10 +111,14 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
         column.larger_is_better.add(TRUTHS[told])
 
 
-def text_of(row: Mapping[str, Any], name: str) -> str:
-    """What stands in a column, as text; "" for nothing and for a number that is none."""
+def text_of(path: Path, number: int, row: Mapping[str, Any], name: str) -> str:
+    """What stands in a column, as text; "" for nothing and for a number that is none. CorpusError for what no file
+    of text could hold."""
     value = row.get(name)
-    return "" if value is None or value != value else str(value).strip()
+    found = "" if value is None or value != value else str(value).strip()
+    if not is_text(found):
+        raise wrong(path, f"row {number}: {name} = {found!r}", "a text without halves of surrogate pairs")
+    return found
 
 
 def check(path: Path, metric: str, column: MetricRows) -> None:
@@ -141,7 +145,8 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
             yield from _table_rows(path, check_names)
     except NamedTwice as error:
         raise wrong(path, str(error), EACH_ONCE) from None
-    except (ValueError, OSError, csv.Error, RecursionError) as error:  # the last: JSON that is nested without end
+    except (ValueError, OSError, csv.Error, RecursionError, OverflowError) as error:
+        # the last two: JSON that is nested without end, dates of parquet that Python has no words for
         raise wrong(path, f"cannot be read ({first_line(error)})", "a table of scores") from None
 
 

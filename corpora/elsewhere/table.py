@@ -8,6 +8,7 @@ item, task, group, gold, larger_is_better     as in the file that a command leav
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -66,7 +67,8 @@ def read_table(path: Path) -> Table:
 
 
 def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
-    arm, told = text_of(row, "arm"), text_of(row, "seed").removesuffix(".0")
+    text = partial(text_of, path, number, row)
+    arm, told = text("arm"), text("seed").removesuffix(".0")
     if not arm:
         raise wrong(path, f"row {number}: arm is empty", "the name of an arm in every row")
     if told and not (told.isascii() and told.isdecimal()):
@@ -74,7 +76,7 @@ def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
     digits = told.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST_SEED)) or int(digits) > LARGEST_SEED:
         raise wrong(path, f"row {number}: seed = {told}", f"a whole number up to {LARGEST_SEED}, or nothing")
-    return TableRun(arm, text_of(row, "backbone"), int(digits) if told else None)
+    return TableRun(arm, text("backbone"), int(digits) if told else None)
 
 
 def _check_alike(path: Path, runs: Table) -> None:

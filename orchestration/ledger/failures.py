@@ -39,7 +39,7 @@ def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, 
     at = now()
     body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": at, "final": final}
     place = f"{FOLDER}/{run.id}.json"
-    storage.write(f"{FOLDER}/{run.id}.log", traceback.encode())
+    storage.write(f"{FOLDER}/{run.id}.log", traceback.encode(errors="backslashreplace"))
     storage.write(place, sealed(body, place))
     return _failure(storage, run.id, body)
 

@@ -41,7 +41,7 @@ class Running:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *program],
                 stdin=subprocess.PIPE,
-                stdout=file,
+                stdout=subprocess.PIPE,
                 stderr=file,
                 env=dict(environment),
                 start_new_session=True,
@@ -85,8 +85,10 @@ class Running:
     def kill(self) -> None:
         """End it and all that descends from it, now."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def failure(self, why: str, *, final: bool = False) -> Exception:
         """The error for people: what happened, the last line of the log, where it is, and its last lines."""
@@ -99,12 +101,12 @@ class Running:
 
     def check(self) -> None:
         """CommandFailed or CommandRefused unless it ended with exit code 0."""
-        code = self.code
-        if code == supervisor.NOT_STARTED:
+        code, said = self.code, self._process.stdout
+        assert said is not None
+        if code == supervisor.NOT_STARTED and said.read():  # a script may end with that code, too
             raise self.failure("could not be started", final=True)
-        if code is not None and code > 128:
-            name = signal.Signals(code - 128).name if code - 128 in set(signal.Signals) else str(code - 128)
-            raise self.failure(f"ended by {name} after {self.seconds:.0f} s")
+        if code is not None and code - 128 in set(signal.Signals):
+            raise self.failure(f"ended by {signal.Signals(code - 128).name} after {self.seconds:.0f} s")
         if code:
             raise self.failure(f"exit code {code} after {self.seconds:.0f} s", final=code == USAGE)
 

@@ -120,7 +120,8 @@ def left_in(out: Path, world: World, **more: Any) -> Product:
     if encoder.is_dir() and (problem := unusable(encoder)) is not None:
         raise NothingLeft(f"{encoder}: {problem}\n  accepted: a folder of SentenceTransformer or transformers")
     if not encoder.is_dir() and scores is None:
-        held = ", ".join(sorted(place.name for place in out.iterdir())[:10]) or "nothing"
+        names = sorted(place.name.encode(errors="backslashreplace").decode() for place in out.iterdir())
+        held = ", ".join(names[:10]) or "nothing"
         raise NothingLeft(
             f"{out}: the command ended well, and left {held}\n"
             f"  accepted: one of {', '.join(FILES)}, or an encoder's folder named {MODEL}"

@@ -5,7 +5,8 @@
 It ends, with all that descends from the command, as soon as its standard input closes: the process that holds the
 other end was done with it, or died however it died. The command itself ends with this process. Whatever the
 command leaves running is ended when it ends. The exit code is the command's; 128 + n when signal n ended it; 127
-when it could not be started. SIGTERM is passed on.
+when it could not be started, which alone is told on standard output: what the command prints goes where errors go.
+SIGTERM is passed on.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ def main(words: list[str]) -> int:
     _prctl(SUBREAPER, 1)
     try:
         command = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_parent
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
         )
     except (OSError, subprocess.SubprocessError) as error:
         print(f"{words[0]}: {getattr(error, 'strerror', None) or error}", file=sys.stderr, flush=True)
+        print("not started")
         return NOT_STARTED
     signal.signal(signal.SIGTERM, lambda number, frame: _signal_group(command.pid, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; who started this decides

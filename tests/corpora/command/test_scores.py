@@ -73,6 +73,12 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,score,score\na,1,2\n", "names two columns 'score'\n  accepted: each name once"),
         ("scores.json", '{"a": 1, "a": 2}', "names 'a' twice\n  accepted: each name once"),
         ("scores.json", '[{"metric": "a", "score": 1, "score": 2}]', "names 'score' twice"),
+        (
+            "scores.json",
+            '[{"metric": "a", "item": "\\ud800", "score": 1}]',
+            r"row 1: item = '\\ud800'\n  accepted: a text",
+        ),
+        ("scores.json", '{"\\udfff": 1}', r"row 1: metric = '\\udfff'\n  accepted: a text"),
         ("scores.json", "3", "neither a list of objects"),
         ("scores.json", "[{", "cannot be read"),
         ("scores.json", "[" * 100_000, "cannot be read"),
@@ -83,6 +89,16 @@ def test_what_is_wrong_is_said_by_file_row_and_column(name: str, text: str, said
     with pytest.raises(CorpusError, match=said) as caught:
         read_scores(written(tmp_path, text, name))
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_dates_that_python_has_no_words_for(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    late = pa.array([2**60], pa.timestamp("us"))  # in the year 38505
+    pq.write_table(pa.table([["a"], late, [1.0]], ["metric", "item", "score"]), tmp_path / "scores.parquet")
+    with pytest.raises(CorpusError, match=r"scores\.parquet: cannot be read \(date value out of range\)"):
+        read_scores(tmp_path / "scores.parquet")
 
 
 def test_a_column_that_stands_in_parquet_twice(tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ def test_a_table_of_another_encoding_is_said(tmp_path: Path, encoding: str) -> N
         read_table(path)
 
 
+def test_half_of_a_surrogate_pair_is_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"arm": "\\ud83d", "seed": 0, "metric": "acc", "score": 1}\n')
+    with pytest.raises(CorpusError, match=r"t\.jsonl: row 1: arm = '\\ud83d'\n  accepted: a text without halves"):
+        read_table(path)
+
+
 def test_several_backbones(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,backbone,seed,metric,score\nA,x,0,acc,1\nA,y,0,acc,2\n")
     assert set(read_table(path)) == {("A", "x", 0), ("A", "y", 0)}

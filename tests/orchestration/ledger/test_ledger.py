@@ -336,6 +336,17 @@ def test_a_failure_stays_until_the_run_is_done(ledger: Ledger) -> None:
     assert ledger.failed() == {}
 
 
+def test_a_failure_may_name_what_is_no_text(tmp_path: Path) -> None:
+    """Such as a file whose name is no UTF-8."""
+    ledger, run, said = Ledger(tmp_path), make_run(), "NothingLeft: the command left \udcff.bin"
+    failure = ledger.fail(run, ledger.lease(run.id), said, f"Traceback …\n{said}")
+    assert ledger.failed() == {run.id: failure}
+    assert failure.error == said
+    assert (
+        Path(failure.log).read_text(encoding="utf-8") == "Traceback …\nNothingLeft: the command left \\udcff.bin"
+    )
+
+
 def test_claims_are_written_once(ledger: Ledger) -> None:
     h1, h2 = {"claim": "H1", "expect": "better"}, {"claim": "H2", "expect": "equivalent", "margin": 0.01}
     assert ledger.declared("study") is None

@@ -120,11 +120,24 @@ def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None
             "could not be started: .*No such file",
         ),
         (lambda w: python("import os; os.kill(os.getpid(), 9)", world=w), CommandFailed, "ended by SIGKILL"),
+        (lambda w: python("import sys; sys.exit(-1)", world=w), CommandFailed, "exit code 255 after"),
+        (
+            lambda w: python("import sys; print('not started'); sys.exit(127)", world=w),
+            CommandFailed,
+            "exit code 127 after",
+        ),
         (lambda w: script("--pause", "60", world=w, timeout=1.0), CommandFailed, "its timeout of 1 s: step 1/4"),
         (
             lambda w: python("print('all is well')", world=w),
             NothingLeft,
             "left nothing\n  accepted: one of scores.csv",
+        ),
+        (
+            lambda w: python(
+                "import os, sys; open(os.fsencode(sys.argv[1]) + b'/\\xff.bin', 'w')", "{out}", world=w
+            ),
+            NothingLeft,
+            r"and left \\udcff\.bin\n  accepted: one of scores.csv",
         ),
         (
             lambda w: python("import os, sys; os.mkdir(sys.argv[1] + '/model')", "{out}", world=w),
