@@ -61,9 +61,10 @@ def a_whole_number(text: str) -> int:
 
 
 def at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise refused(text, "a whole number of at least 1")
-    return int(text)
+    accepted = "a whole number of at least 1"
+    if not text.isdecimal() or (number := _read(int, text, accepted)) < 1:
+        raise refused(text, accepted)
+    return number
 
 
 def a_number(text: str) -> float:
@@ -99,7 +100,7 @@ def a_place(text: str) -> str:
 
 def _read(kind: Callable[[str], T], text: str, accepted: str) -> T:
     """The text as a finite number of this kind."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         if math.isfinite(number := kind(text)):
             return number
     raise refused(text, accepted)

@@ -105,10 +105,15 @@ class Storage(Protocol):
 def open_storage(url: str | Path) -> Storage:
     """A local path, file:// URL, or any fsspec URL (s3://bucket/ledger, memory://ledger).
 
-    Raises StudyError for a kind of URL that is unknown, or whose package is not installed.
+    Raises StudyError for a kind of URL that is unknown or only read, or whose package is not installed.
     """
     if "://" not in str(url):  # to fsspec, a path with :: in it would be a chain of places
         return LocalStorage(Path(os.path.expanduser(url)))
+    if str(url).startswith(("http://", "https://")):
+        raise StudyError(
+            f"ledger {url}: pages are read there, and nothing is kept\n  accepted: a folder, or a URL such as "
+            f"s3://bucket/ledger; the address of a store of one's own goes into AWS_ENDPOINT_URL"
+        )
     import fsspec
 
     options: dict[str, Any] = {"use_listings_cache": False}
@@ -117,8 +122,8 @@ def open_storage(url: str | Path) -> Storage:
         options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **patience(given)}
     try:
         filesystem, root = fsspec.url_to_fs(str(url), **options)
-        if hasattr(filesystem, "set_session"):
-            give_up_on_silence(filesystem.connect())  # S3: its settings are read, nothing is asked yet
+        if "s3" in _protocols(filesystem):
+            give_up_on_silence(filesystem.connect())  # its settings are read, nothing is asked yet
     except (ValueError, ImportError) as error:
         raise StudyError(unreachable(url, error)) from error
     except away() as error:

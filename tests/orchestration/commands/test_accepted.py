@@ -20,6 +20,8 @@ from orchestration.commands.cli import main
         ("san-generate --out folder --scale x", "--scale x\n  accepted: a number\n"),
         ("san-generate --out folder --gpus inf", "--gpus inf\n  accepted: a number\n"),
         ("run first --lanes 0", "--lanes 0\n  accepted: a whole number of at least 1\n"),
+        (f"run first --lanes {'9' * 5000}", "9\n  accepted: a whole number of at least 1\n"),
+        (f"reproducible first B1 --seed {'9' * 400}", "9\n  accepted: a whole number\n"),
         ("plan first --price 0", "--price 0\n  accepted: a number above 0, the price of an hour\n"),
         ("check-claim 76,25 77.05", "CONTROL 76,25\n  accepted: a number such as 76.25 or .7625\n"),
         ("check-claim 76.25 nan", "TREATMENT nan\n  accepted: a number such as 76.25 or .7625\n"),

@@ -120,6 +120,29 @@ def test_an_empty_name_of_a_ledger_is_none(
     assert "--ledger ''\n  accepted: a folder, or a URL" in capsys.readouterr().err
 
 
+def test_an_address_of_pages_is_no_place_for_a_ledger(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given by the option or by the environment: the endpoint of a store, as a rule."""
+    said = (
+        "ledger https://store.local/b: pages are read there, and nothing is kept\n  accepted: a folder, or a URL "
+    )
+    monkeypatch.setenv("SEMRAY_LEDGER", "https://store.local/b")
+    for place in (("--ledger", "https://store.local/b"), ()):
+        code, out, err = ask("ls", *place)
+        assert (code, out) == (2, "")
+        assert said in err
+        assert "AWS_ENDPOINT_URL" in err
+
+
+def test_an_audit_of_a_place_without_a_ledger_is_refused_where_a_plan_begins_one(ask: Ask, tmp_path: Path) -> None:
+    for place in (tmp_path / "mistyped", tmp_path):  # one that is not there, and one that is no ledger
+        code, out, err = ask("audit", "--ledger", str(place))
+        assert (code, out) == (2, "")
+        assert f"{place}: holds nothing of a study\n  accepted: the ledger of a study that ran\n" in err
+        assert ask("plan", "first", "--ledger", str(place))[0] == 0
+    Ledger(tmp_path).declare("first", [{"claim": "H1"}])
+    assert ask("audit", "--ledger", str(tmp_path))[0] == 0
+
+
 def test_why_of_a_claim_without_runs_says_that_nothing_is_declared_or_tested(ask: Ask, tmp_path: Path) -> None:
     code, said, _ = ask("why", "first", "H1", "--ledger", str(tmp_path / "empty"))
     assert code == 0
