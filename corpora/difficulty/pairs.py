@@ -163,8 +163,9 @@ def standin_pairs(data: PairData) -> Pairs:
     """What the offline judge learns from: held-out STS-B training rows that share no sentence with other rows.
 
     Other rows are the rest of training, validation and test. Rows from MSRpar are left out as well: they are
-    MRPC's pairs with graded scores, and a judge that read them has seen MRPC. CorpusError when STS-B is missing.
-    The hub's rows do not say where they are from: there, those with a sentence of the study's MRPC are left out.
+    MRPC's pairs with graded scores, and a judge that read them has seen MRPC. The hub's rows do not say where they
+    are from: there, those with a sentence of the study's MRPC are left out. CorpusError when STS-B is missing, or
+    none of its rows is left.
     """
     train, validation, _ = raw_splits("stsb", test=False, path=data.path)
     _, test, _ = raw_splits("stsb", test=True, path=data.path)
@@ -173,11 +174,17 @@ def standin_pairs(data: PairData) -> Pairs:
     seen = {text for split in (others, validation, test) for text in (*split.a, *split.b)}
     unseen = (row for row in sorted(own) if train.a[row] not in seen and train.b[row] not in seen)
     mrpc = _mrpc_texts(data) if ":" not in train.ids[0] and "mrpc" in data.tasks else frozenset()
-    return train.take([
+    kept = [
         row
         for row in unseen
         if not train.ids[row].startswith("MSRpar:") and mrpc.isdisjoint((said(train.a[row]), said(train.b[row])))
-    ])  # fmt: skip
+    ]
+    if not kept:
+        raise CorpusError(
+            f"data.judge = {STANDIN!r}: of {len(train)} training rows of STS-B none is left for it to learn from"
+            "\n  accepted: the whole of STS-B, or another judge"
+        )
+    return train.take(kept)
 
 
 def _mrpc_texts(data: PairData) -> frozenset[str]:

@@ -391,6 +391,14 @@ def test_the_offline_judge_learns_nothing_of_mrpc_from_rows_without_a_source(tmp
     assert "mrpc" not in seen_by_judge(both)
 
 
+def test_an_stsb_that_leaves_the_offline_judge_no_row_is_refused(tmp_path: Path) -> None:
+    """All rows have one sentence, so that those held out share it with the rest."""
+    write_stsb_as_the_hub_has_it(tmp_path, [("a cup", f"a dog {row}") for row in range(60)])
+    data = PairData(tasks=("stsb",), path=str(tmp_path), judge=STANDIN)
+    with pytest.raises(CorpusError, match=r"judge = 'token_match_standin': of 60 training rows .* none .*\n  acc"):
+        fingerprint(data)
+
+
 @needs_data
 def test_the_hubs_rows_of_stsb_leave_the_offline_judge_what_mrpc_does_not_use(tmp_path: Path) -> None:
     """Of its 1,349 candidates, 278 share a sentence with MRPC, 166 of them with its training and validation rows."""
