@@ -64,6 +64,17 @@ def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) 
                         raise ValueError(without_head(folder))
 
 
+def check_words(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
+    """Every backbone on which an arm is fitted has a word of the training rows."""
+    from transformers import AutoTokenizer
+
+    from trainers.defsent.vocabulary import with_leading_space, words_known
+
+    for folder in backbones if any(map(fits, study.arms.values())) else ():
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        words_known(with_leading_space(tokenizer), corpus, folder.name)
+
+
 def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
     """Word prediction with different heads is compared only where the head is all that differs."""
 
@@ -122,7 +133,7 @@ FAMILY: Family = EncoderFamily(
     fits=fits,
     told=told,
     sizes=SIZES,
-    checks=(check_heads, check_claims, check_batches),
+    checks=(check_heads, check_claims, check_batches, check_words),
     space=SPACE,
     shape=shape_by("objective", "epochs", "steps", "batch_size", "max_length"),
     # DefSent, table 5: sd of ten seeds for BERT-base, cls.

@@ -52,17 +52,13 @@ def fit(
     Raises ValueError when settings and backbone or corpus do not go together, Diverged, and Moved when a weight
     that was to stand still did not.
     """
-    from corpora.defsent.overlap import kept_rows
     from trainers.defsent.encoder import WordEncoder
-    from trainers.defsent.vocabulary import piece_table
+    from trainers.defsent.vocabulary import words_known
     from trainers.engine import loop
 
     loop.reset_process(seed, world)
     encoder = _opened(settings, backbone, world)
-    pieces = piece_table(encoder.tokenizer, corpus)
-    kept = kept_rows(corpus, pieces)
-    if not len(kept.rows):
-        raise ValueError(f"data: no word of the training rows is one entry of the vocabulary of {backbone.name}")
+    pieces, kept = words_known(encoder.tokenizer, corpus, backbone.name)
     texts = [*corpus.rows["train"].definitions.take(kept.rows[: settings.mlm_texts]), *corpus.plain_texts]
     head, told = head_of(settings, encoder, backbone, texts, seed)
     about: dict[str, Any] = {

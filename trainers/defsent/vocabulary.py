@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.defsent.overlap import Kept, kept_rows
 from corpora.defsent.splits import pieces_of
 from corpora.store.cache import entry, key_of
 
@@ -26,8 +27,13 @@ def with_leading_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenize
     Byte-level BPE keeps "good" and " good" apart, and its entries for whole words begin with the space. What is
     set here is saved with the tokenizer: definitions, sentences and whoever loads the model later read alike. The
     keyword add_prefix_space of transformers alone does not do: generic fast tokenizers note it and go on as
-    before. WordPiece and SentencePiece need nothing.
+    before. WordPiece and SentencePiece need nothing. ValueError for one that does not tell its rules.
     """
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"backbones: {tokenizer.name_or_path}: its tokenizer does not tell its rules"
+            "\n  accepted: a fast tokenizer"
+        )
     backend = tokenizer.backend_tokenizer
     state = json.loads(backend.to_str())
     levels = [node for node in _nodes(state["pre_tokenizer"]) if node.get("type") == "ByteLevel"]
@@ -59,6 +65,20 @@ def word_pieces(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> np.
     ids = tokenizer(distinct, add_special_tokens=False, return_attention_mask=False)["input_ids"]
     of = dict(zip(distinct, pieces_of(ids, tokenizer.unk_token_id).tolist(), strict=True))
     return np.array([of[word] for word in words], np.int64)
+
+
+def words_known(
+    tokenizer: PreTrainedTokenizerBase, corpus: DefsentCorpus, backbone: str
+) -> tuple[dict[str, np.ndarray], Kept]:
+    """The `piece_table`, and the training rows that it leaves. ValueError where it leaves none."""
+    pieces = piece_table(tokenizer, corpus)
+    kept = kept_rows(corpus, pieces)
+    if not len(kept.rows):
+        raise ValueError(
+            f"data: no word of the training rows is one entry of the vocabulary of {backbone}"
+            "\n  accepted: rows of its words, or another backbone"
+        )
+    return pieces, kept
 
 
 def piece_table(tokenizer: PreTrainedTokenizerBase, corpus: DefsentCorpus) -> dict[str, np.ndarray]:

@@ -43,11 +43,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     masked_lm(folder / "bert", "bert")
     without_mask_token(masked_lm(folder / "maskless", "bert"))
     tiny_backbone(folder / "bare")
-    entries = [
-        f"{word.capitalize()} \\{word}\\, n.\n   the {WORDS[at - 1]} {word} of {WORDS[at - 3]}.\n"
-        for at, word in enumerate(WORDS)
-    ]
-    dictionary(folder / "gcide", "\n".join(entries))
+    for name, ending in (("gcide", ""), ("strange", "zzq")):
+        entries = [
+            f"{word.capitalize()}{ending} \\{word}\\, n.\n   the {WORDS[at - 1]} {word} of {WORDS[at - 3]}.\n"
+            for at, word in enumerate(WORDS)
+        ]
+        dictionary(folder / name, "\n".join(entries))
     rows = [f"{at}\ta {word}\tthe {word} is old\t4\tENTAILMENT" for at, word in enumerate(WORDS)]
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     (folder / "SICK_train.txt").write_text("\n".join([header, *rows]) + "\n")
@@ -117,6 +118,11 @@ def test_a_fitted_head_makes_an_untrained_arm_depend_on_the_rows(runs: dict[str,
             r"compare: D11: defsent has head_source pretrained, random random\n  accepted: ",
         ),
         ("seeds: 2", "seeds: 2\nresources: {workers_per_run: 3}", r"batch_size = 8\n  accepted: a multiple of 3"),
+        (
+            "gcide: PLACE/gcide",
+            "gcide: PLACE/strange",
+            r"data: no word of the training rows is one entry of the vocabulary of bert\n  accepted: ",
+        ),
         ("gcide: PLACE/gcide", "gcide: PLACE/none", r"data\.gcide = .* holds no gcide\.dict\.dz"),
     ],
 )  # fmt: skip

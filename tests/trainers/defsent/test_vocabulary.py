@@ -57,6 +57,15 @@ def test_other_kinds_need_nothing(kind: str):
     assert with_leading_space(tokenizer)("The jury said").input_ids == before
 
 
+def test_a_tokenizer_that_does_not_tell_its_rules_is_refused(tmp_path: Path):
+    from transformers import BertJapaneseTokenizer
+
+    (tmp_path / "vocab.txt").write_text("[UNK]\n[PAD]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    pieces = {"word_tokenizer_type": "basic", "subword_tokenizer_type": "character"}
+    with pytest.raises(ValueError, match="does not tell its rules\n  accepted: a fast tokenizer"):
+        with_leading_space(BertJapaneseTokenizer(str(tmp_path / "vocab.txt"), **pieces))
+
+
 def test_training_and_use_read_alike(tmp_path: Path):
     """Definitions and sentences, in the run and in whatever loads its folder."""
     folder = masked_lm(tmp_path / "backbone", "roberta")
