@@ -34,6 +34,11 @@ def check_sites(body: nn.Module, rates: Mapping[str, float]) -> None:
             )
 
 
+def drops(body: nn.Module) -> bool:
+    """Whether a body has a rate above 0 anywhere."""
+    return any(getattr(module, name) for module, name in _sites(body))
+
+
 def set_rate(body: nn.Module, rate: float) -> None:
     """Give every dropout of a body this rate."""
     for module, name in _sites(body):

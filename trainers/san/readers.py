@@ -17,7 +17,7 @@ import numpy as np
 
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.packing import padded_kind
-from trainers.san.dropout import check_sites, set_rate
+from trainers.san.dropout import check_sites, drops, set_rate
 from trainers.san.settings import PROMPTED, Settings
 from trainers.san.templates import VIEW, in_template, mask_token
 
@@ -89,9 +89,17 @@ def check_layers(folder: Path, count: int) -> None:
 
 
 def check_dropout(folder: Path, settings: Settings) -> None:
-    """ValueError when a backbone has no dropout that a rate could be of. What runs packed has some."""
+    """ValueError when a backbone has no dropout that a rate could be of, or none to tell two views apart.
+
+    What runs packed has some that a rate could be of.
+    """
     if settings.rates and padded_kind(folder) is not None:
         check_sites(_without_weights(folder), settings.rates)
+    if settings.own_dropout_alone and not drops(_without_weights(folder)):
+        raise ValueError(
+            "train.p1 = None\n  accepted: a rate such as 0.1, or a backbone that has one of its own: without"
+            " dropout the two views of a sentence are equal"
+        )
 
 
 def _without_weights(folder: Path) -> Any:

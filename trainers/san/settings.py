@@ -139,6 +139,13 @@ class Settings:
         return {field: rate for field, rate in own.items() if self.train and rate is not None}
 
     @property
+    def own_dropout_alone(self) -> bool:
+        """Whether nothing but the backbone's own dropout tells the two views of a sentence apart."""
+        one_text = self.host not in PROMPTED | {"simcse_sup"}
+        second_rate = self.p2_of == "second_view" and self.p2 > 0
+        return self.train and one_text and self.p1 is None and not second_rate
+
+    @property
     def reads_at(self) -> int:
         """How many tokens of a text are read when training is over."""
         return self.max_length if self.read_length is None else self.read_length

@@ -191,15 +191,23 @@ def test_what_cannot_work_is_found_first(place: Path, old: str, new: str, messag
         planned(place, old, new)
 
 
-def test_a_rate_for_a_backbone_that_drops_nothing_is_found_first(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plain", "said"),
+    [
+        ("{host: sncse, tau1: 0.1}", r"arms\.simcse\+san on tiny: train\.p2 = 0\.2\n  accepted: a backbone with"),
+        ("{}", r"arms\.simcse on tiny: train\.p1 = None\n  accepted: a rate such as 0\.1, or a backbone that"),
+    ],
+)
+def test_a_rate_for_a_backbone_that_drops_nothing_or_none_for_equal_views_is_found_first(
+    place: Path, tmp_path: Path, plain: str, said: str
+) -> None:
     from transformers import MambaConfig
 
     shutil.copytree(place / "tiny", tmp_path / "tiny")
     MambaConfig(vocab_size=20, hidden_size=16, num_hidden_layers=3).save_pretrained(tmp_path / "tiny")
-    with pytest.raises(
-        ValueError, match=r"arms\.simcse\+san on tiny: train\.p2 = 0\.2\n  accepted: a backbone with"
-    ):
-        check_backbones(study_in(place, STUDY), [tmp_path / "tiny"], san_corpus())
+    study = study_in(place, STUDY, "simcse: {}", f"simcse: {plain}")
+    with pytest.raises(ValueError, match=said):
+        check_backbones(study, [tmp_path / "tiny"], san_corpus())
 
 
 SEARCH = """\

@@ -164,8 +164,28 @@ def test_a_rate_for_a_backbone_that_drops_nothing_is_refused_before_its_weights_
     MambaConfig(vocab_size=20, hidden_size=16, num_hidden_layers=2).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: a backbone with dropout"):
         check_dropout(tmp_path, Settings(**given))
-    for idle in (Settings(), Settings(train=False, p1=0.15)):
+    for idle in (Settings(host="simcse_sup"), Settings(train=False, p1=0.15)):
         check_dropout(tmp_path, idle)
+
+
+@pytest.mark.parametrize("own", [0.1, 0.0])
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "mamba"])
+def test_views_of_one_text_ask_for_dropout(tmp_path: Path, kind: str, own: float):
+    """Its own, or of the arm. Where templates or texts differ, views do."""
+    rates = {"hidden_dropout_prob": own, "attention_probs_dropout_prob": own, "attention_dropout": own}
+    sizes = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    special = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
+    AutoConfig.for_model(kind, **sizes, **special, **rates).save_pretrained(tmp_path)
+    taught: dict[str, Any] = {"host": "rankcse", "teachers": ("a",)}
+    refused = [] if own and kind != "mamba" else [Settings(), Settings(**taught)]
+    for alike in refused:
+        with pytest.raises(ValueError, match=r"train\.p1 = None\n  accepted: a rate such as 0\.1, or a backbone"):
+            check_dropout(tmp_path, alike)
+    second = Settings(p2_of="second_view", p2=0.2)
+    for apart in (second, replace(BASE, p1=0.1)) if kind != "mamba" else ():
+        check_dropout(tmp_path, apart)
+    for apart in (Settings(host="sncse"), Settings(host="simcse_sup"), Settings(train=False)):
+        check_dropout(tmp_path, apart)
 
 
 def test_fused_needs_a_backbone_that_runs_packed(backbone: Path):
