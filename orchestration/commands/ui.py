@@ -29,7 +29,7 @@ def ui(options: Namespace) -> int:
     begun, port = _end_when_asked(), options.port or _free_port()
     with doing("starting MLflow's server"), server(uri, port, begun) as address:
         print(f"{address}{page}", flush=True)
-        say(f"{shown_path(database_of(uri) or uri)} on this machine alone; Ctrl-C ends the server")
+        say(f"{shown_path(database_of(uri) or shown(uri))} on this machine alone; Ctrl-C ends the server")
         while True:
             signal.pause()
 

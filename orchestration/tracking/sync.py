@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 SQLITE = "sqlite:///"
+ADDRESS = re.compile(r"\w[\w+.-]*://\S*")
 KEY, KIND = "semray.run_key", "semray.kind"
 ACTIVE, DELETED = 1, 2  # MLflow's ViewType, which is not imported for it
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
@@ -146,7 +147,7 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
             with _alone(uri, tree.experiment):
                 links = _mirror(tree, uri, counts)
         except outside_errors() as error:
-            problem = reason(error)
+            problem = reason(error, uri)
     return SyncReport(uri=shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
 
 
@@ -343,13 +344,19 @@ def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, 
 
 
 def shown(uri: str) -> str:
-    """The URI without user and password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", uri)
+    """The URI without user, password and query, whatever signs of a URI's own a password holds; paths are whole."""
+    scheme, between, rest = uri.partition("://")
+    if scheme in ("sqlite", "file"):
+        return uri
+    place, _, query = rest.partition("?")
+    host = "…" if "@" in query else place.rpartition("@")[2]  # of the password or of the query: nobody knows
+    return f"{scheme}{between}{host}"
 
 
-def reason(error: Exception) -> str:
-    """The last cause, in one line and without secrets."""
-    text = shown(str(error)).strip() or type(error).__name__
+def reason(error: Exception, uri: str) -> str:
+    """The last cause, in one line and without secrets: neither this URI's nor another's."""
+    said = str(error).replace(uri, shown(uri))
+    text = ADDRESS.sub(lambda found: shown(found[0]), said).strip() or type(error).__name__
     if "Max retries exceeded" in text or "Connection" in type(error).__name__:
         return "the server does not answer"
     return text.splitlines()[0][:200]

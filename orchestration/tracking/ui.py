@@ -36,7 +36,7 @@ def experiment_page(uri: str, study: str, base: str) -> str:
             found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
     except outside_errors() as error:
         raise StudyError(
-            f"mlflow {shown(uri)}: {reason(error)}\n  accepted: a server that answers, or a database"
+            f"mlflow {shown(uri)}: {reason(error, uri)}\n  accepted: a server that answers, or a database"
         ) from None
     if found is None:
         raise StudyError(

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.machines.doctor import tracking
@@ -28,7 +30,7 @@ from orchestration.study.errors import StudyError
 from orchestration.tracking import entries, write
 from orchestration.tracking.entries import Entry, Planned, metric_name, planned
 from orchestration.tracking.model import model_files
-from orchestration.tracking.sync import SyncReport, Tree, database_of, default_uri, mirror, sync
+from orchestration.tracking.sync import SyncReport, Tree, database_of, default_uri, mirror, reason, shown, sync
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import ARMS, CLAIMS, METRICS, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
@@ -582,6 +584,43 @@ def test_no_secret_reaches_mlflow(
     assert "s3cr3t" not in nobody.line
     assert nobody.seconds < 30
     assert capfd.readouterr() == ("", "")
+
+
+@given(st.text(st.characters(categories=["Lu", "P", "S", "Zs"], exclude_characters="`"), max_size=4))
+def test_a_password_is_never_shown_whatever_signs_it_holds(signs: str) -> None:
+    secret = f"s3cr3t{signs}s3cr3t"
+    for uri in (
+        f"http://me:{secret}@host:5000/",
+        f"postgresql://me:{secret}@host/db",
+        f"postgresql://host/db?user=me@there&password={secret}",
+        f"mysql+pymysql://host/db?password={secret}",
+    ):
+        told = reason(ValueError(f"Invalid url: {uri} of no host"), uri)
+        assert "s3cr3t" not in shown(uri) + told
+        assert told.startswith("Invalid url: ")
+        assert told.endswith(" of no host")
+        assert shown(shown(uri)) == shown(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("http://me:a/b@c@host:5000", "http://host:5000"),
+        ("postgresql://me:a?b@host/db", "postgresql://…"),
+        ("postgresql:///db?host=h&user=me&password=a", "postgresql:///db"),
+        ("http://host:5000", "http://host:5000"),
+        ("sqlite:////home/me@work/mlflow.db", "sqlite:////home/me@work/mlflow.db"),
+        ("./mlruns@work?", "./mlruns@work?"),
+    ],
+)
+def test_what_is_shown_of_an_address(uri: str, told: str) -> None:
+    assert shown(uri) == told
+
+
+def test_an_address_within_a_sentence_ends_with_its_word() -> None:
+    """The proxy's, not the server's: whoever names two has both hidden."""
+    said = "no way to http://me:s3cr3t@proxy:1 from me@here"
+    assert reason(ValueError(said), "http://host") == "no way to http://proxy:1 from me@here"
 
 
 def test_default_uri(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
