@@ -344,7 +344,7 @@ def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, 
 
 
 def shown(uri: str) -> str:
-    """The URI without user, password and query, whatever signs of a URI's own a password holds; paths are whole."""
+    """The URI without user, password and query, whatever signs a password holds; that of a path is whole."""
     scheme, between, rest = uri.partition("://")
     if scheme in ("sqlite", "file"):
         return uri

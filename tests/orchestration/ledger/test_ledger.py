@@ -209,6 +209,26 @@ def test_a_model_that_was_dropped(ledger: Ledger) -> None:
     assert not any(name.startswith("model") for name in open_storage(ledger.url).children(run.id))
 
 
+def test_the_room_that_a_ledger_takes_is_told_while_a_study_works(tmp_path: Path) -> None:
+    """Files and folders come and go while they are counted."""
+    storage, told = open_storage(tmp_path), threading.Event()
+    storage.write("finished", b"abc")
+
+    def work() -> None:
+        while not told.is_set():
+            for name in "abcdefgh":
+                storage.write(f"scratch/{name}/checkpoint", b"x", durable=False)
+            storage.remove("scratch")
+
+    with ThreadPoolExecutor(1) as study:
+        working = study.submit(work)
+        try:
+            assert all(storage.size("") >= len(b"abc") for _ in range(2000))
+        finally:
+            told.set()
+    working.result()
+
+
 def test_what_is_left_of_a_model_is_told_and_goes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `semray prune` that was killed between the seal and the files: nobody uses them, and they take room."""
 
