@@ -14,7 +14,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.report.layout import laid_out
 from orchestration.study.errors import StudyError
-from orchestration.study.names import cut, listed, printable
+from orchestration.study.names import amount, cut, listed, printable
 
 ELSEWHERE = "its file is elsewhere"
 QUESTION = 60  # characters of a question that are shown
@@ -86,6 +86,7 @@ def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str],
 
 def in_bytes(count: float) -> str:
     """12.3 MB."""
-    units = ("bytes", "kB", "MB", "GB")
-    power = min(len(units) - 1, (len(str(int(count))) - 1) // 3)
-    return f"{count / 1000**power:.3g} {units[power]}"
+    unit, *larger = ("bytes", "kB", "MB", "GB", "TB")
+    while larger and round(count) >= 1000:
+        count, unit, *larger = count / 1000, *larger
+    return f"{amount(count)} {unit}"

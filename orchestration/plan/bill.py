@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaluators.significance.claims import sides_of
 from orchestration.plan.plan import by_arm
+from orchestration.study.names import amount
 
 if TYPE_CHECKING:
     from orchestration.plan.plan import Plan
@@ -35,17 +36,17 @@ class Bill:
 
     def words(self, price: float | None = None) -> str:
         """In a sentence: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 in money."""
-        parts = [f"{self.runs} run{'s' * (self.runs != 1)}", f"{self.hours:.2g} h"]
-        parts += [f"{self.gpu_hours:.2g} GPU-hours"] if self.gpu_hours else []
-        parts += [energy] if (energy := self.energy(2)) else []
+        parts = [f"{self.runs} run{'s' * (self.runs != 1)}", f"{amount(self.hours)} h"]
+        parts += [f"{amount(self.gpu_hours)} GPU-hours"] if self.gpu_hours else []
+        parts += [energy] if (energy := self.energy()) else []
         parts += [f"{self.money(price):.2f} at {price:g} an hour"] if price else []
         return ", ".join(parts)
 
-    def energy(self, digits: int) -> str:
+    def energy(self) -> str:
         """In words: all of it, else that of the GPUs; "" where neither is known."""
         if self.kwh is not None:
-            return f"{self.kwh:.{digits}g} kWh"
-        return "" if self.gpu_kwh is None else f"{self.gpu_kwh:.{digits}g} kWh of GPUs alone"
+            return f"{amount(self.kwh)} kWh"
+        return "" if self.gpu_kwh is None else f"{amount(self.gpu_kwh)} kWh of GPUs alone"
 
 
 def total(recorded: Sequence[Recorded]) -> Bill:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.bill import total
 from orchestration.report.tables import NONE
+from orchestration.study.names import amount
 from orchestration.study.run import on
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def bill_rows(findings: Findings) -> list[tuple[str, ...]]:
             (
                 verdict.claim + (on(verdict.backbone) if several else ""),
                 f"{bill.runs} of {len(behind)}" if bill.runs < len(behind) else str(bill.runs),
-                f"{bill.hours:.3g}",
-                f"{bill.gpu_hours:.3g}" if bill.gpu_hours else NONE,
-                bill.energy(3).replace(" kWh", "") or NONE,
+                amount(bill.hours),
+                amount(bill.gpu_hours) if bill.gpu_hours else NONE,
+                bill.energy().replace(" kWh", "") or NONE,
                 f"{bill.money(findings.price):.2f}" if findings.price else NONE,
             )
         )

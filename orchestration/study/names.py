@@ -85,6 +85,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + "s" * (number != 1)
 
 
+def amount(value: float) -> str:
+    """Three digits, or all that stand before the point: 0.176, 12.3, 2,400."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def typed(*words: object) -> str:
     """`semray run 'my study.yaml'`: the command as a person types it, whatever stands in a name."""
     return shlex.join(["semray", *map(str, words)])

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from orchestration.commands.cli import HOMES, main
+from orchestration.commands.ls import in_bytes
 from orchestration.commands.words import OF_FAMILIES, add_all
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
@@ -371,6 +372,22 @@ def test_ls_among_files_that_are_no_studies(
     out = capsys.readouterr().out
     assert printable(out, keep="\n") == out
     assert [line.split()[0] for line in out.splitlines() if ".yaml" in line] == ["odd.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (999_400, "999 kB"),
+        (999_600, "1 MB"),
+        (12_345_678, "12.3 MB"),
+        (2.5e12, "2.5 TB"),
+        (2.5e16, "25,000 TB"),
+    ],
+)
+def test_room_is_told_without_powers_of_ten(count: float, said: str) -> None:
+    assert in_bytes(count) == said
 
 
 def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:

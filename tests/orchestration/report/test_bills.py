@@ -53,6 +53,7 @@ def test_runs_that_tell_no_energy_give_no_sum_of_it() -> None:
     assert total([HOUR, {"seconds": 1800.0}]) == Bill(runs=2, hours=1.5, gpu_hours=0.5, kwh=None)
     assert total([HOUR, HOUR]).words(2.0) == "2 runs, 2 h, 1 GPU-hours, 1 kWh, 2.00 at 2 an hour"
     assert total([{"seconds": 1800.0}]).words(2.0) == "1 run, 0.5 h, 1.00 at 2 an hour"
+    assert total([HOUR] * 2417).words() == "2417 runs, 2,417 h, 1,208 GPU-hours, 1,208 kWh"
     card = {"seconds": 1800.0, "gpu_joules": 1.8e6}
     assert total([card, card]).words() == "2 runs, 1 h, 1 kWh of GPUs alone"
     assert total([card, HOUR]).words() == "2 runs, 1.5 h, 0.5 GPU-hours"
@@ -108,6 +109,15 @@ def test_a_report_shows_it_and_no_verdict_rests_on_it(tmp_path: Path) -> None:
         assert "GPU-hours" in text
         assert row[5] in text
     assert as_json(costly) == as_json(plain)
+
+
+def test_a_bill_of_weeks_is_told_alike_by_plan_and_report(tmp_path: Path) -> None:
+    """Eight seeds and an untrained control, each of 123.4 hours."""
+    plain = findings_of(Ledger(tmp_path), 8, CLAIMS[:1])
+    week = {"seconds": 123.4 * 3600, "gpu_hours": 123.4, "joules": 123.4 * 3.6e6}
+    (row,) = bill_rows(replace(plain, runs=tuple(replace(run, cost=week) for run in plain.runs)))
+    assert row[1:5] == ("9", "1,111", "1,111", "1,111")
+    assert total([week] * 9).words() == "9 runs, 1,111 h, 1,111 GPU-hours, 1,111 kWh"
 
 
 def test_a_bill_says_of_which_backbone_it_is_and_how_many_runs_told(tmp_path: Path) -> None:
