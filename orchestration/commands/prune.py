@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.terminal import DONE, ledger_of, study_of
@@ -24,7 +27,7 @@ def prune(options: Namespace) -> int:
     runs = not_kept(planned(study, ledger), ledger, keep)
     sizes = {run.id: ledger.model_size(run) for run in runs}
     if options.yes:
-        with ledger.drive(study.name):
+        with _full_disk_told(ledger.url), ledger.drive(study.name):
             for run in runs:
                 ledger.drop_model(run)
     if options.json:
@@ -37,3 +40,18 @@ def prune(options: Namespace) -> int:
     if runs:
         print("their scores stay valid; a new task for these runs would train them again")
     return DONE
+
+
+@contextmanager
+def _full_disk_told(url: str) -> Iterator[None]:
+    """Who prunes, and which entry has no model any more, is written before a model goes, which takes room."""
+    try:
+        yield
+    except (OSError, StudyError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StudyError(
+            f"ledger {url}: {cause.strerror}: to give room back takes a little first\n"
+            "  accepted: the same command once more, after some 100 kB were freed there by other means"
+        ) from error

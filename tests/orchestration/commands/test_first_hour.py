@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from orchestration.commands.cli import HOMES, main
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.words import OF_FAMILIES, add_all
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.storage import LocalStorage
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.study.names import printable
@@ -388,6 +390,36 @@ def test_ls_among_files_that_are_no_studies(
 )
 def test_room_is_told_without_powers_of_ten(count: float, said: str) -> None:
     assert in_bytes(count) == said
+
+
+@pytest.mark.parametrize(("asked", "of"), [("create", ".drivers/"), ("write", "/seal.json")])
+def test_prune_on_a_full_disk_says_what_helps(
+    ask: Ask, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, of: str
+) -> None:
+    """Neither for a lock nor for a seal there is room: all models stay, and all entries are whole."""
+    written = getattr(LocalStorage, asked)
+
+    def full(storage: LocalStorage, name: str, content: bytes, *, durable: bool = True) -> None:
+        if of in name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(storage, name, content, durable=durable)
+
+    ledger = tmp_path / "ledger"
+    shutil.copytree(place / "ledger", ledger)
+    models = {*ledger.glob("*/model")}
+    words = ("prune", "first", "--models", "none", "--yes", "--ledger", str(ledger))
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, asked, full)
+        code, _, err = ask(*words)
+    assert code == 2
+    assert err.endswith(
+        f"ledger {ledger}: No space left on device: to give room back takes a little first\n"
+        "  accepted: the same command once more, after some 100 kB were freed there by other means\n"
+    )
+    assert {*ledger.glob("*/model")} == models
+    assert ask("audit", "--ledger", str(ledger))[0] == 0
+    assert ask(*words)[0] == 0
+    assert {*ledger.glob("*/model")} < models
 
 
 def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:
