@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from argparse import Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from orchestration.commands.model_card import model_card
@@ -36,16 +38,25 @@ def export(options: Namespace) -> int:
     if model is None:
         raise StudyError(f"run {run_id} left no model in {ledger.url}")
     record = ledger.training(run_id)
-    with written_to(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(model, target, dirs_exist_ok=True)
-        (target / "README.md").write_text(_card(options, ledger, record, target), encoding="utf-8")
+    with written_to(target), _filled(target) as draft:
+        shutil.copytree(model, draft, dirs_exist_ok=True)
+        (draft / "README.md").write_text(_card(options, ledger, record, draft), encoding="utf-8")
     print(
         json.dumps({"run": run_id, "path": str(target)})
         if options.json
         else f"{record.run.label} ({run_id}) is in {target}, with a README.md on what it is"
     )
     return DONE
+
+
+@contextmanager
+def _filled(folder: Path) -> Iterator[Path]:
+    """A draft, whose files stand in the folder once all are there: a model of which a part is missing may open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".draft-", dir=folder) as draft:  # beside it there may be no right to write
+        yield Path(draft)
+        for written in Path(draft).iterdir():
+            written.rename(folder / written.name)
 
 
 def _run_named(options: Namespace, ledger: Ledger) -> str:

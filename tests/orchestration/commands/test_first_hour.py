@@ -442,6 +442,29 @@ def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:
     assert (code, "accepted: B0, B1, B1-noHN" in err) == (2, True)
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_an_export_that_ends_midway_leaves_no_part_of_a_model(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """Of a full disk nothing is left but an empty folder; what is killed before leaves a draft that nothing opens."""
+    target, midway = tmp_path / "b1", []
+
+    def full(*_: object) -> str:
+        midway.extend(path.name for path in target.iterdir())
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if there:
+        target.mkdir()
+    words = ("export", "B1", str(target), "--seed", "3", "--study", "first")
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestration.commands.entries.model_card", full)
+        assert ask(*words)[0] == 2
+    assert [name[:7] for name in midway] == [".draft-"]
+    assert [*target.iterdir()] == []
+    assert ask(*words)[0] == 0
+    assert sorted(path.name for path in target.iterdir()) == ["README.md", "config.json"]
+
+
 def test_files_of_a_ledger_honour_the_umask(place: Path) -> None:
     """A colleague may read what others of the ledger's folder may: models are no secret of who trained them."""
     mask = os.umask(0)
