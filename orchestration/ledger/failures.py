@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestration.ledger.notes import is_of_a_run, note_if_there, now, sealed
 from orchestration.ledger.storage import Storage
-from orchestration.study.run import Run
+from orchestration.study.run import Run, former_id
 
 FOLDER = ".failures"
 
@@ -65,10 +65,20 @@ def remove(storage: Storage, run_id: str) -> None:
 def _failure(storage: Storage, run_id: str, body: Mapping[str, Any]) -> Failure:
     return Failure(
         id=run_id,
-        run=Run.from_dict(body["run"]),
+        run=_run(run_id, body["run"]),
         attempt=int(body["attempt"]),
         error=str(body["error"]),
         log=f"{storage.url}/{FOLDER}/{run_id}.log",
         at=str(body["at"]),
         final=bool(body["final"]),
     )
+
+
+def _run(run_id: str, fields: Mapping[str, Any]) -> Run:
+    """The run that a record is named by, whose seal does not tell in ledgers of before."""
+    run = Run.from_dict(fields)
+    own = former_id(fields) if "evaluate" in fields else run.id
+    if own != run_id:
+        raise ValueError(f"it tells of run {own}")
+    _ = run.label, run.lacking(frozenset())  # readers ask for these, of fields that are no part of the id too
+    return run

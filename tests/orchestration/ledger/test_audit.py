@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.points import Confirmed, SearchOutcome
 from orchestration.ledger.repeats import Reproduction
 from orchestration.study.errors import StudyError
+from orchestration.study.run import former_id
 from tests.orchestration.ledger.test_seals import fields, make_run, other, put
 
 CLAIM = {"claim": "H1", "treatment": "B1", "control": "B0", "metric": "t2d/mrr", "expect": "better", "seen": False}
@@ -136,6 +138,38 @@ def test_a_repeat_of_before_that_tells_of_another_run_is_found(ledger: Ledger) -
     (Path(ledger.url) / ".repeats" / f"{make_run(1).id}.json").write_text(json.dumps(asdict(REPEAT)))
     with pytest.raises(LedgerError, match=rf"it tells of run {make_run(0).id}"):
         ledger.repeats([make_run(1).id])
+
+
+def test_a_failure_of_before_that_tells_of_another_run_is_found(ledger: Ledger) -> None:
+    """It had no seal. One of a ledger whose runs had other ids tells of the run that it is named by."""
+    failures, other = Path(ledger.url) / ".failures", make_run(1)
+    body = json.loads((failures / f"{make_run(0).id}.json").read_text())
+    del body["sha256"]
+    (failures / f"{other.id}.json").write_text(json.dumps(body))
+    with pytest.raises(LedgerError, match=rf"it lacks or adds fields \(it tells of run {make_run(0).id}\)"):
+        ledger.failure(other.id)
+    (failures / f"{other.id}.json").unlink()
+    former = {name: value for name, value in body["run"].items() if name not in ("tasks", "former", "look_at")}
+    former["evaluate"] = ["t2d"]
+    place = failures / f"{former_id(former)}.json"
+    place.write_text(json.dumps({**body, "run": former}))
+    assert ledger.failed().keys() == {make_run(0).id, place.stem}
+    place.write_text(json.dumps({**body, "run": {**former, "evaluate": ["d2t"]}}))
+    with pytest.raises(LedgerError, match="it tells of run "):
+        ledger.failed()
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], [[]], {}, {"x": [1]}])
+@pytest.mark.parametrize("name", list(make_run(0).to_dict()))
+def test_a_failure_of_before_whose_run_is_odd_is_named(ledger: Ledger, name: str, value: object) -> None:
+    """Nothing that it says of a run ends a look at the ledger in a traceback."""
+    place = Path(ledger.url) / ".failures" / f"{make_run(0).id}.json"
+    body = json.loads(place.read_text())
+    del body["sha256"]
+    body["run"][name] = value
+    place.write_text(json.dumps(body))
+    with suppress(LedgerError):
+        assert [str(failure.run.label) for failure in ledger.failed().values()]
 
 
 def cut(file: Path) -> None:
