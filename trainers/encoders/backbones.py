@@ -29,7 +29,8 @@ CONFIGURATION = (
     "*.model",
 )
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
-SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
+TRANSFORMER = "sentence_*_config.json"  # of BERT, whatever the kind, since long; RoBERTa and others had their own
+SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", TRANSFORMER)
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
 SHELF = "SEMRAY_BACKBONES=$PWD/backbones"
 NO_SAFETENSORS = "has no model.safetensors (pickled weights are never loaded)"

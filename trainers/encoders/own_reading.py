@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainers.encoders.backbones import OWN_FORMAT, modules_in, prefix_of, read_json
+from trainers.encoders.backbones import OWN_FORMAT, TRANSFORMER, modules_in, prefix_of, read_json
 
 # sentence-transformers' words for how tokens become a sentence, where a readout is the same.
 READOUTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "sep"}
@@ -17,6 +17,14 @@ FLAGS = {  # the longer-standing spelling: a flag for each
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+# Of a transformer's own file: `length_of` reads the first, the second costs time alone, the rest is of searches.
+PASSED = {"max_seq_length", "unpad_inputs", "query_length", "document_length", "query_expansion"}
+USUAL = {
+    "transformer_task": "feature-extraction",
+    "module_output_name": "token_embeddings",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    "model_args": {"add_pooling_layer": False},
+}
 OF_OWN_FORMAT = {"Pooling", "WeightedLayerPooling", "GatedLayerPooling"}  # what `Encoder.save` writes
 
 
@@ -24,13 +32,13 @@ def own_readout(path: Path) -> str:
     """The readout that a folder's modules are, by the name that `Encoder` has for it.
 
     A bare transformer is read by its mean, as sentence-transformers reads one. ValueError, naming what is in the
-    way, for modules that `Encoder` has not.
+    way, for modules that `Encoder` has not, and for what else would make other vectors of their texts.
     """
-    if _transformer(path).get("do_lower_case"):
-        raise _unread(path, "do_lower_case in sentence_bert_config.json")
+    saved_here = (path / OWN_FORMAT).is_file()
+    if not saved_here and (odd := _odd(path)) is not None:
+        raise _unread(path, odd)
     modules = [(kind, folder) for kind, folder in modules_in(path) if kind != "Normalize"]
     kinds = [kind for kind, _ in modules]
-    saved_here = (path / OWN_FORMAT).is_file()
     if strange := [kind for kind in kinds if kind not in (OF_OWN_FORMAT if saved_here else ("Pooling",))]:
         raise _unread(path, f"{strange[0]} in modules.json")
     if saved_here:
@@ -44,7 +52,29 @@ def own_readout(path: Path) -> str:
 
 def length_of(path: Path) -> int | None:
     """How many tokens of a text the folder says are read; None where it leaves that to the tokenizer."""
-    return _transformer(path).get("max_seq_length")
+    return read_json(_of_transformer(path)).get("max_seq_length")
+
+
+def _odd(path: Path) -> str | None:
+    """What sentence-transformers heeds beside the modules, and `Encoder` does not; None where there is nothing."""
+    if read_json(path / "config_sentence_transformers.json").get("truncate_dim"):
+        return "truncate_dim in config_sentence_transformers.json"
+    file = _of_transformer(path)
+    for name, value in read_json(file).items():
+        if value and name not in PASSED and value != USUAL.get(name):
+            return f"{name} in {file.name}"
+    return None if (path / "modules.json").is_file() else _odd_of_bare(path)
+
+
+def _odd_of_bare(path: Path) -> str | None:
+    """What keeps sentence-transformers from reading a bare transformer by the mean of its texts."""
+    config = read_json(path / "config.json")
+    causal = [kind for kind in config.get("architectures") or [] if kind.endswith("ForCausalLM")]
+    if causal and config.get("is_causal", True):
+        return f"{causal[0]} and no modules.json, so that a text is read by its last token"
+    if "chat_template" in read_json(path / "tokenizer_config.json") or (path / "chat_template.jinja").is_file():
+        return "a chat template and no modules.json, so that a text is put in the template"
+    return None
 
 
 def _readout_of(path: Path, pooling: dict[str, Any]) -> str:
@@ -60,11 +90,12 @@ def _readout_of(path: Path, pooling: dict[str, Any]) -> str:
 
 def _unread(path: Path, what: str) -> ValueError:
     return ValueError(
-        f"readout = 'own': {path} has {what}, which no readout here is\n"
+        f"readout = 'own': {path} has {what}, which is not done here\n"
         "  accepted: family: command with `train: false`, which has sentence-transformers itself read it;"
         " or a readout to read the transformer by: mean, cls, max"
     )
 
 
-def _transformer(path: Path) -> dict[str, Any]:
-    return read_json(path / "sentence_bert_config.json")
+def _of_transformer(path: Path) -> Path:
+    """The file with what a transformer does beside its layers, which older versions named after its kind."""
+    return next(iter(sorted(path.glob(TRANSFORMER))), path / "sentence_bert_config.json")

@@ -92,6 +92,67 @@ def test_modules_that_are_not_here_are_refused_with_what_reads_them(
     tmp_path: Path, pooling: str, more: tuple[str, ...], said: str
 ) -> None:
     folder = as_kept(tmp_path, pooling, 20, *more)
-    with pytest.raises(ValueError, match=rf"{said}, which no readout here is\n  accepted: family: command"):
+    with pytest.raises(ValueError, match=rf"{said}, which is not done here\n  accepted: family: command"):
         read(Settings(), folder, World())
     assert read(Settings(readout="mean"), folder, World()).readout == "mean"
+
+
+def written_into(file: Path, **fields: object) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+@pytest.mark.parametrize(
+    ("file", "field", "value"),
+    [
+        ("config_sentence_transformers.json", "truncate_dim", 8),
+        ("sentence_bert_config.json", "processing_kwargs", {"text": {"add_special_tokens": False}}),
+        ("sentence_bert_config.json", "processing_kwargs", {"text": {"max_length": 8, "truncation": True}}),
+        ("sentence_bert_config.json", "do_lower_case", True),
+        ("sentence_bert_config.json", "tokenizer_args", {"model_max_length": 8}),
+        (
+            "sentence_bert_config.json",
+            "modality_config",
+            {"text": {"method": "forward", "method_output_name": "pooler_output"}},
+        ),
+    ],
+)
+def test_what_else_changes_its_vectors_is_refused(tmp_path: Path, file: str, field: str, value: object) -> None:
+    folder = as_kept(tmp_path, "mean", 20)
+    written_into(folder / file, **{field: value})
+    with pytest.raises(ValueError, match=rf"has {field} in {file}, which is not done here\n  accepted: family: "):
+        read(Settings(), folder, World())
+    assert read(Settings(readout="mean"), folder, World()).max_length == 20
+
+
+def test_what_changes_no_vector_is_passed_over(tmp_path: Path) -> None:
+    folder = as_kept(tmp_path, "mean", 20)
+    harmless = {"do_lower_case": False, "unpad_inputs": False, "query_length": 4}
+    written_into(folder / "sentence_bert_config.json", **harmless, model_args={"add_pooling_layer": False})
+    written_into(folder / "config_sentence_transformers.json", truncate_dim=None)
+    encoder = read(Settings(), folder, World())
+    assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
+
+
+def test_the_length_in_a_file_that_an_older_version_named_after_the_kind(tmp_path: Path) -> None:
+    folder = as_kept(tmp_path, "mean", 20)
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
+    written_into(folder / "sentence_roberta_config.json", max_seq_length=12)
+    encoder = read(Settings(), folder, World())
+    assert encoder.max_length == 12
+    assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("file", "fields", "said"),
+    [
+        ("config.json", {"architectures": ["LlamaForCausalLM"]}, "LlamaForCausalLM and no modules.json"),
+        ("tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"}, "a chat template"),
+    ],
+)
+def test_a_bare_transformer_that_is_not_read_by_the_mean_of_its_texts_is_refused(
+    tmp_path: Path, file: str, fields: dict[str, object], said: str
+) -> None:
+    folder = tiny_backbone(tmp_path / "bare", seed=2)
+    written_into(folder / file, **fields)
+    with pytest.raises(ValueError, match=rf"has {said}.*, which is not done here\n  accepted: "):
+        read(Settings(), folder, World())
