@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from corpora.store.durable import flush, flush_tree
+from corpora.store.durable import as_readable_as, flush, flush_tree
 from corpora.store.errors import CorpusError
 
 log = logging.getLogger(__name__)
@@ -103,6 +103,7 @@ def _built(place: Path, build: Callable[[Path], None]) -> dict[str, str]:
         build(draft)
         digests = {path.name: digest_of(path) for path in sorted(draft.iterdir())}
         (draft / MANIFEST).write_text(json.dumps(digests, indent=1))
+        as_readable_as(draft)
         flush_tree(draft)
         draft.rename(place)
         flush(place.parent)

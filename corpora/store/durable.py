@@ -1,8 +1,9 @@
-"""What was written survives a power cut: flushed before the name that vouches for it appears."""
+"""What was written survives a power cut, flushed before the name that vouches for it appears; others may read it."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 
@@ -27,3 +28,11 @@ def flush_tree(folder: Path) -> None:
     for path in folder.rglob("*"):
         flush(path)
     flush(folder)
+
+
+def as_readable_as(folder: Path) -> None:
+    """Let the umask, by which the folder was made, hold for its files too: libraries write theirs for us alone."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(mode)

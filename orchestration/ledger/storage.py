@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, Protocol
 
-from corpora.store.durable import flush, flush_tree
+from corpora.store.durable import as_readable_as, flush, flush_tree
 from orchestration.ledger.away import StoreAway, answered, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import give_up_on_silence, patience
@@ -232,7 +232,7 @@ class LocalStorage:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         yield part
-        _as_readable_as(part)
+        as_readable_as(part)
         flush_tree(part)
         os.rename(part, target)
         flush(target.parent)
@@ -298,14 +298,6 @@ def _bytes(path: str) -> int:
     with suppress(FileNotFoundError):
         return os.lstat(path).st_size
     return 0
-
-
-def _as_readable_as(folder: Path) -> None:
-    """Let the umask, by which the folder was made, hold for its files too: libraries write theirs for us alone."""
-    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            path.chmod(mode)
 
 
 def _no_file(name: str) -> OSError:

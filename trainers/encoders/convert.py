@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corpora.store.durable import as_readable_as
 from corpora.store.errors import first_line
 from trainers.encoders.backbones import (
     CONFIGURATION,
@@ -46,7 +47,8 @@ def convert(name: str, out: Path) -> str:
         raise BackboneError(f"convert: {out} exists\n  accepted: a folder that is not there yet")
     source = _source(name)
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    draft = out.with_name(f".{out.name}.{secrets.token_hex(8)}")  # not mkdtemp's: colleagues are to read it
+    draft.mkdir()
     try:
         _copied(source, draft, (*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT))
         _weights(source, draft)
@@ -58,6 +60,7 @@ def convert(name: str, out: Path) -> str:
                 _save(_opened(module / PICKLED), place / "model.safetensors")
         if (missing := unusable(draft)) is not None:
             raise BackboneError(f"convert: {source} {missing}\n  accepted: a whole folder of a model")
+        as_readable_as(draft)
         os.replace(draft, out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

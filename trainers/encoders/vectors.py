@@ -16,7 +16,7 @@ import json
 import logging
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -135,16 +135,17 @@ def keys(tokens: Tokens) -> np.ndarray:
 
 
 def _read(file: Path) -> Mapping[str, np.ndarray] | None:
-    """Keys and rows of a file; None for one that has gone or is not what its name says, which is removed."""
+    """Keys and rows of a file; None for one that cannot be read, or is not what its name says, which is removed."""
     from safetensors.numpy import load
 
     try:
         content = file.read_bytes()
-    except FileNotFoundError:
-        return None  # another process made room
+    except OSError:
+        return None  # another process made room, or it is no file of ours
     if hashlib.sha256(content).hexdigest() != file.stem:
         log.warning("vectors: %s is not what was written; removed", file)
-        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            file.unlink()
         return None
     held = load(content)
     return {"keys": held["keys"].reshape(-1).view(KEY), "rows": held["rows"]}
@@ -152,13 +153,12 @@ def _read(file: Path) -> Mapping[str, np.ndarray] | None:
 
 def _write(file: Path, content: bytes) -> None:
     """Whole under its name, or not at all."""
-    handle, draft = tempfile.mkstemp(dir=file.parent, suffix=".draft")
+    draft = file.with_name(f"{secrets.token_hex(8)}.draft")  # not mkstemp's: colleagues are to read it
     try:
-        with open(handle, "wb") as opened:
-            opened.write(content)
+        draft.write_bytes(content)
         os.replace(draft, file)
     finally:
-        Path(draft).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 @cache  # once a process, not for every text

@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from corpora.store.durable import as_readable_as
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
 from trainers.encoders.quiet import quiet
@@ -121,6 +122,7 @@ def train(
     tokenizer.save_pretrained(draft / "model")
     about = {"id": name, "backbone": backbone, "settings": asdict(settings), **asdict(fit)}
     (draft / "model" / ABOUT).write_text(json.dumps(about, indent=1))
+    as_readable_as(draft / "model")
     os.replace(draft / "model", out)
     shutil.rmtree(draft)
     return fit

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpora.store.cache import MANIFEST, cache_folder, entry, key_of
+from tests.modes import kept_from_others
 
 
 def _build(folder: Path) -> None:
@@ -41,6 +42,15 @@ def build(folder):
 sys.stdin.readline()
 print(entry("race", "key", build))
 """
+
+
+def test_colleagues_may_read_what_a_library_wrote_for_its_user_alone(own_cache: Path) -> None:
+    def build(folder: Path) -> None:
+        _build(folder)
+        (folder / "rows.txt").chmod(0o600)
+
+    entry("kind", "key", build)
+    assert not kept_from_others(own_cache / "kind")
 
 
 def test_a_race_builds_once(own_cache: Path) -> None:

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from orchestration.commands.cli import main
+from tests.modes import kept_from_others
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.convert import convert
 from trainers.encoders.encoder import Encoder
@@ -65,6 +66,7 @@ def test_the_converted_model_gives_the_same_vectors(
     assert len(digest) == 64
     assert not list((tmp_path / "new").glob("*.bin*"))
     assert np.array_equal(vectors(tmp_path / "new"), vectors(backbone))
+    assert not kept_from_others(tmp_path / "new")
     assert list(old.glob("*.bin"))  # the original stays as it is
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.modes import kept_from_others
 from tests.tiny import WORDS
 from tests.workers import together
 from trainers.encoders import vectors
@@ -106,6 +107,21 @@ def test_a_damaged_file_is_removed_and_read_again(backbone: Path, shelf: Path, r
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
+    read.clear()
+    with reading_together(encoder, World()):
+        assert np.allclose(encoder.encode(TEXTS), first, atol=1e-6)
+    assert sum(read) == len(TEXTS)
+
+
+def test_a_colleague_may_read_what_is_kept_and_what_nobody_can_read_is_passed_over(
+    backbone: Path, shelf: Path, read: list[int]
+) -> None:
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        first = encoder.encode(TEXTS)
+    assert not kept_from_others(shelf)
+    (file,) = shelf.glob("*/*.safetensors")
+    file.unlink()
+    file.mkdir()
     read.clear()
     with reading_together(encoder, World()):
         assert np.allclose(encoder.encode(TEXTS), first, atol=1e-6)

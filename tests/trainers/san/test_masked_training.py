@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from corpora.san.lexicon import resolver
+from tests.modes import kept_from_others
 from tests.tiny import tiny_backbone
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.masked_lm import load_masked_lm
@@ -43,6 +44,7 @@ def test_it_names_words_better_than_the_most_frequent_one_does(made: tuple[Path,
     assert fit.accuracy > 1.5 * fit.most_frequent
     assert (about(out) or {})["id"] == "an id"
     assert not out.with_name(".out.unfinished").exists()
+    assert not kept_from_others(out)
 
 
 def test_embeddings_stand_still_and_the_head_is_tied_to_them(made: tuple[Path, Path, MaskedFit]) -> None:
