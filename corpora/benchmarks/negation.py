@@ -50,11 +50,14 @@ def negated_pairs(*, path: str | None) -> Mapping[str, Pairs]:
 def semantoneg(*, path: str | None) -> tuple[Contrast, ...]:
     """SemAntoNeg in file order, one JSON object a line. CorpusError when the file is absent or odd."""
     file = _file("SemAntoNeg", "SemAntoNeg_v1.0.json", path)
-    return tuple(
+    items = tuple(
         _contrast(line, f"corpora: {file}, line {number}")
         for number, line in enumerate(text_of(file).split("\n"), 1)
         if line.strip()
     )
+    if not items:
+        raise CorpusError(f"corpora: {file} holds no row")
+    return items
 
 
 def _file(told: str, name: str, path: str | None) -> Path:
@@ -78,6 +81,8 @@ def _negated(file: Path) -> list[tuple[str, str, str, float]]:
         if not row["sentence"] or not row["negated"]:
             raise CorpusError(f"corpora: {file}, line {reader.line_num}: a sentence or its negation is empty")
         rows.append((f"{file.stem}:{len(rows) + 1}", row["sentence"], row["negated"], 0.0))
+    if not rows:
+        raise CorpusError(f"corpora: {file} holds no row below its header")
     return rows
 
 
@@ -86,7 +91,7 @@ def _contrast(line: str, at: str) -> Contrast:
         item = json.loads(line)
         label, candidates = int(item["label"]), tuple(map(str, item["sentences"]))
         made = Contrast(str(item["idx"]), str(item["input"]), candidates, label)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(f"{at}: {error!r}\n  accepted: an object with idx, label, input and sentences") from None
     if not 0 <= label < len(candidates):
         raise CorpusError(f"{at}: label {label} of {len(candidates)} sentences")

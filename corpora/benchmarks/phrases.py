@@ -17,12 +17,13 @@ from pathlib import Path
 
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines, text_of
-from corpora.store.rows import number_of
+from corpora.store.rows import number_within
 
 RNPC = "https://github.com/veronica320/Recursive-NPs"
 COMPOUNDS = "https://github.com/vered1986/panic"
 KINDS = ("int", "sub", "pri")  # intersective, subsective and privative modifiers
 COMBOS = tuple(f"{first}-{second}" for first in KINDS for second in KINDS)
+HIGHEST = 5.0  # of Reddy et al.'s ratings
 _COLUMNS = {"id", "combo", "source NP", "premise", "hypothesis", "label"}
 _ENTAILED = {"entailment": True, "non-entailment": False}
 
@@ -74,7 +75,10 @@ def entailments(*, path: str | None) -> tuple[Entailment, ...]:
     reader = csv.DictReader(io.StringIO(text_of(file)))
     if missing := sorted(_COLUMNS - set(reader.fieldnames or ())):
         raise CorpusError(f"corpora: {file} lacks the column {missing[0]!r}")
-    return tuple(_entailment(row, f"corpora: {file}, line {reader.line_num}") for row in reader)
+    items = tuple(_entailment(row, f"corpora: {file}, line {reader.line_num}") for row in reader)
+    if not items:
+        raise CorpusError(f"corpora: {file} holds no row below its header")
+    return items
 
 
 def _entailment(row: dict[str, str], at: str) -> Entailment:
@@ -107,10 +111,10 @@ def compositionality(*, path: str | None) -> tuple[Rated, ...]:
     made = []
     for modifier, head, *ratings in _rows(file, 5):
         try:
-            made.append(Rated(modifier, head, *map(number_of, ratings)))
+            made.append(Rated(modifier, head, *(number_within(rating, HIGHEST) for rating in ratings)))
         except ValueError:
             told = f"corpora: {file}: {ratings} of {modifier} {head}"
-            raise CorpusError(f"{told}\n  accepted: three means") from None
+            raise CorpusError(f"{told}\n  accepted: three means from 0 to {HIGHEST:g}") from None
     return tuple(made)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,14 +42,17 @@ def read(name: str, *, path: str | None) -> tuple[Reranked, ...]:
     rows = [_row(place, number, line) for number, line in enumerate(_lines(place), 1) if line.strip()]
     if not rows:
         raise CorpusError(f"corpora: {place} holds no row")
-    return tuple(row for row in rows if row.positive and row.negative)
+    ranked = tuple(row for row in rows if row.positive and row.negative)
+    if not ranked:
+        raise CorpusError(f"corpora: {place} holds no query with candidates of both kinds")
+    return ranked
 
 
 def _lines(place: Path) -> list[str]:
     try:
         content = gzip.decompress(place.read_bytes()) if place.suffix == ".gz" else place.read_bytes()
         return content.decode().split("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise CorpusError(f"corpora: {place} cannot be read: {error}") from error
 
 
@@ -57,7 +61,7 @@ def _row(place: Path, number: int, line: str) -> Reranked:
         fields = json.loads(line)
         lists = fields["positive"], fields["negative"]
         row = Reranked(fields["query"], *map(tuple, lists))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(f"corpora: {place}, line {number}: no query with its candidates: {error!r}") from error
     if not all(isinstance(listed, list) for listed in lists):
         raise CorpusError(f"corpora: {place}, line {number}: candidates that are no list\n  accepted: [text, ...]")

@@ -1,4 +1,4 @@
-"""What was written survives a power cut, flushed before the name that vouches for it appears; others may read it."""
+"""What was written survives a power cut: flushed before the name that vouches for it appears."""
 
 from __future__ import annotations
 

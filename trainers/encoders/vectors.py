@@ -135,7 +135,7 @@ def keys(tokens: Tokens) -> np.ndarray:
 
 
 def _read(file: Path) -> Mapping[str, np.ndarray] | None:
-    """Keys and rows of a file; None for one that cannot be read, or is not what its name says, which is removed."""
+    """Keys and rows of a file; None for one that cannot be read, or is not what its name says: that is removed."""
     from safetensors.numpy import load
 
     try:

@@ -69,6 +69,7 @@ def test_negations_are_quoted_where_needed(tmp_path: Path) -> None:
     [
         ("premise\thypothesis\na\tb\n", "lacks the columns sentence and negated; it has premise, hypothesis"),
         ("sentence\tnegated\na\n", "line 2: a sentence or its negation is empty"),
+        ("sentence\tnegated\n", "holds no row below its header"),
     ],
 )
 def test_an_odd_file_of_negations(tmp_path: Path, text: str, said: str) -> None:
@@ -102,11 +103,25 @@ def test_semantoneg(tmp_path: Path) -> None:
     assert one == negation.Contrast("0", "You're not fat.", ("not thin", "fat", "thin"), 2)
     for odd, said in (
         ("{", "accepted: an object with idx"),
+        ("[" * 100_000, "accepted: an object with idx"),
         (json.dumps(CONTRAST | {"label": 3}), "label 3 of 3"),
     ):
         write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", odd)
         with pytest.raises(CorpusError, match=f"line 1: .*{said}|line 1: {said}|(?s:line 1.*{said})"):
             negation.semantoneg(path=str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_a_semantoneg_without_a_row_is_no_set(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", text)
+    with pytest.raises(CorpusError, match=r"SemAntoNeg_v1\.0\.json holds no row$"):
+        negation.semantoneg(path=str(tmp_path))
+
+
+def test_a_folder_in_the_place_of_a_file_of_negations_is_named(tmp_path: Path) -> None:
+    (tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json").mkdir(parents=True)
+    with pytest.raises(CorpusError, match=r"SemAntoNeg_v1\.0\.json cannot be read: .*Is a directory"):
+        negation.semantoneg(path=str(tmp_path))
 
 
 @needs("negation_pairs")

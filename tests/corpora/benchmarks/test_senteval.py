@@ -24,20 +24,20 @@ def write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
 
 def test_rows_by_tokens_then_label_then_place(tmp_path: Path) -> None:
     """A blank line is a sample without tokens; blanks between tokens are one; bytes are Latin-1."""
-    write(tmp_path / "CR" / "custrev.pos", "two  words ", "café", *["a b c"] * 8, encoding="latin-1")
-    write(tmp_path / "CR" / "custrev.neg", "", "one", "non sense", *(f"d e {n}" for n in range(7)))
+    write(tmp_path / "CR" / "custrev.pos", "two  words ", "café", *["a b c"] * 10, encoding="latin-1")
+    write(tmp_path / "CR" / "custrev.neg", "", "one", "non sense", *(f"d e {n}" for n in range(9)))
     rows = senteval.read("CR", path=str(tmp_path))["all"]
     assert rows.sides[0][:6] == (".", "one", "café", "non sense", "two words", "d e 0")
     assert rows.labels[:5].tolist() == [0, 0, 1, 0, 1]
-    assert rows.sides[0][5:12] == tuple(f"d e {line}" for line in range(7))
+    assert rows.sides[0][5:14] == tuple(f"d e {line}" for line in range(9))
 
 
 def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
     """In raw files of code page 1252 the byte 0x85 is an ellipsis, which Unicode reads as the end of a line."""
-    write(tmp_path / "SUBJ" / "subj.objective", *["wait\x85 what"] * 10, encoding="latin-1")
-    write(tmp_path / "SUBJ" / "subj.subjective", *["so\r"] * 10)
+    write(tmp_path / "SUBJ" / "subj.objective", *["wait\x85 what"] * 12, encoding="latin-1")
+    write(tmp_path / "SUBJ" / "subj.subjective", *["so\r"] * 12)
     rows = senteval.read("SUBJ", path=str(tmp_path))["all"]
-    assert len(rows) == 20
+    assert len(rows) == 24
     assert set(rows.sides[0]) == {"so", "wait what"}
 
 
@@ -67,8 +67,9 @@ def test_sst2_trec_and_mrpc(tmp_path: Path) -> None:
         ("TREC", "TREC/train_5500.label", ["HUM Who ?"], r"line 1: 'HUM Who \?'\n  accepted: LABEL:fine"),
         ("TREC", "TREC/train_5500.label", ["PER:x Who ?"], r"label 'PER'\n  accepted: ABBR, DESC"),
         ("MRPC", "MRPC/msr_paraphrase_train.txt", ["h\ta\tb\tc\td", "1\t2\t3\tx"], "line 2: 4 fields, expected 5"),
-        ("MR", "MR/rt-polarity.pos", ["x"] * 9, "rt-polarity.pos has 9 lines\n  accepted: at least 10"),
-        ("MR", "MR/rt-polarity.pos", ["x"] * 10, "rt-polarity.neg cannot be read"),
+        ("MRPC", "MRPC/msr_paraphrase_train.txt", ["h\ta\tb\tc\td"], "holds no row below its header"),
+        ("MR", "MR/rt-polarity.pos", ["x"] * 11, "rt-polarity.pos has 11 lines\n  accepted: at least 12"),
+        ("MR", "MR/rt-polarity.pos", ["x"] * 12, "rt-polarity.neg cannot be read"),
         ("MPQA", "MPQA/mpqa.pos", [], "mpqa.pos is empty"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpora.benchmarks.senteval import LEAST
 from evaluators.metrics import probing
 from evaluators.metrics.linear_probe import Fit, fit_stacked
 from tests.evaluators.metrics import senteval_reference as reference
@@ -82,6 +83,13 @@ def test_seeding_touches_no_global_stream():
     np.random.seed(4)  # noqa: NPY002
     second = fit_stacked(x, y, [Fit(np.arange(30), None, (1e-5,))], classes=2)
     assert (first[0].weights == second[0].weights).all()
+
+
+def test_the_fewest_rows_of_a_class_have_a_row_in_every_fold_of_every_fold():
+    """And leave the classifier that is fitted last a row to stop by."""
+    y = np.repeat([0, 1], LEAST)
+    x = np.eye(2, 4, dtype=np.float32)[y]
+    assert set(probing.nested(x, y, 2, probing.toolkit()).tolist()) <= {0, 1}
 
 
 def test_nested_agrees_with_the_toolkit():

@@ -81,9 +81,12 @@ def test_a_compound_is_near_its_words_where_it_is_literal(tmp_path: Path) -> Non
     [
         ("recursive_np/tasks/SPTE.csv", SPTE.replace(",entail", ",maybe"), entailments, "label 'maybement'"),
         ("recursive_np/tasks/SPTE.csv", SPTE.replace("combo", "kind"), entailments, "lacks the column 'combo'"),
+        ("recursive_np/tasks/SPTE.csv", SPTE.splitlines()[0], entailments, "holds no row below its header"),
         ("noun_compounds/semeval_2013/test_gold.txt", "a\tb\tb of a\tmany\n", compounds, "'many' votes"),
         ("noun_compounds/semeval_2013/test_gold.txt", "a\tb\tb of a\n", compounds, "3 fields, expected 4"),
         ("noun_compounds/reddy2011.csv", "a\tb\t1\tx\t2\n", compositionality, "accepted: three means"),
+        ("noun_compounds/reddy2011.csv", "a\tb\t1\tnan\t2\n", compositionality, "accepted: three means"),
+        ("noun_compounds/reddy2011.csv", "a\tb\t1\t5.1\t2\n", compositionality, "three means from 0 to 5$"),
     ],
 )
 def test_an_odd_file_is_refused_in_words(tmp_path: Path, name: str, text: str, read, says: str) -> None:

@@ -78,6 +78,7 @@ def test_an_order_without_ties_is_that_of_the_cosines(tmp_path: Path):
     [
         "{}",
         "no json",
+        "[" * 100_000,
         '{"query": 1, "positive": ["a"], "negative": ["b"]}',
         '{"query": "a", "positive": "how to mount", "negative": ["b"]}',
     ],
@@ -92,6 +93,22 @@ def test_a_file_without_a_row_is_no_set(tmp_path: Path):
     write(tmp_path, "\n")
     with pytest.raises(CorpusError, match=r"jsonl\.gz holds no row"):
         read(NAME, path=str(tmp_path))
+
+
+def test_a_file_without_a_query_to_rank_is_no_set(tmp_path: Path):
+    write(tmp_path, json.dumps(ROWS[-1]))
+    with pytest.raises(CorpusError, match=r"jsonl\.gz holds no query with candidates of both kinds"):
+        read(NAME, path=str(tmp_path))
+
+
+def test_a_damaged_archive_is_named_whichever_byte_it_is(tmp_path: Path):
+    write(tmp_path, "".join(json.dumps({**ROWS[0], "query": f"how {n}"}) + "\n" for n in range(300)))
+    file = tmp_path / "reranking" / f"{NAME}.jsonl.gz"
+    whole = file.read_bytes()
+    for at in range(10, len(whole) - 8, 37):  # between the head and the checksum
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(CorpusError, match=r"jsonl\.gz cannot be read: "):
+            read(NAME, path=str(tmp_path))
 
 
 def test_a_set_that_is_nowhere_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
