@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 # how a metric's rows become one figure: their mean, of which more or less is better, or a figure against gold
 Reading = Literal["higher", "lower", "spearman", "pearson", "auc", "balanced_accuracy", "f1"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@_.+-]*(/[A-Za-z0-9][A-Za-z0-9@_.+-]*)*")
+NAMES = "names of letters, digits and @_.+-, or several joined by /, that begin with a letter or a digit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,4 @@ class CommandData:
     def __post_init__(self) -> None:
         for name in self.metrics:
             if not NAME.fullmatch(name):
-                raise ValueError(
-                    f"metrics: names of letters, digits and @_.+-, or several joined by /; not {name!r}"
-                )
+                raise ValueError(f"metrics: {NAMES}; not {name!r}")

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora.command.data import NAME
+from corpora.command.data import NAME, NAMES
 from corpora.command.scores import wrong
 from corpora.store.errors import first_line
 from corpora.store.rows import check_each_once, number_of
@@ -34,18 +34,21 @@ class ScoreRow(NamedTuple):
     score: float
 
 
-def of_runs(path: Path, arm: str, seed: str) -> Iterator[ScoreRow]:
+def of_runs(path: Path, arm: str, seed: str, asked: str | None = None) -> Iterator[ScoreRow]:
     """The figures of a CSV with a row for each run. arm, seed: the columns that name these.
 
-    Every other column that holds numbers alone is a metric. A run may lack one: a crash leaves a blank or a NaN.
-    CorpusError names file and column.
+    Every other column that holds numbers alone is a metric, if one may be called so. A run may lack one: a crash
+    leaves a blank or a NaN. asked: a metric that is claimed. CorpusError names file and column.
     """
     rows = _csv(path)
     for column in (arm, seed):
         if column not in rows[0]:
             raise wrong(path, f"lacks the column {column}", ", ".join(rows[0]))
-    columns = [name for name in rows[0] if name not in (arm, seed) and NAME.fullmatch(name)]
-    metrics = [name for name in columns if _are_numbers(row[name] for row in rows)]
+    columns = [name for name in rows[0] if name not in (arm, seed) and _are_numbers(row[name] for row in rows)]
+    metrics = list(filter(NAME.fullmatch, columns))
+    odd = [name for name in columns if name not in metrics]
+    if asked in odd or (odd and not metrics):
+        raise wrong(path, f"has columns of numbers that no metric may be called: {', '.join(odd)}", NAMES)
     if not metrics:
         raise wrong(path, "has no column of numbers beside the seed", "one for each metric")
     first: dict[tuple[str, str, str], int] = {}

@@ -124,7 +124,7 @@ def _as_table(options: Namespace, folder: Path) -> Path:
         if given.is_dir():
             rows = list(of_mteb(given))
         elif options.arm:
-            rows = list(of_runs(given, options.arm, options.seed))
+            rows = list(of_runs(given, options.arm, options.seed, options.metric))
         else:
             return given
     except CorpusError as error:

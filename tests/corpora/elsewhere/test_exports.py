@@ -68,6 +68,16 @@ def test_columns_without_a_name_are_nobodys(tmp_path: Path) -> None:
     assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
 
 
+@pytest.mark.parametrize(("metrics", "asked"), [("eval acc,_step", None), ("eval acc,loss", "eval acc")])
+def test_columns_of_numbers_by_names_that_are_no_metrics_are_named(
+    tmp_path: Path, metrics: str, asked: str | None
+) -> None:
+    (tmp_path / "runs.csv").write_text(f"arm,seed,run name,{metrics}\nmnrl,0,a b,0.5,1\n")
+    named = metrics.removesuffix(",loss").replace(",", ", ")
+    with pytest.raises(CorpusError, match=rf"runs\.csv: .* called: {named}\n  accepted: names of letters, digits"):
+        list(of_runs(tmp_path / "runs.csv", "arm", "seed", asked))
+
+
 def test_a_folder_of_mteb(tmp_path: Path) -> None:
     result(tmp_path, "cosent-seed1", "STSBenchmark", {"test": [main_score(0.8)], "validation": [main_score(0.7)]})
     result(tmp_path, "base__model", "STS22", {"test": [main_score(0.6, "en"), main_score(0.5, "de")]})
