@@ -63,10 +63,9 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     settings = _negative_settings(data)
     replacements: Mapping[str, str] = masked
     counts: Counter[Word] | None = Counter() if data.d2d_monosemous else None
-    others = dictionaries.senses(data, lexicon, counts) if set(data.lexicons) - {"wordnet"} else []
     crossed: list[CrossRow] = []
-    if others:
-        more, defined, kept = dictionaries.rows_of(others, splits)
+    if set(data.lexicons) - {"wordnet"}:
+        more, defined, kept = dictionaries.rows_of(dictionaries.senses(data, lexicon, counts), splits)
         if data.crosses:
             crossed = dictionaries.cross_rows(lexicon, kept, splits, row_text, counts)
         own = data.split == "in-domain"  # else what is tested is of another source than what is trained on

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from corpora.concept.masking import word_masker
@@ -18,6 +19,7 @@ from corpora.sources import gcide, wiktextract
 from corpora.sources.dictionary import DictionarySense, Word
 from corpora.sources.texts import norm, normdef, word_count
 from corpora.sources.wordnet import Synset, Wordnet
+from corpora.store.errors import CorpusError
 
 if TYPE_CHECKING:
     from corpora.concept.data import ConceptData
@@ -35,32 +37,61 @@ class CrossRow(NamedTuple):
     right: str
 
 
+class Dictionary(NamedTuple):
+    """A dictionary that is read. left_out: counts by reason what of it is no sense to train on, as it goes."""
+
+    place: Path
+    accepted: str
+    senses: Iterator[DictionarySense]
+    left_out: Counter[str]
+
+    @property
+    def refusal(self) -> CorpusError:
+        """What to say of one that leaves nothing."""
+        reasons = ", ".join(f"{number:,} {why}" for why, number in self.left_out.items())
+        left_out = f"; left out: {reasons}" if reasons else ""
+        return CorpusError(
+            f"corpora: {self.place} holds no sense to train on{left_out}\n  accepted: {self.accepted}"
+        )
+
+
 def senses(data: ConceptData, lexicon: Wordnet, counts: Counter[Word] | None = None) -> list[DictionarySense]:
     """The senses of the study's dictionaries, masked, without what WordNet says word for word.
 
     The word of a sense is taken out of its definition in every form; what then keeps fewer than two words is left
     out, and so is what repeats a row. counts: counts the senses of every word, these and those that are left out.
+    CorpusError for a dictionary of which nothing is kept: its study would be one of the other dictionaries.
     """
     mask = word_masker(lexicon, mask_token=data.mask_token)
     known = {normdef(synset.definition) for synset in lexicon.synsets.values()}
     seen: set[tuple[str, str]] = set()
-    kept = []
-    for sense in _sources(data, counts):
-        if normdef(sense.definition) in known:
-            continue
-        masked = mask(sense.definition, (sense.term, *sense.forms), sense.pos)
-        row = (sense.term.lower(), masked)
-        if word_count(masked) >= KEPT_WORDS and row not in seen:
-            seen.add(row)
-            kept.append(replace(sense, definition=masked))
+    kept: list[DictionarySense] = []
+    for other in _others(data, counts):
+        before = len(kept)
+        for sense in other.senses:
+            masked = mask(sense.definition, (sense.term, *sense.forms), sense.pos)
+            row = (sense.term.lower(), masked)
+            if normdef(sense.definition) in known:
+                other.left_out["as WordNet has it"] += 1
+            elif word_count(masked) < KEPT_WORDS:
+                other.left_out[f"fewer than {KEPT_WORDS} words beside the term"] += 1
+            elif row in seen:
+                other.left_out["said before"] += 1
+            else:
+                seen.add(row)
+                kept.append(replace(sense, definition=masked))
+        if len(kept) == before:
+            raise other.refusal
     return kept
 
 
-def _sources(data: ConceptData, counts: Counter[Word] | None) -> Iterator[DictionarySense]:
+def _others(data: ConceptData, counts: Counter[Word] | None) -> Iterator[Dictionary]:
     if "gcide" in data.lexicons:
-        yield from gcide.senses(gcide.locate(data.gcide), counts)
+        place, left_out = gcide.locate(data.gcide), Counter[str]()
+        yield Dictionary(place, gcide.ACCEPTED, gcide.senses(place, left_out, counts), left_out)
     if "wiktextract" in data.lexicons:
-        yield from wiktextract.read(wiktextract.locate(data.wiktextract), counts=counts)
+        place, left_out = wiktextract.locate(data.wiktextract), Counter[str]()
+        yield Dictionary(place, wiktextract.ACCEPTED, wiktextract.read(place, left_out, counts), left_out)
 
 
 def rows_of(

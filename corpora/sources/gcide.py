@@ -29,6 +29,7 @@ MENDING = (
     "apt-get download dict-gcide && dpkg -x dict-gcide_*.deb gcide (installing it would start a server),\n"
     f"    then: export {VARIABLE}=$PWD/gcide/usr/share/dictd"
 )
+ACCEPTED = f"GCIDE as Debian packs it: {MENDING}"
 _HEAD = re.compile(r"(?P<head>\S[^\\]*?) \\(?P<said>[^\\]*)\\")
 _BRACKET = re.compile(r"\[[^\[\]]*\]")
 _SENSE = re.compile(r"^ {1,6}\d+\.[ \n]", re.M)
@@ -101,23 +102,30 @@ def _entries(place: Path) -> Iterator[GcideEntry]:
         yield from _entry(held)
 
 
-def senses(place: Path, counts: Counter[Word] | None = None) -> Iterator[DictionarySense]:
+def senses(
+    place: Path, skipped: Counter[str] | None = None, counts: Counter[Word] | None = None
+) -> Iterator[DictionarySense]:
     """Every definition that can stand for its word, of entries of which nothing was taken from WordNet.
 
     8,317 senses of GCIDE are WordNet's, a quarter of them word for word: pairs across the two dictionaries would
-    be copies. Entries that name no part of speech are left out. counts: counts the senses of every word, these and
-    those that are left out.
+    be copies. Entries that name no part of speech are left out. skipped: counts by reason what is left out.
+    counts: counts the senses of every word, these and those that are left out.
     """
+    reasons: Counter[str] = Counter() if skipped is None else skipped
     numbers = count()
     for entry in _entries(place):
         number = next(numbers) if entry.senses else None
         if counts is not None:
             counts["gcide", norm(entry.head), entry.pos] += entry.counted
-        if entry.pos and not entry.from_wordnet:
-            for index, definition in enumerate(entry.senses):
-                text = _EXAMPLES.split(definition, maxsplit=1)[0].rstrip(".;, ")
-                if says_enough(text):
-                    yield DictionarySense(f"gcide:{number}:{index}-{entry.pos}", entry.head, text)
+        if entry.from_wordnet or not entry.pos:
+            reasons["from WordNet" if entry.from_wordnet else "no part of speech"] += len(entry.senses)
+            continue
+        for index, definition in enumerate(entry.senses):
+            text = _EXAMPLES.split(definition, maxsplit=1)[0].rstrip(".;, ")
+            if says_enough(text):
+                yield DictionarySense(f"gcide:{number}:{index}-{entry.pos}", entry.head, text)
+            else:
+                reasons["no usable definition"] += 1
 
 
 def _entry(lines: list[str]) -> Iterator[GcideEntry]:

@@ -23,6 +23,7 @@ from corpora.sources.texts import norm
 from corpora.store.errors import CorpusError
 
 VARIABLE = "SEMRAY_WIKTEXTRACT"
+ACCEPTED = "an extract of English Wiktionary as JSON lines (.jsonl or .jsonl.gz), from the wiktextract project"
 POS = {"noun": "n", "name": "n", "verb": "v", "adj": "a", "adv": "r"}
 NOT_A_SENSE = frozenset({"form-of", "alt-of", "misspelling"})  # of another word's entry, or of none
 NOT_A_FORM = frozenset(
@@ -36,12 +37,11 @@ Kind = TypeVar("Kind")
 def locate(path: str | None = None) -> Path:
     """The extract at `path`, else at $SEMRAY_WIKTEXTRACT. CorpusError names the places and what mends it."""
     named, origin = (path, "data.wiktextract") if path else (os.environ.get(VARIABLE), f"${VARIABLE}")
-    mending = "an extract of English Wiktionary as JSON lines (.jsonl or .jsonl.gz), from the wiktextract project"
     if not named:
-        raise CorpusError(f"corpora: data.wiktextract is not set, nor ${VARIABLE}\n  accepted: {mending}")
+        raise CorpusError(f"corpora: data.wiktextract is not set, nor ${VARIABLE}\n  accepted: {ACCEPTED}")
     place = Path(named).expanduser()
     if not place.is_file():
-        raise CorpusError(f"corpora: {origin} = {named!r} is no file\n  accepted: {mending}")
+        raise CorpusError(f"corpora: {origin} = {named!r} is no file\n  accepted: {ACCEPTED}")
     return place
 
 

@@ -215,6 +215,38 @@ def test_lexicons_that_do_not_go_with_a_split_are_refused(lexicons: tuple[str, .
         ConceptData(lexicons=lexicons, split=split)
 
 
+@pytest.mark.parametrize("split", ["in-domain", "source-holdout"])
+@pytest.mark.parametrize(
+    ("which", "held", "said"),
+    [
+        ("wiktextract", [], r"train on\n  accepted: an extract of English Wiktionary"),
+        ("wiktextract", ["de", "de"], r"train on; left out: 2 other language\n  accepted: an extract"),
+        ("gcide", ["this is some other dictionary"], r"train on\n  accepted: GCIDE as Debian packs it: apt-get"),
+        (
+            "gcide",
+            [f"Fresh \\fresh\\, n.\n   {KNOWN}.", "Kind \\kind\\\n   a word of no part."],
+            r"train on; left out: 1 as WordNet has it, 1 no part of speech\n  accepted: GCIDE",
+        ),
+    ],
+)
+def test_a_dictionary_that_gives_no_sense_is_refused(
+    both: ConceptData, small: Wordnet, tmp_path: Path, split: str, which: str, held: list[str], said: str
+) -> None:
+    """WordNet's rows would stand for it, alone or with those of the dictionary beside it."""
+    if which == "gcide":
+        place = dictionary(tmp_path, "\n\n".join(held))
+    else:
+        place = tmp_path / "words.jsonl"
+        senses = [{"glosses": ["ein Topf zum Kochen von Wasser"]}]
+        lines = [{"word": "Topf", "pos": "noun", "lang_code": code, "senses": senses} for code in held]
+        place.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    own = ("wordnet",) if split == "in-domain" else ()
+    named = ("gcide", "wiktextract") if which == "wiktextract" else ("gcide",)
+    data = replace(both, lexicons=(*own, *named), split=split, **{which: str(place)})
+    with pytest.raises(CorpusError, match=rf"corpora: {re.escape(str(place))} holds no sense to {said}"):
+        build_concept(data, small)
+
+
 @given(st.integers(0, 20), st.integers(0, 20))
 def test_at_most_six_definitions_of_a_term(ours: int, theirs: int) -> None:
     first, second = capped(ours, theirs)

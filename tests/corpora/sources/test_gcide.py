@@ -77,7 +77,7 @@ def test_entries_and_their_senses(tmp_path: Path):
 
 def test_senses_are_counted_with_those_that_define_nothing(tmp_path: Path):
     counts: Counter[Word] = Counter()
-    named = [sense.concept for sense in senses(dictionary(tmp_path), counts)]
+    named = [sense.concept for sense in senses(dictionary(tmp_path), counts=counts)]
     assert named == ["gcide:0:0-n", "gcide:1:0-n", "gcide:2:0-v"]  # entries that define nothing have no number
     assert counts == {
         ("gcide", "jug", "n"): 3,
