@@ -80,3 +80,14 @@ class ConceptData:
     def crosses(self) -> bool:
         """Whether there are definitions of one term from two sources."""
         return len(self.lexicons) > 1 and "wordnet" in self.lexicons
+
+    @property
+    def views(self) -> frozenset[str]:
+        """The kinds of pairs that these sources give. GCIDE's lists of synonyms are not read."""
+        given = {
+            "syn": set(self.lexicons) != {"gcide"},
+            "t2d": True,
+            "d2d": self.crosses,
+            "c2l": self.ontology != "none",
+        }
+        return frozenset(view for view, is_given in given.items() if is_given)

@@ -46,16 +46,17 @@ def caveats(sides: Sequence[ArmSeen], data: ConceptData, figures: Sequence[str])
     return tuple(said)
 
 
+def check_views_given(study: Study) -> None:
+    """Every trained arm has a view with weight among those of `data:`, and its workers can share a batch."""
+    from trainers.concept.batches import check_views
+
+    workers = study.resources.workers_per_run
+    check_trained(study, lambda arm: check_views(arm, study.data.views, workers))
+
+
 def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """A readout mixes no more layers than each backbone has, and has a loss of its own to learn by."""
+    """A readout mixes no more layers than each backbone has."""
     check_depth(study, backbones, lambda arm: arm.layers if arm.readout in MIXTURES else 0)
-    for name, arm in study.arms.items():
-        pushed = arm.hard_negatives and arm.hn_coefficient > 0 and arm.hn_mode not in ("unified", "unified_all")
-        if arm.readout in MIXTURES and arm.deep_supervision == "instead" and not pushed:
-            raise ValueError(
-                f"arms.{name}.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed"
-                " away by a term of their own: without either nothing trains the readout"
-            )
 
 
 def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
@@ -70,7 +71,7 @@ def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCo
 
 
 def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """Every trained arm can draw its batches, and its workers can share them."""
+    """Every trained arm can draw its batches."""
     from trainers.concept.batches import views_of
 
     check_trained(study, lambda arm: views_of(arm, corpus, study.resources.workers_per_run))
@@ -123,6 +124,7 @@ FAMILY: Family = EncoderFamily(
     ),
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_layer_decay, check_batches),
+    first_checks=(check_views_given,),
     slips=micro_batch_slips(most_at_once),
     space=SPACE,
     spread=public_spread.of_simcse(),

@@ -5,7 +5,7 @@ Resuming, or another number of workers, changes nothing about the data that a st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ def batches(
 
     ValueError as `views_of` raises it.
     """
-    weights, views = _weights(settings), views_of(settings, corpus, world.size)
+    weights, views = settings.weights, views_of(settings, corpus, world.size)
     share = settings.batch_size // world.size
     mine = slice(world.rank * share, (world.rank + 1) * share)
 
@@ -107,17 +107,12 @@ def batches(
 def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[str, PairRows]:
     """The views that a step draws from: those with weight and rows.
 
-    ValueError when there is none, when one is smaller than the batch, or when workers cannot share the batch.
+    ValueError as `check_views` raises it, or when one is smaller than the batch.
     """
-    weights, size = _weights(settings), settings.batch_size
+    weights, size = settings.weights, settings.batch_size
     held = (rows for rows in (corpus.syn, corpus.t2d, corpus.d2d, corpus.c2l) if rows is not None)
     views = {rows.view: rows for rows in held if weights.get(rows.view) and len(rows)}
-    if not views and settings.rows == "ontology":
-        raise ValueError("train.rows = 'ontology'\n  accepted: lexicons, or with data.ontology: dbpedia")
-    if not views:
-        given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
-        raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
-    check_shared(size, workers)
+    check_views(settings, views, workers)
     fewest = min(views.values(), key=len)
     if len(fewest) < size:
         raise ValueError(
@@ -126,10 +121,15 @@ def views_of(settings: Settings, corpus: ConceptCorpus, workers: int) -> dict[st
     return views
 
 
-def _weights(settings: Settings) -> dict[str, float]:
-    if settings.rows == "ontology":
-        return {"c2l": 1.0}
-    return {"syn": settings.syn_weight, "t2d": settings.t2d_weight, "d2d": settings.d2d_weight}
+def check_views(settings: Settings, held: Collection[str], workers: int) -> None:
+    """ValueError when no view with weight is held, or when workers cannot share the batch."""
+    weights = settings.weights
+    if not any(weights.get(view) for view in held):
+        if settings.rows == "ontology":
+            raise ValueError("train.rows = 'ontology'\n  accepted: lexicons, or with data.ontology: dbpedia")
+        given = ", ".join(f"train.{name}_weight = {weight:g}" for name, weight in weights.items())
+        raise ValueError(f"{given}\n  accepted: at least one view with weight and rows")
+    check_shared(settings.batch_size, workers)
 
 
 def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:

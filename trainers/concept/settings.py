@@ -18,6 +18,7 @@ from corpora.store.fields import Count, Length, NotNegative, Positive, check_fie
 from trainers.encoders.readout_names import MIXTURES
 from trainers.engine.limits import Batch, MicroBatchSize, Steps
 
+UNIFIED = frozenset({"unified", "unified_all"})  # negatives are in the denominator, and have no term of their own
 HardNegativeMode = Literal["absolute", "relative", "both", "unscaled", "unified", "unified_all"]
 
 
@@ -81,6 +82,19 @@ class Settings:
             raise ValueError(
                 "train.hard_negatives = true\n  accepted: false with t2d_weight: 0, as they belong to definitions"
             )
+        pushed = self.hard_negatives and self.hn_coefficient > 0 and self.hn_mode not in UNIFIED
+        if self.train and self.readout in MIXTURES and self.deep_supervision == "instead" and not pushed:
+            raise ValueError(
+                "train.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed away"
+                " by a term of their own: without either nothing trains the readout"
+            )
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of the views that an arm trains on."""
+        if self.rows == "ontology":
+            return {"c2l": 1.0}
+        return {"syn": self.syn_weight, "t2d": self.t2d_weight, "d2d": self.d2d_weight}
 
 
 HARD_NEGATIVES = frozenset(
@@ -94,7 +108,7 @@ ADDED = {"d2d_weight": 0.7, "draw": "each_step", "rows": "lexicons", "micro_batc
 UNSCALED = {"hn_temperature": None}
 UNPUSHED = {"hn_margin": 0.20, "hn_coefficient": 0.5, "hn_reduction": "mean", **UNSCALED}
 # What a mode does not read of hard negatives: an arm has the id that it has with these values, whatever they are.
-UNREAD: Mapping[str, Mapping[str, Any]] = {"unified": UNPUSHED, "unified_all": UNPUSHED, "unscaled": UNSCALED}
+UNREAD: Mapping[str, Mapping[str, Any]] = {**dict.fromkeys(UNIFIED, UNPUSHED), "unscaled": UNSCALED}
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 

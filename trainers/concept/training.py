@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainers.concept.settings import UNIFIED
 from trainers.encoders.readout_names import MIXTURES
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from trainers.encoders.second_stream import SecondStream
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
-
-
-UNIFIED = frozenset({"unified", "unified_all"})  # negatives are in the denominator, and have no term of their own
 
 
 def read(settings: Settings, folder: Path, world: World) -> Encoder:

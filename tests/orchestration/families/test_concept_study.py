@@ -109,17 +109,22 @@ def test_caveats_speak_of_trained_mixtures_against_others_alone() -> None:
     assert sides((mean, {}), (mean, {})) == ()
 
 
-def test_layers_that_a_readout_cannot_mix_or_learn_are_refused(place: Path) -> None:
+def test_layers_that_a_readout_cannot_mix_are_refused(place: Path) -> None:
     deep = study_in(place, STUDY, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
     with pytest.raises(ValueError, match=r"arms\.M2\.layers = 4\n  accepted: up to 3"):
         check_layers(deep, [place / "tiny"], None)
+    check_layers(study_in(place, STUDY), [place / "tiny"], None)
+
+
+def test_a_readout_that_nothing_would_train_is_refused_where_the_study_is_read(place: Path) -> None:
     for unpushed in ("hn_mode: unified", "hn_coefficient: 0", "hard_negatives: false"):
-        alone = study_in(place, STUDY, "deep_supervision: beside", f"deep_supervision: instead, {unpushed}")
-        with pytest.raises(ValueError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside"):
-            check_layers(alone, [place / "tiny"], None)
-    check_layers(
-        study_in(place, STUDY, "deep_supervision: beside", "deep_supervision: instead"), [place / "tiny"], None
-    )
+        alone = f"deep_supervision: instead, {unpushed}"
+        with pytest.raises(
+            StudyError, match=r"arms\.M3\.deep_supervision = 'instead'\n  accepted: beside, or hard_"
+        ):
+            study_in(place, STUDY, "deep_supervision: beside", alone)
+    Settings(readout="weighted", deep_supervision="instead", train=False)
+    study_in(place, STUDY, "deep_supervision: beside", "deep_supervision: instead")
 
 
 def test_hard_negatives_are_those_of_definitions_that_are_trained_on(place: Path) -> None:

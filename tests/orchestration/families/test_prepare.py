@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.families.concept import check_layers
-from orchestration.plan.plan import prepare
+from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError
 from tests.corpora.conftest import write_small_wordnet
 from tests.small_study import study_in
@@ -81,6 +81,23 @@ def test_what_can_run_is_let_through(place: Path) -> None:
 def test_what_can_only_fail_later_is_found(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         readied(place, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("batch_size: 8", "batch_size: 7", r"B1: train\.batch_size = 7\n  accepted: a multiple of the 2 workers"),
+        (
+            "{hard_negatives: true}",
+            "{syn_weight: 0, t2d_weight: 0}",
+            r"B1: train\.syn_weight = 0, train\.t2d_weight = 0, .*\n  accepted: at least one view",
+        ),
+    ],
+)
+def test_what_arms_and_data_show_is_found_by_a_plan(place: Path, old: str, new: str, said: str) -> None:
+    """No corpus is built for it."""
+    with pytest.raises(StudyError, match=said):
+        gather_facts(study_in(place, STUDY, old, new))
 
 
 @pytest.mark.parametrize(
