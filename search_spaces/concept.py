@@ -45,4 +45,11 @@ SPACE: Space = (
         when=_MIXED,
         source="at 1 a mixing weight moves about 0.08 in 8,000 steps: nearly a fixed mixture",
     ),
+    Dimension(
+        name="d2d_weight",
+        low=0.0,
+        high=1.0,
+        when={"rows": ("lexicons",)},
+        source="Concept, section 4.3: 0.7, not ablated",
+    ),
 )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.concept.corpus import fingerprint, fingerprint_of_all, load
 from corpora.concept.data import ConceptData
+from corpora.concept.records import RULES
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
 from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips
 from orchestration.families.encoders import EncoderFamily, shape_by
+from orchestration.study.names import listed
 from search_spaces.concept import SPACE
 from trainers.concept.settings import Settings, defining, in_bf16
 from trainers.encoders.backbones import layers_learn_apart
@@ -77,15 +80,35 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
     check_trained(study, lambda arm: views_of(arm, corpus, study.resources.workers_per_run))
 
 
-def most_at_once(settings: Settings) -> int | None:
-    """Texts that pass the encoder at once: pairs of all views with weight, or negatives, whichever are more.
+def slips(study: Study) -> list[str]:
+    return [*micro_batch_slips(partial(most_at_once, study.data))(study), *idle_weights(study)]
 
-    None where an arm has all negatives of its definitions.
-    """
-    weights = (settings.syn_weight, settings.t2d_weight, settings.d2d_weight)
-    views = 1 if settings.rows == "ontology" else sum(weight > 0 for weight in weights)
-    each = settings.negatives_per_definition if settings.hard_negatives else 0
-    return None if each is None else settings.batch_size * max(2 * views, each)
+
+def most_at_once(data: ConceptData, settings: Settings) -> int:
+    """Texts that pass the encoder at once: pairs of all views with weight, or negatives, whichever are more."""
+    views = sum(weight > 0 for view, weight in settings.weights.items() if view in data.views)
+    each = min(settings.negatives_per_definition or len(RULES), len(RULES)) if settings.hard_negatives else 0
+    return settings.batch_size * max(2 * views, each)
+
+
+def idle_weights(study: Study) -> list[str]:
+    """The slips of weights, set or searched, of pairs that `data:` does not give: arms train alike by any."""
+    data, search, told = study.data, study.search, dict[str, list[str]]()
+    moved = () if search is None else search.dimensions or [one.name for one in SPACE]
+    for name, arm in study.arms.items():
+        for view, weight in arm.weights.items() if arm.train else ():
+            field = f"{view}_weight"
+            if view in data.views:
+                continue
+            if weight != Settings().weights.get(view, weight):
+                told.setdefault(f"{field} = {weight:g}", []).append(name)
+            if search is not None and name in search.arms and field in moved:
+                told.setdefault(f"{field}, which the search moves,", []).append(name)
+    return [
+        f"{listed(arms)}: {what} weighs nothing: data.lexicons = [{', '.join(data.lexicons)}] has no such pairs; "
+        "yet such runs have other ids than without it"
+        for what, arms in told.items()
+    ]
 
 
 def rows_of(corpus: ConceptCorpus) -> list[RowsOf]:
@@ -125,7 +148,7 @@ FAMILY: Family = EncoderFamily(
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
     checks=(check_layers, check_layer_decay, check_batches),
     first_checks=(check_views_given,),
-    slips=micro_batch_slips(most_at_once),
+    slips=slips,
     space=SPACE,
     spread=public_spread.of_simcse(),
     shape=shape_by("steps", "batch_size", "max_length"),

@@ -62,10 +62,10 @@ def check_micro_batch(study: Study) -> None:
             raise ValueError(f"arms.{name}: {said}")
 
 
-def micro_batch_slips(most_at_once: Callable[[Any], int | None]) -> Callable[[Study], list[str]]:
+def micro_batch_slips(most_at_once: Callable[[Any], int]) -> Callable[[Study], list[str]]:
     """The slips of arms whose train.micro_batch holds all texts that pass the encoder at once without it.
 
-    most_at_once: how many that are at most in a step of such an arm, over all workers; None where rows decide.
+    most_at_once: how many that are at most in a step of such an arm, over all workers.
     """
 
     def slips(study: Study) -> list[str]:
@@ -73,8 +73,7 @@ def micro_batch_slips(most_at_once: Callable[[Any], int | None]) -> Callable[[St
         told: dict[tuple[int, int], list[str]] = {}
         for name, arm in study.arms.items():
             asked = arm.micro_batch
-            most = most_at_once(arm) if arm.train and isinstance(asked, int) else None
-            if most is not None and asked * workers >= most:
+            if arm.train and isinstance(asked, int) and asked * workers >= (most := most_at_once(arm)):
                 told.setdefault((asked, most // workers), []).append(name)
         of_one = " of a worker" if workers > 1 else ""
         return [

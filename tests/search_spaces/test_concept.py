@@ -24,6 +24,14 @@ def test_a_mode_of_hard_negatives_moves_what_it_reads(mode: str) -> None:
     assert {one.name for one in SPACE if one.name in others and moves(one, arm, {})} == read
 
 
+def test_the_weight_of_pairs_across_sources_moves_where_they_are_read() -> None:
+    """Its whole range is searched, the paper's .7 within."""
+    (weight,) = (one for one in SPACE if one.name == "d2d_weight")
+    assert (weight.low, weight.high, weight.log) == (0.0, 1.0, False)
+    assert moves(weight, Settings(), {})
+    assert not moves(weight, Settings(rows="ontology"), {})
+
+
 def test_a_mode_that_moves_takes_its_temperature_along() -> None:
     arm = Settings(hard_negatives=True, hn_mode="unscaled")
     point = {"hn_mode": "relative", "hn_temperature": 0.5}

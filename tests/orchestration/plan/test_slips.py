@@ -1,4 +1,4 @@
-"""Values of a study that are warned of: numbers of texts at a time that divide nothing."""
+"""Values of a study that are warned of: numbers of texts at a time that divide nothing, weights of no pairs."""
 
 from __future__ import annotations
 
@@ -16,33 +16,46 @@ backbones: [small]
 data: {data}
 train: {{batch_size: 16, micro_batch: {asked}}}
 arms: {{{arms}, none: {{train: false}}, plain: {{micro_batch: null}}}}
-evaluate: [sts]
+evaluate: [{tasks}]
 resources: {{workers_per_run: {workers}}}
-"""
+{search}"""
+SEARCH = "search: {space: concept, arms: [A], trials: 2, objective: {metric: dev/t2d/mrr, mode: max}, seeds: [100]"
+TWO = "{lexicons: [wordnet, gcide]}"
+GCIDE = "{lexicons: [gcide], split: source-holdout}"
 
 
-def told(place: Path, family: str, arms: str, asked: str, *, data: str = "{}", workers: int = 1) -> list[str]:
-    path = place / "slips.yaml"
-    path.write_text(STUDY.format(family=family, arms=arms, asked=asked, data=data, workers=workers))
+def told(
+    place: Path, family: str, arms: str, asked: str, *, data: str = "{}", workers: int = 1, search: str = ""
+) -> list[str]:
+    path, tasks = place / "slips.yaml", "t2d" if search else "sts"
+    given = {"family": family, "arms": arms, "asked": asked, "data": data, "workers": workers}
+    path.write_text(STUDY.format(tasks=tasks, search=search, **given))
     return slips(read_study(path))
 
 
 @pytest.mark.parametrize(
-    ("family", "arm", "most"),
+    ("family", "data", "arm", "most"),
     [
-        ("concept", "{}", 96),  # left and right of three views
-        ("concept", "{syn_weight: 0}", 64),
-        ("concept", "{hard_negatives: true, negatives_per_definition: 8}", 128),  # read after the pairs
-        ("cale", "{}", 32),
-        ("san", "{}", 32),
-        ("san", "{host: simcse_sup}", 48),
-        ("san", "{p2_of: second_view}", 16),  # at a rate of its own, after the first
+        ("concept", TWO, "{}", 96),  # left and right of three views
+        ("concept", TWO, "{syn_weight: 0}", 64),
+        ("concept", "{}", "{}", 64),  # one dictionary gives no pairs of two
+        ("concept", GCIDE, "{}", 32),
+        ("concept", "{}", "{hard_negatives: true}", 80),  # a negative of each rule, read after the pairs
+        ("concept", "{}", "{hard_negatives: true, negatives_per_definition: 8}", 80),
+        ("concept", "{}", "{hard_negatives: true, negatives_per_definition: 3}", 64),
+        ("concept", "{ontology: dbpedia}", "{rows: ontology}", 32),
+        ("cale", "{}", "{}", 32),
+        ("san", "{}", "{}", 32),
+        ("san", "{}", "{host: simcse_sup}", 48),
+        ("san", "{}", "{p2_of: second_view}", 16),  # at a rate of its own, after the first
     ],
 )
-def test_a_micro_batch_that_divides_nothing_is_told(tmp_path: Path, family: str, arm: str, most: int) -> None:
-    assert told(tmp_path, family, f"A: {arm}", str(most - 1)) == []
+def test_a_micro_batch_that_divides_nothing_is_told(
+    tmp_path: Path, family: str, data: str, arm: str, most: int
+) -> None:
+    assert told(tmp_path, family, f"A: {arm}", str(most - 1), data=data) == []
     other = arm.replace("}", ", clip_norm: 0.5}").replace("{, ", "{")
-    (line,) = told(tmp_path, family, f"A: {arm}, B: {other}", str(most))
+    (line,) = told(tmp_path, family, f"A: {arm}, B: {other}", str(most), data=data)
     assert line.startswith(f"A, B: micro_batch = {most} divides no step: at most {most} texts pass at once")
 
 
@@ -52,6 +65,32 @@ def test_each_worker_divides_its_own_texts(tmp_path: Path) -> None:
     assert told(tmp_path, "cale", "A: {}", "15", workers=2) == []
 
 
-def test_nothing_is_told_where_rows_decide_or_the_card_does(tmp_path: Path) -> None:
-    assert told(tmp_path, "concept", "A: {hard_negatives: true}", "1000") == []
+def test_nothing_is_told_where_the_card_decides(tmp_path: Path) -> None:
     assert told(tmp_path, "cale", "A: {}", "auto") == []
+
+
+def test_weights_of_pairs_that_the_data_does_not_give_are_told(tmp_path: Path) -> None:
+    """Such arms train alike, under ids of their own."""
+    arms = (
+        "A: {d2d_weight: 0}, B: {d2d_weight: 0, steps: 900}, C: {d2d_weight: 2.0}, "
+        "D: {d2d_weight: 0, train: false, readout: cls}"
+    )
+    same, other = told(tmp_path, "concept", arms, "null")
+    assert same.startswith("A, B: d2d_weight = 0 weighs nothing: data.lexicons = [wordnet] has no such pairs; yet")
+    assert other.startswith("C: d2d_weight = 2 weighs nothing")
+    assert told(tmp_path, "concept", arms, "null", data=TWO) == []
+    (line,) = told(tmp_path, "concept", "A: {syn_weight: 0.5}, B: {t2d_weight: 0.5}", "null", data=GCIDE)
+    assert line.startswith("A: syn_weight = 0.5 weighs nothing: data.lexicons = [gcide] has no such pairs")
+
+
+@pytest.mark.parametrize("dimensions", ["", ", dimensions: {d2d_weight: all}"])
+def test_a_search_for_the_weight_of_no_pairs_is_told(tmp_path: Path, dimensions: str) -> None:
+    """Where a study does not say what moves, all does."""
+    moved = f"{SEARCH}{dimensions}}}\n"
+    (line,) = told(tmp_path, "concept", "A: {steps: 900}", "null", search=moved)
+    assert line.startswith(
+        "A: d2d_weight, which the search moves, weighs nothing: data.lexicons = [wordnet] has no"
+    )
+    assert told(tmp_path, "concept", "A: {steps: 900}", "null", search=moved, data=TWO) == []
+    others = f"{SEARCH}, dimensions: {{temperature: all}}}}\n"
+    assert told(tmp_path, "concept", "A: {steps: 900}", "null", search=others) == []
