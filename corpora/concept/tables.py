@@ -32,8 +32,7 @@ class BuiltCorpus:
 
 
 def write_corpus(folder: Path, built: BuiltCorpus) -> None:
-    """texts.arrow, syn.arrow, t2d.arrow, d2d.arrow and c2l.arrow where there is any, negatives.arrow and
-    <split>.json under `folder`."""
+    """texts.arrow, <view>.arrow of each view with rows, negatives.arrow and <split>.json under `folder`."""
     write_columns(folder / "texts.arrow", {"text": pa.array(built.texts, pa.large_string())})
     for rows in filter(None, (built.syn, built.t2d, built.d2d, built.c2l)):
         columns = {"left": pa.array(rows.left), "right": pa.array(rows.right), "ids": _lists(rows.concept_ids)}
@@ -64,6 +63,8 @@ def read_corpus(folder: Path, fingerprint: str, digests: Mapping[str, str]) -> C
 
 
 def _pairs(folder: Path, view: str) -> PairRows:
+    if not (folder / f"{view}.arrow").is_file():  # as of the synonyms of GCIDE alone
+        return PairRows(view, np.zeros(0, np.int32), np.zeros(0, np.int32), Ragged.of(()))
     columns = mapped_columns(folder / f"{view}.arrow")
     return PairRows(view, columns["left"].to_numpy(), columns["right"].to_numpy(), _ragged(columns["ids"]))
 

@@ -207,6 +207,16 @@ def test_what_is_loaded_and_what_it_is_called(both: ConceptData, small_data: Con
     assert load(small_data).d2d is None
 
 
+def test_a_corpus_without_synonyms_is_read_as_it_was_built(
+    alone: ConceptData, small: Wordnet, own_cache: Path
+) -> None:
+    built, read = build_concept(alone, small), load(alone)
+    assert (len(read.syn), read.d2d) == (len(built.syn), built.d2d) == (0, None)
+    assert len(read.syn.concept_ids) == 0
+    assert list(read.t2d.left) == list(built.t2d.left)
+    assert read.splits == built.splits
+
+
 @pytest.mark.parametrize(
     ("lexicons", "split"), [(("gcide",), "in-domain"), (("wordnet", "gcide"), "source-holdout"), ((), "in-domain")]
 )
