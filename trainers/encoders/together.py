@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
-from trainers.encoders.vectors import Vectors, limit
+from trainers.encoders.vectors import Vectors, keys, limit
 from trainers.engine.world import Progress, World
 
 OVER = -1  # texts asked for when rank 0 asks no more
@@ -56,6 +56,12 @@ class _Reading:
         self.vectors = Vectors.of(encoder) if limit() else None
 
     def __call__(self, tokens: Tokens) -> np.ndarray:
+        """Texts of equal tokens are read once: two readings may differ by rounding, and one of them is kept."""
+        _, first, of_each = np.unique(keys(tokens), return_index=True, return_inverse=True)
+        order = np.argsort(first)  # as they came
+        return self._distinct(tokens.take(first[order]))[np.argsort(order)[of_each]]
+
+    def _distinct(self, tokens: Tokens) -> np.ndarray:
         known, rows = np.zeros(len(tokens), bool), None
         if self.vectors is not None:
             known, rows = self.vectors.look_up(tokens)

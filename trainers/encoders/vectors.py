@@ -83,15 +83,14 @@ class Vectors:
         return known, rows
 
     def keep(self, tokens: Tokens, rows: np.ndarray) -> None:
-        """Add these texts' rows, (N, D) float32, and make room where the shelf is full.
+        """Add the rows of these texts, no two alike, (N, D) float32, and make room where the shelf is full.
 
         They are had already: a disk that takes no more costs the next reader time, and no run.
         """
         from safetensors.numpy import save
 
         room = limit()
-        distinct, first = np.unique(keys(tokens), return_index=True)
-        content = save({"keys": distinct.view(np.uint8).reshape(-1, 16), "rows": rows[first]})
+        content = save({"keys": keys(tokens).view(np.uint8).reshape(-1, 16), "rows": rows})
         if len(content) > room:
             return
         try:

@@ -66,6 +66,22 @@ def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int]) -
     assert sum(read) == 2
 
 
+@pytest.mark.parametrize("gigabytes", ["1", "0"])
+def test_texts_of_equal_tokens_have_one_vector_at_once(
+    backbone: Path, read: list[int], monkeypatch: pytest.MonkeyPatch, gigabytes: str
+) -> None:
+    """Else a second scoring, by what was kept of them, would have ties where the first had none."""
+    monkeypatch.setenv(vectors.VARIABLE, gigabytes)
+    texts = [*TEXTS, *(text.upper() for text in TEXTS[::-1])]
+    with reading_together(encoder := Encoder.load(backbone), World()):
+        first = encoder.encode(texts)
+        assert sum(read) == len(TEXTS)
+        again = encoder.encode(texts)
+    assert np.array_equal(first, [*first[: len(TEXTS)], *first[: len(TEXTS)][::-1]])
+    assert np.array_equal(again, first)
+    assert np.allclose(first, Encoder.load(backbone).encode(texts), atol=1e-6)
+
+
 @pytest.mark.parametrize("change", ["weight", "readout", "precision"])
 def test_another_encoder_reads_for_itself(backbone: Path, read: list[int], change: str) -> None:
     with reading_together(encoder := Encoder.load(backbone), World()):
