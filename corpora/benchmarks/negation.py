@@ -8,8 +8,6 @@ Sources: CANNOT, Anschuetz et al. 2023, with what it was built from; SemAntoNeg,
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pathlib import Path
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, text_of
+from corpora.store.places import found, quoted_rows, text_of
 
 FOLDERS = ("negation_pairs", "cannot", "datasets")
 SOURCE = "https://github.com/dmlls/cannot-dataset"
@@ -72,17 +70,11 @@ def _file(told: str, name: str, path: str | None) -> Path:
 
 def _negated(file: Path) -> list[tuple[str, str, str, float]]:
     """Columns sentence and negated, tab-separated and quoted where needed."""
-    reader = csv.DictReader(io.StringIO(text_of(file)), delimiter="\t")
-    if reader.fieldnames is None or not {"sentence", "negated"} <= set(reader.fieldnames):
-        held = ", ".join(reader.fieldnames or ())
-        raise CorpusError(f"corpora: {file} lacks the columns sentence and negated; it has {held}")
     rows: list[tuple[str, str, str, float]] = []
-    for row in reader:
+    for number, row in quoted_rows(file, ("sentence", "negated"), delimiter="\t"):
         if not row["sentence"] or not row["negated"]:
-            raise CorpusError(f"corpora: {file}, line {reader.line_num}: a sentence or its negation is empty")
+            raise CorpusError(f"corpora: {file}, line {number}: a sentence or its negation is empty")
         rows.append((f"{file.stem}:{len(rows) + 1}", row["sentence"], row["negated"], 0.0))
-    if not rows:
-        raise CorpusError(f"corpora: {file} holds no row below its header")
     return rows
 
 

@@ -9,14 +9,12 @@ Sources: Lyu et al. 2022; Hendrickx et al. 2013; Reddy, McCarthy and Manandhar 2
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, lines, text_of
+from corpora.store.places import found, lines, quoted_rows
 from corpora.store.rows import number_within
 
 RNPC = "https://github.com/veronica320/Recursive-NPs"
@@ -24,7 +22,7 @@ COMPOUNDS = "https://github.com/vered1986/panic"
 KINDS = ("int", "sub", "pri")  # intersective, subsective and privative modifiers
 COMBOS = tuple(f"{first}-{second}" for first in KINDS for second in KINDS)
 HIGHEST = 5.0  # of Reddy et al.'s ratings
-_COLUMNS = {"id", "combo", "source NP", "premise", "hypothesis", "label"}
+_COLUMNS = ("combo", "hypothesis", "id", "label", "premise", "source NP")
 _ENTAILED = {"entailment": True, "non-entailment": False}
 
 
@@ -72,17 +70,13 @@ class Rated:
 def entailments(*, path: str | None) -> tuple[Entailment, ...]:
     """The single-premise items of RNPC in file order. CorpusError when the file is absent or odd."""
     file = _file("RNPC's SPTE", ("recursive_np/tasks/SPTE.csv", "RNPC/tasks/SPTE.csv"), path, RNPC)
-    reader = csv.DictReader(io.StringIO(text_of(file)))
-    if missing := sorted(_COLUMNS - set(reader.fieldnames or ())):
-        raise CorpusError(f"corpora: {file} lacks the column {missing[0]!r}")
-    items = tuple(_entailment(row, f"corpora: {file}, line {reader.line_num}") for row in reader)
-    if not items:
-        raise CorpusError(f"corpora: {file} holds no row below its header")
-    return items
+    return tuple(
+        _entailment(row, f"corpora: {file}, line {number}") for number, row in quoted_rows(file, _COLUMNS)
+    )
 
 
 def _entailment(row: dict[str, str], at: str) -> Entailment:
-    words, label = (row["source NP"] or "").split(), row["label"]
+    words, label = row["source NP"].split(), row["label"]
     if label not in _ENTAILED or row["combo"] not in COMBOS or not words:
         raise CorpusError(
             f"{at}: label {label!r}, combo {row['combo']!r}\n"

@@ -8,7 +8,6 @@ A name never stands for another: `wiki1m_sample` is the first lines of `wiki1m`,
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, lines, text_of
+from corpora.store.places import found, lines, quoted_rows, text_of
 
 HUB = "princeton-nlp/datasets-for-simcse"
 WIKI, NLI = "wiki1m_for_simcse.txt", "nli_for_simcse.csv"
@@ -132,17 +131,7 @@ def _plain(file: Path) -> list[str]:
 
 def _triplets(file: Path) -> Sentences:
     columns = ("sent0", "sent1", "hard_neg")
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.DictReader(stream)
-            missing = [column for column in columns if column not in (rows.fieldnames or ())]
-            if missing:
-                raise CorpusError(
-                    f"corpora: {file} lacks the column {missing[0]!r}\n  accepted: {', '.join(columns)}"
-                )
-            kept = [tuple((row[column] or "").strip() for column in columns) for row in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CorpusError(f"corpora: {file} cannot be read: {error}") from error
+    kept = [tuple(row[column].strip() for column in columns) for _, row in quoted_rows(file, columns)]
     return _of(file, [row for row in kept if all(row)])
 
 

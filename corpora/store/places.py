@@ -1,9 +1,11 @@
-"""Where evaluation data is looked for, and tab-separated files as they are: no quoting, no line lost."""
+"""Where evaluation data is looked for, and files of rows as they are: without quoting no line is lost."""
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
@@ -60,14 +62,21 @@ def named_file(path: str | None, *, setting: str, variable: str, file: str, mend
     return None
 
 
-def text_of(path: Path, encoding: str = "utf-8-sig") -> str:
-    """What a text file holds, less a mark before its first letter. CorpusError where it cannot be read."""
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """CorpusError for what keeps a file from being read."""
     try:
-        return path.read_text(encoding=encoding)
+        yield
     except UnicodeDecodeError as error:
         raise CorpusError(f"corpora: {path} cannot be read: {error}\n  accepted: text in UTF-8") from error
-    except OSError as error:
+    except (OSError, csv.Error) as error:
         raise CorpusError(f"corpora: {path} cannot be read: {error}") from error
+
+
+def text_of(path: Path, encoding: str = "utf-8-sig") -> str:
+    """What a text file holds, less a mark before its first letter. CorpusError where it cannot be read."""
+    with _named(path):
+        return path.read_text(encoding=encoding)
 
 
 def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -85,6 +94,23 @@ def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dic
         if len(fields) != len(header):
             raise CorpusError(f"corpora: {path}, line {number}: {len(fields)} fields, expected {len(header)}")
         yield number, dict(zip(header, fields, strict=True))
+
+
+def quoted_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number and fields by column name of each row of a UTF-8 file with a header and cells in quotes.
+
+    A row that ends early has "" in the rest. CorpusError as of `tab_separated`.
+    """
+    with _named(path), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, delimiter=delimiter, restval="")
+        header = reader.fieldnames or ()
+        if missing := [column for column in columns if column not in header]:
+            raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
+        row = None
+        for row in reader:
+            yield reader.line_num, row
+        if row is None:
+            raise CorpusError(f"corpora: {path} holds no row below its header")
 
 
 def every_line(path: Path) -> list[str]:

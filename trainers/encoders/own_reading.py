@@ -98,4 +98,5 @@ def _unread(path: Path, what: str) -> ValueError:
 
 def _of_transformer(path: Path) -> Path:
     """The file with what a transformer does beside its layers, which older versions named after its kind."""
-    return next(iter(sorted(path.glob(TRANSFORMER))), path / "sentence_bert_config.json")
+    usual = path / "sentence_bert_config.json"
+    return usual if usual.is_file() else next(iter(sorted(path.glob(TRANSFORMER))), usual)

@@ -67,7 +67,8 @@ def test_negations_are_quoted_where_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("premise\thypothesis\na\tb\n", "lacks the columns sentence and negated; it has premise, hypothesis"),
+        ("premise\thypothesis\na\tb\n", "lacks the column 'sentence'; it has premise, hypothesis"),
+        ('sentence\tnegated\n"' + "a" * 200_000, r"cannot be read: field larger than field limit"),
         ("sentence\tnegated\na\n", "line 2: a sentence or its negation is empty"),
         ("sentence\tnegated\n", "holds no row below its header"),
     ],

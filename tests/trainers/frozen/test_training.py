@@ -133,13 +133,18 @@ def test_what_changes_no_vector_is_passed_over(tmp_path: Path) -> None:
     assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
 
 
-def test_the_length_in_a_file_that_an_older_version_named_after_the_kind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["roberta", "albert"])
+def test_the_length_in_a_file_that_an_older_version_named_after_the_kind(tmp_path: Path, kind: str) -> None:
     folder = as_kept(tmp_path, "mean", 20)
-    (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
-    written_into(folder / "sentence_roberta_config.json", max_seq_length=12)
+    (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
+    written_into(folder / f"sentence_{kind}_config.json", max_seq_length=12)
     encoder = read(Settings(), folder, World())
     assert encoder.max_length == 12
     assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')  # which goes before
+    assert read(Settings(), folder, World()).encode_unscaled(TEXTS) == pytest.approx(
+        by_its_own_program(folder), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(
