@@ -80,6 +80,9 @@ def keep_layers(body: Any, count: int) -> None:
         raise ValueError(f"train.layers = {count}\n  accepted: null, since {kind}")
     parent, name = stacks[0]
     setattr(parent, name, getattr(parent, name)[:count])
+    for field, values in vars(body.config).items():
+        if "layer" in field and isinstance(values, list | tuple) and len(values) == depth:  # such as layer_types
+            setattr(body.config, field, values[:count])
     body.config.num_hidden_layers = count
 
 

@@ -116,6 +116,25 @@ def test_the_first_layers_alone(backbone: Path, tmp_path: Path):
         opened(Settings(train=False, layers=9), backbone, World())
 
 
+@pytest.mark.parametrize("kind", ["modernbert", "qwen3"])
+def test_the_first_layers_of_kinds_that_list_what_each_layer_is(backbone: Path, tmp_path: Path, kind: str):
+    """What is kept of a trained encoder reads as it did; its configuration tells of the layers that are left."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 4}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8}
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    AutoModel.from_config(AutoConfig.for_model(kind, **sizes, **heads, **special)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    check_layers(tmp_path, 2)
+    reader, _ = fit(replace(SHORT, layers=2, p1=0.1), tmp_path, CORPUS, 0, World())
+    reader.save(tmp_path / "model")
+    again = Encoder.load(tmp_path / "model")
+    assert len(again.backbone.config.layer_types) == again.depth == 2
+    assert np.array_equal(again.encode(TEXTS), reader.encode(TEXTS))
+
+
 def test_layers_that_are_one_cannot_be_parted(tmp_path: Path):
     """ALBERT runs one layer again and again."""
     from transformers import AlbertConfig, AlbertModel
