@@ -7,7 +7,7 @@ scripts and code its authors'; docs/san.md has a table of the scripts' settings.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Lt
@@ -239,13 +239,21 @@ def _unread(settings: Settings) -> frozenset[str]:
 def _idle(settings: Settings) -> set[str]:
     """What this arm does not read, and yet has in its identity: as it is by default, so that ids stay."""
     idle = set()
+    policies = settings.host == "rlrd" and settings.rl_update != "fixed"
+    order_alone = settings.rank_loss == "listmle"  # of a teacher's list, which no temperature changes
+    unread_tau = order_alone and not policies
+    usual_tau = settings.teacher_tau == replace(settings, rank_teacher_tau=None).teacher_tau
+    if order_alone:
+        idle.add("tau3")
+    if unread_tau or usual_tau:
+        idle.add("rank_teacher_tau")
     if settings.host == "rankcse" and len(settings.teachers) == 1:
         idle.add("rank_mix")
     if settings.host == "rankcse" and settings.consistent == "off":
         idle.add("consistency_weight")
-    if settings.rank_loss == "listnet" and (settings.host == "rankcse" or settings.rl_update == "fixed"):
+    if not order_alone and not policies:
         idle.add("conform")  # of lists it decides listmle's logarithm alone, and the rest is written out
-    if settings.host == "rlrd" and settings.rank_teacher_tau is not None:
+    if settings.host == "rlrd" and (unread_tau or not usual_tau):
         idle.add("rank_tau")  # the student's is tau1
     if settings.host == "rlrd" and settings.rl_update == "reinforce":
         idle.add("rl_epochs")  # one step

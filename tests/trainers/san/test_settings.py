@@ -10,6 +10,7 @@ import pytest
 from trainers.san.settings import Settings, defining
 
 TEACHERS = ("simcse", "diffcse")
+ORDERED = {"host": "rankcse", "teachers": TEACHERS, "san": "hince", "negatives": "s"}
 AS_CODED = {"conform": "authors", "dedup_in_batch": False, "consistency": "entropy"}
 
 
@@ -84,6 +85,25 @@ def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, An
             {"host": "rlrd", "teachers": TEACHERS, "rl_update": "reinforce"},
             {"host": "rlrd", "teachers": TEACHERS, "rl_update": "reinforce", "rl_epochs": 7},
         ),
+        (ORDERED, {**ORDERED, "tau3": 0.5, "rank_teacher_tau": 0.5}),
+        (
+            {**ORDERED, "conform": "authors"},
+            {**ORDERED, "conform": "authors", "tau3": 0.5, "rank_teacher_tau": 0.5},
+        ),
+        (
+            {**ORDERED, "host": "rlrd", "rl_update": "fixed"},
+            {
+                **ORDERED,
+                "host": "rlrd",
+                "rl_update": "fixed",
+                "tau3": 0.5,
+                "rank_teacher_tau": 0.5,
+                "rank_tau": 0.5,
+            },
+        ),
+        ({**ORDERED, "host": "rlrd"}, {**ORDERED, "host": "rlrd", "tau3": 0.5}),
+        ({**ORDERED, "host": "rlrd"}, {**ORDERED, "host": "rlrd", "rank_teacher_tau": 0.05}),
+        ({**ORDERED, "rank_loss": "listnet"}, {**ORDERED, "rank_loss": "listnet", "rank_teacher_tau": 0.025}),
     ],
 )
 def test_what_an_arm_does_not_read_makes_no_other_arm(one: dict[str, Any], other: dict[str, Any]):
@@ -122,10 +142,14 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "conform": "authors"},
         {**rank, "rank_loss": "listnet"},
         {**rank, "rank_loss": "listnet", "conform": "authors"},
+        {**rank, "rank_loss": "listnet", "rank_teacher_tau": 0.05},
+        {**rank, **san, "rank_loss": "listnet"},
+        {**rank, **san, "rank_loss": "listnet", "tau3": 0.5},
         {**rank, **san},
         {**rank, **san, "san_mle": 0.4},
         {**rank, "host": "rlrd"},
         {**rank, "host": "rlrd", "rank_tau": 0.1},
+        {**rank, "host": "rlrd", "rank_teacher_tau": 0.2},
         {**rank, "host": "rlrd", "rl_epochs": 7},
         {**rank, "host": "rlrd", "rl_update": "reinforce"},
         {**rank, "host": "rlrd", "rl_update": "fixed"},
@@ -137,6 +161,13 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {"train": False, "host": "sncse"},
     ]
     assert len({json.dumps(defining(Settings(**arm)), sort_keys=True) for arm in arms}) == len(arms)
+
+
+def test_temperatures_that_an_arm_does_not_read_leave_its_name_as_it_was():
+    """Arms at the defaults have the names that they had when all temperatures counted."""
+    for arm in (ORDERED, {**ORDERED, "host": "rlrd"}, {**ORDERED, "host": "rlrd", "rl_update": "fixed"}):
+        kept = defining(Settings(**arm))
+        assert (kept["tau3"], kept["rank_teacher_tau"], kept["rank_tau"]) == (0.05, None, 0.05)
 
 
 def test_what_the_code_as_it_was_taught_the_policies_has_names_of_its_own():
