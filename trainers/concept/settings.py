@@ -118,8 +118,13 @@ def in_bf16(settings: Settings) -> dict[str, Any]:
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The settings that can change the result: an untrained arm keeps its readout and how much text it reads."""
+    """The settings that can change the result: an untrained arm keeps its readout and how much text it reads.
+
+    hn_temperature is None where it is `temperature`, however an arm says so.
+    """
     kept = {**asdict(settings), **UNREAD.get(settings.hn_mode, {})}
+    if settings.hn_temperature == settings.temperature:
+        kept["hn_temperature"] = None
     if not settings.train:
         kept = {name: kept[name] for name in kept if name in UNTRAINED}
     if not settings.hard_negatives:

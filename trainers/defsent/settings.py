@@ -7,7 +7,7 @@ frozen {train: false}, sbert {objective: inference, readout: mean, learning_rate
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -82,7 +82,10 @@ OF_INFERENCE = frozenset({"matched_budget"})
 
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result: an untrained arm keeps its readout, its head and how much it
-    reads."""
+    reads. The default rate is told by its exponent, however an arm says it."""
+    usual = Settings()
+    if settings.rate == usual.rate:
+        settings = replace(settings, lr_exponent=usual.lr_exponent, learning_rate=None)
     kept = asdict(settings) | {"order": settings.ordered}
     left_out = {"learning_rate" if settings.learning_rate is None else "lr_exponent"}
     left_out |= OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS

@@ -7,6 +7,7 @@ correction, or from the label in disguise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,11 +139,15 @@ class Settings:
     def needs_judge(self) -> bool:
         return self.form in JUDGED or self.matched_to in JUDGED
 
+    @property
+    def usual_sizes(self) -> Mapping[str, int | Literal["full"]]:
+        """What d_h and m are where they are None."""
+        return {"d_h": 128, "m": 64} if self.form in PAIR_FORMS else {"d_h": "full", "m": 128}
+
     def sizes(self, d: int) -> tuple[int, int]:
         """Working width and hidden units on embeddings of width d."""
-        pair = self.form in PAIR_FORMS
-        d_h = self.d_h or (128 if pair else "full")
-        return d if d_h == "full" else d_h, self.m or (64 if pair else 128)
+        d_h, m = (getattr(self, name) or usual for name, usual in self.usual_sizes.items())
+        return d if d_h == "full" else d_h, m
 
 
 def isolating(settings: Settings) -> Settings | None:
@@ -152,8 +157,12 @@ def isolating(settings: Settings) -> Settings | None:
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The settings that can change the result of this form, and no others: a frozen baseline has no step count."""
+    """The settings that can change the result of this form, and no others: a frozen baseline has no step count.
+
+    Sizes that are this form's own are None, as in an arm that says nothing of them.
+    """
     kept = asdict(settings)
+    kept |= {name: None for name, usual in settings.usual_sizes.items() if kept[name] == usual}
     if not settings.train:
         return {"form": settings.form}
     unused: set[str] = {"lambda_anchor", "alpha0", "interp_form"}

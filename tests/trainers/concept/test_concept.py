@@ -46,6 +46,12 @@ def test_only_what_can_change_the_result_defines_an_arm():
     assert defining(replace(without, hard_negatives=True)) != defining(
         replace(without, hard_negatives=True, hn_mode="relative")
     )
+    hard = replace(without, hard_negatives=True)
+    assert defining(hard)["hn_temperature"] is None
+    assert defining(hard) == defining(replace(hard, hn_temperature=0.05))
+    assert defining(replace(hard, temperature=0.1)) != defining(
+        replace(hard, temperature=0.1, hn_temperature=0.05)
+    )
 
 
 @pytest.mark.parametrize(

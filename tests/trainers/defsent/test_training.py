@@ -60,6 +60,10 @@ def test_only_what_can_change_the_result_defines_an_arm():
     assert defining(frozen) == {"train": False, "readout": "cls", "head_source": "pretrained", "max_length": 512}
     assert defining(replace(frozen, head_source="mlm_fit"))["mlm_epochs"] == 8
     assert defining(Settings(lr_exponent=2.0, learning_rate=4e-6)) == defining(Settings(learning_rate=4e-6))
+    usual = 2**2.5 * 1e-6
+    for said in (Settings(learning_rate=usual), Settings(learning_rate=usual, lr_exponent=3.5)):
+        assert defining(said) == defining(Settings())
+    assert defining(Settings())["lr_exponent"] == 2.5
     assert defining(Settings(steps=5, epochs=2)) == defining(Settings(steps=5))
     assert defining(Settings(mlm_texts=3)) == defining(Settings())
     assert defining(Settings(freeze="head")) != defining(Settings())

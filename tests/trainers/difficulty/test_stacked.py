@@ -326,6 +326,18 @@ def test_defining_keeps_what_can_change_a_form() -> None:
     assert defining(settings("interp_fixed", gamma=0.5)) != defining(settings("interp_fixed"))
 
 
+def test_sizes_that_a_form_has_anyway_make_no_other_arm() -> None:
+    """They are those that null stands for, of pairs or of sentences, and the other kind's are others."""
+    pair, sentence = {"d_h": 128, "m": 64}, {"d_h": "full", "m": 128}
+    for form, own, others in (("pair_lex", pair, sentence), ("h_only", sentence, pair)):
+        plain = Settings(form=form)
+        assert (defining(plain)["d_h"], defining(plain)["m"]) == (None, None)
+        for name in own:
+            assert defining(replace(plain, **{name: own[name]})) == defining(plain)
+            assert defining(replace(plain, **{name: others[name]})) != defining(plain)
+        assert plain.sizes(384) == replace(plain, **own).sizes(384)
+
+
 def test_a_distilled_arm_is_an_ungated_one_whose_gold_is_the_judge() -> None:
     data = toy()
     judged = replace(data, train=replace(data.train, gold=data.train.judgement()))
