@@ -7,7 +7,6 @@ correction, or from the label in disguise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -140,14 +139,15 @@ class Settings:
         return self.form in JUDGED or self.matched_to in JUDGED
 
     @property
-    def usual_sizes(self) -> Mapping[str, int | Literal["full"]]:
+    def usual_sizes(self) -> tuple[int | Literal["full"], int]:
         """What d_h and m are where they are None."""
-        return {"d_h": 128, "m": 64} if self.form in PAIR_FORMS else {"d_h": "full", "m": 128}
+        return (128, 64) if self.form in PAIR_FORMS else ("full", 128)
 
     def sizes(self, d: int) -> tuple[int, int]:
         """Working width and hidden units on embeddings of width d."""
-        d_h, m = (getattr(self, name) or usual for name, usual in self.usual_sizes.items())
-        return d if d_h == "full" else d_h, m
+        usual_d_h, usual_m = self.usual_sizes
+        d_h = self.d_h or usual_d_h
+        return d if d_h == "full" else d_h, self.m or usual_m
 
 
 def isolating(settings: Settings) -> Settings | None:
@@ -162,7 +162,8 @@ def defining(settings: Settings) -> dict[str, Any]:
     Sizes that are this form's own are None, as in an arm that says nothing of them.
     """
     kept = asdict(settings)
-    kept |= {name: None for name, usual in settings.usual_sizes.items() if kept[name] == usual}
+    own = zip(("d_h", "m"), settings.usual_sizes, strict=True)
+    kept |= {name: None for name, usual in own if kept[name] == usual}
     if not settings.train:
         return {"form": settings.form}
     unused: set[str] = {"lambda_anchor", "alpha0", "interp_form"}
