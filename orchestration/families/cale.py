@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from corpora.cale.corpus import fingerprint, former_fingerprint, load
 from corpora.cale.data import SIZES, CaleData
@@ -12,7 +15,7 @@ from evaluators.metrics.concept_differentiation import DISTANCES_BY_CATEGORY
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips
+from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips, of_arm
 from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
@@ -72,6 +75,19 @@ def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> 
     check_trained(study, lambda arm: training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run))
 
 
+def check_lengths(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
+    """The max_length of every trained arm has room for each word that is trained on, with its tags."""
+    from trainers.encoders.occurrence_encoder import check_words
+
+    train = corpus.pairs["train"]
+    places = np.union1d(train.anchor, train.partner)
+    words = sorted({occurrence.target for occurrence in corpus.occurrences.take(places)})
+    arms = {(arm.markers, arm.max_length): name for name, arm in reversed(study.arms.items()) if arm.train}
+    for folder, ((markers, max_length), name) in product(backbones, arms.items()):
+        with of_arm(name):
+            check_words(folder, words, markers=markers, max_length=max_length)
+
+
 def rows_of(corpus: CaleCorpus) -> list[RowsOf]:
     held = {"to measure on": len(corpus.pairs["test"]), "to choose by": len(corpus.pairs["val"])}
     return [RowsOf("pairs of occurrences", len(corpus.pairs["train"]), held)]
@@ -95,7 +111,7 @@ FAMILY: Family = EncoderFamily(
     own_tasks=tasks,
     reads=reads,
     sizes=(*SIZES, "held_sentences"),
-    checks=(check_claims, check_target_layers, check_pairs),
+    checks=(check_claims, check_target_layers, check_pairs, check_lengths),
     slips=micro_batch_slips(lambda settings: 2 * settings.batch_size),
     space=SPACE,
     shape=shape_by("steps", "batch_size", "max_length"),

@@ -98,7 +98,6 @@ def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     At a learning rate of 6e-6 a random vector would stay what it is: Adam moves a coordinate by .014 in an epoch.
     """
     import torch
-    from transformers import AddedToken
 
     known = tokenizer.get_vocab()
     pieces = {
@@ -114,12 +113,20 @@ def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         offsets = encoded["offset_mapping"]
         places = [at for at, (begin, end) in enumerate(offsets) if end > 1 and begin < 2 + len(tag)]
         means.append(table[[encoded["input_ids"][at] for at in places]].mean(0))
-    # Blanks before a tag belong to it: a lone blank would be a piece of its own in byte-level vocabularies.
-    tokenizer.add_tokens([AddedToken(tag, lstrip=True, rstrip=False, normalized=False) for tag in pieces])
+    name_tags(tokenizer)
     backbone.resize_token_embeddings(max(len(tokenizer), len(table)), mean_resizing=False)
     rows = tokenizer.convert_tokens_to_ids(list(pieces))
     with torch.no_grad():
         backbone.get_input_embeddings().weight[rows] = torch.stack(means)
+
+
+def name_tags(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Make each tag one token of the tokenizer."""
+    from transformers import AddedToken
+
+    missing = [tag for tag in TAGS if tag not in tokenizer.get_vocab()]
+    # Blanks before a tag belong to it: a lone blank would be a piece of its own in byte-level vocabularies.
+    tokenizer.add_tokens([AddedToken(tag, lstrip=True, rstrip=False, normalized=False) for tag in missing])
 
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from corpora.sources.occurrences import Occurrence
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.marking import TAGS, Markers, add_tags, bare, mark, tokens_around
+from trainers.encoders.encoder_folder import read_record
+from trainers.encoders.marking import TAGS, Markers, add_tags, bare, mark, name_tags, tokens_around
 
 if TYPE_CHECKING:
-    from corpora.sources.occurrences import Occurrence
+    from transformers import PreTrainedTokenizerBase
+
     from trainers.encoders.tokens import Tokens
 
 OccurrenceReadout = Literal["mean", "target"]
@@ -58,10 +61,7 @@ class OccurrenceEncoder:
             raise ValueError(
                 f"train.layers = {list(layers)}\n  accepted: 1 to {encoder.depth}, the layers of {path.name}"
             )
-        if not encoder.tokenizer.is_fast:
-            raise BackboneError(
-                f"backbones: {path}: its tokenizer does not say where pieces lie\n  accepted: a fast tokenizer"
-            )
+        check_fast(encoder.tokenizer, path)
         if markers == "added":
             add_tags(encoder.backbone, encoder.tokenizer)
         return OccurrenceEncoder(encoder, readout, layers, markers)
@@ -112,6 +112,28 @@ class OccurrenceEncoder:
             return self.encoder.embed(tokens)
         layers = self.encoder.hidden_layers(tokens)[list(self.layers)]  # (K, n, D)
         return layers.mean(0)
+
+
+def check_fast(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
+    """BackboneError for a tokenizer that does not tell the place of a piece."""
+    if not tokenizer.is_fast:
+        raise BackboneError(
+            f"backbones: {path}: its tokenizer does not say where pieces lie\n  accepted: a fast tokenizer"
+        )
+
+
+def check_words(path: Path, words: Sequence[str], *, markers: Markers, max_length: int) -> None:
+    """ValueError when the longest of these words, marked, is alone too long; a backbone's weights are not read."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    check_fast(tokenizer, path)
+    if markers == "added":
+        name_tags(tokenizer)
+    marked = [mark(Occurrence(word, 0, len(word), word)) for word in words]
+    pieces = tokenizer([text for text, _, _ in marked], add_special_tokens=False, verbose=False)["input_ids"]
+    longest = max(range(len(marked)), key=lambda at: len(pieces[at]))
+    tokens_around(tokenizer, [marked[longest]], max_length=max_length, prefix=read_record(path)[0]["prefix"])
 
 
 @dataclass(frozen=True)

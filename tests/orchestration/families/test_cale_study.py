@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corpora.cale.corpus import load
 from orchestration.families.cale import check_claims, check_target_layers
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
@@ -16,6 +17,7 @@ from orchestration.report import forms, plots
 from orchestration.report.html import html
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
+from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
@@ -25,6 +27,8 @@ from tests.corpora.semcor_samples import tagfiles, write_archive, write_lexicon
 from tests.results import put, without_model
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
+from trainers.encoders.marking import Markers
+from trainers.encoders.occurrence_encoder import OccurrenceEncoder
 from trainers.engine.world import World
 
 STUDY = """\
@@ -150,6 +154,11 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
         ("[2, 3]", "[3, 4]", r"arms\.layers-mid\.layers = \[3, 4\]\n  accepted: up to 3"),
         ("batch_size: 8", "batch_size: 80000", r"arms\.\w+: train\.batch_size = 80000\n  accepted: at most \d+"),
         (
+            "max_length: 48",
+            "max_length: 4",
+            r"arms\.\w+: train\.max_length = 4: '<t> .* </t>' alone is longer\n  accepted: at least \d+",
+        ),
+        (
             "1L1C, metric: spcd/test/ba_all",
             "1L1C, metric: spcd/threshold",
             r"metric = .?spcd/threshold.?\n  accepted: ",
@@ -164,6 +173,26 @@ def test_what_is_watched_is_in_the_curves(findings: Findings, place: Path) -> No
 def test_what_cannot_be_claimed_or_run_is_refused(place: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         prepare(study_in(place, STUDY, old, new))
+
+
+@pytest.mark.parametrize("markers", ["plain", "added"])
+def test_the_least_length_that_is_accepted_reads_every_word_that_is_trained_on(
+    place: Path, markers: Markers
+) -> None:
+    """Tags that are tokens take less room than those that are text."""
+
+    def at(length: int) -> Study:
+        return study_in(place, STUDY, "max_length: 48", f"max_length: {length}, markers: {markers}")
+
+    with pytest.raises(StudyError, match="accepted: at least") as refused:
+        prepare(at(3))
+    least = int(str(refused.value).rpartition(" ")[2])
+    prepare(at(least))
+    corpus = load(at(least).data)
+    reader = OccurrenceEncoder.load(place / "tiny", markers=markers, max_length=least)
+    reader.tokenise(corpus.occurrences.take(corpus.pairs["train"].anchor))
+    with pytest.raises(StudyError, match=f"accepted: at least {least}$"):
+        prepare(at(least - 1))
 
 
 def test_a_gain_over_an_untrained_arm_stands_beside_1l1c_whichever_side_of_a_difference_it_is(place: Path) -> None:
