@@ -82,7 +82,7 @@ def check_lengths(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -
     train = corpus.pairs["train"]
     places = np.union1d(train.anchor, train.partner)
     words = sorted({occurrence.target for occurrence in corpus.occurrences.take(places)})
-    arms = {(arm.markers, arm.max_length): name for name, arm in reversed(study.arms.items()) if arm.train}
+    arms = {(arm.markers, arm.max_length): name for name, arm in reversed([*study.arms.items()]) if arm.train}
     for folder, ((markers, max_length), name) in product(backbones, arms.items()):
         with of_arm(name):
             check_words(folder, words, markers=markers, max_length=max_length)
