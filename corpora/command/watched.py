@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
@@ -15,7 +15,7 @@ from corpora.store.errors import CorpusError
 
 MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
 LEDGER = ".drivers"  # what a ledger holds from the moment on that a study is run
-BESIDE_LEDGER = re.compile(r"reports|mlartifacts|mlflow\.db.*")
+BESIDE_LEDGER = re.compile(r"reports|mlartifacts|mlflow\.db(-\w+)?")
 GIT_SECONDS = 10.0
 
 
@@ -51,9 +51,15 @@ def git_states(watch: Sequence[str]) -> tuple[str, ...]:
 
 
 def _state(tree: Path, places: Sequence[str]) -> str:
+    ends = {tree, *map(Path, places)}  # what is named itself counts wherever it lies
+
+    @cache  # a ledger has thousands of files, in few folders
+    def own(path: Path) -> bool:
+        return path not in ends and (own(path.parent) or _is_own(path))
+
     commit = _git(tree, "rev-parse", "--short=12", "HEAD") or "no commit yet"
     changed = _git(tree, "status", "--porcelain", "--untracked-files=all", "--", *places) or ""
-    names = sorted(line[3:] for line in changed.splitlines() if not _is_below_own(tree, line[3:]))
+    names = sorted(line[3:] for line in changed.splitlines() if not own(tree / line[3:]))
     if not names:
         return f"{tree.name} at {commit}, nothing uncommitted"
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -115,11 +121,6 @@ def _is_own(path: Path) -> bool:
     if BESIDE_LEDGER.fullmatch(path.name):
         return any(path.parent.glob(f"*/{LEDGER}/"))
     return path.is_dir() and ((path / LEDGER).is_dir() or path.resolve() == cache_folder().resolve())
-
-
-def _is_below_own(tree: Path, name: str) -> bool:
-    """name: of a file, seen from its tree."""
-    return any(_is_own(tree / above) for above in [Path(name), *Path(name).parents][:-1])
 
 
 def _digest(file: Path) -> str:

@@ -49,12 +49,26 @@ def test_what_semray_keeps_there_does_not_count(place: Path, monkeypatch: pytest
         (place / "kept").mkdir()
         (place / "kept" / "vectors").write_text("1")
         assert fingerprint(["."]) == first
-        (place / "mine" / "model.py").write_text("x = 2\n")
-        assert fingerprint(["."]) != first
+        for name in ("model.py", "mlflow.db.csv"):
+            before = fingerprint(["."])
+            (place / "mine" / name).write_text("x = 2\n")
+            assert fingerprint(["."]) != before, name
         assert fingerprint(["mine/reports"]) != fingerprint(["lib/reports"])
     assert fingerprint(["lib"]) == below
     (place / "lib" / "reports" / "rows.csv").write_text("others\n")
     assert fingerprint(["lib"]) != below
+
+
+def test_a_file_among_the_reports_counts_by_its_name_and_grows_with_none(place: Path) -> None:
+    (place / "reports").mkdir()
+    rows = place / "reports" / "rows.csv"
+    rows.write_text("1\n")
+    with Ledger(place / "ledger").drive("study"):
+        first = fingerprint([".", "reports/rows.csv"])
+        (place / "reports" / "report.html").write_text("1")
+        assert fingerprint([".", "reports/rows.csv"]) == first
+        rows.write_text("22\n")
+        assert fingerprint([".", "reports/rows.csv"]) != first
 
 
 def test_what_is_not_there_is_said(place: Path) -> None:
@@ -109,11 +123,12 @@ def test_a_file_is_covered_by_itself_and_by_a_folder_above(place: Path) -> None:
     assert not covers(["lib"], Path("train.py"))
 
 
-def test_git_says_commit_and_changes(place: Path) -> None:
-    def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        return subprocess.run(["git", *who, *words], check=True, capture_output=True, text=True).stdout.strip()
+def git(*words: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *who, *words], check=True, capture_output=True, text=True).stdout.strip()
 
+
+def test_git_says_commit_and_changes(place: Path) -> None:
     assert git_states(["train.py"]) == ()
     git("init", "-q")
     git("add", "train.py", "lib/model.py")
@@ -129,3 +144,17 @@ def test_git_says_commit_and_changes(place: Path) -> None:
     (place / "elsewhere").unlink()
     with Ledger(place / "ledger").drive("study"):
         assert git_states(["."])[0].endswith("nothing uncommitted")
+        (place / "reports").mkdir()
+        (place / "reports" / "rows.csv").write_text("1\n")
+        assert git_states(["."])[0].endswith("nothing uncommitted")
+        assert git_states([".", "reports/rows.csv"])[0].endswith("uncommitted: reports/rows.csv")
+
+
+def test_of_many_uncommitted_files_each_folder_is_asked_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git("init", "-q")
+    for number in range(9):
+        (place / "lib" / f"{number}.py").write_text("")
+    asked, is_dir = list[Path](), Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda path: asked.append(path) or is_dir(path))
+    assert git_states(["."])[0].endswith("lib/0.py, lib/1.py, lib/2.py and 8 more")
+    assert asked.count(place / "lib") == 1
