@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-import urllib.request
 from contextlib import redirect_stdout, suppress
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
+from urllib.parse import quote, urlsplit
+from urllib.request import urlopen
 
 from orchestration.machines.node_checks import GIB, Check, listed_cards, node_checks
 
@@ -92,17 +93,28 @@ def tracking(ledger: str) -> Check:
     """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
     from orchestration.tracking.sync import database_of, default_uri, shown
 
-    uri = shown(default_uri(ledger))  # never a password; whether a server is well it says without
+    uri = default_uri(ledger)
+    place = shown(uri)
     mend = "start it, or unset MLFLOW_TRACKING_URI; a study runs without it and `semray sync` catches up"
     try:
         if uri.startswith("http"):
-            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=ANSWER_SECONDS) as answer:
-                answer.read()
+            _answering(uri)
         elif database := database_of(uri):
             _readable(str(database))
-    except (OSError, HTTPException, sqlite3.Error) as error:  # HTTPException: another kind of server, or no port
-        return Check(name="MLflow", ok=False, found=f"{uri}: {error}".strip(), mend=mend)
-    return Check(name="MLflow", ok=True, found=uri)
+    except (OSError, HTTPException, sqlite3.Error) as error:  # HTTPException: another kind of server
+        return Check(name="MLflow", ok=False, found=f"{place}: {error}".strip(), mend=mend)
+    return Check(name="MLflow", ok=True, found=place)
+
+
+def _answering(uri: str) -> None:
+    """Raises OSError or HTTPException, neither of which tells a password, where no server answers at a URI."""
+    try:
+        parts = urlsplit(uri)
+        host, path = parts.netloc.rpartition("@")[2], quote(f"{parts.path.rstrip('/')}/health", safe="/%@:")
+        with urlopen(f"{parts.scheme}://{host}{path}", timeout=ANSWER_SECONDS) as answer:
+            answer.read()  # whether it is well it says without a password
+    except (ValueError, InvalidURL):
+        raise OSError("no address of a host and a port") from None
 
 
 def _readable(path: str) -> None:

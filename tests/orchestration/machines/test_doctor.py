@@ -13,6 +13,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import psutil
@@ -286,7 +287,13 @@ def test_an_open_door(well: Path, words: list[str], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "said"), [("http://ann:secret@127.0.0.1:{port}", "SSH"), ("http://ann:secret@127.0.0.1:x", "port")]
+    ("uri", "said"),
+    [
+        ("http://ann:secret@127.0.0.1:{port}", "SSH"),
+        ("http://ann:secret@127.0.0.1:x", "port"),
+        ("http://ann:secret/more@127.0.0.1", "http://127.0.0.1: no address of a host and a port"),
+        ("http://ann:secret℀@127.0.0.1", "http://127.0.0.1: no address of a host and a port"),
+    ],
 )
 def test_an_mlflow_address_that_leads_elsewhere(
     well: Path, monkeypatch: pytest.MonkeyPatch, uri: str, said: str
@@ -308,6 +315,42 @@ def test_an_mlflow_address_that_leads_elsewhere(
         greeting.join()
     assert not found.ok
     assert said in found.found
+    assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("rest", "asked"),
+    [
+        ("", "/health"),
+        ("/?user=ann@x", "/health"),
+        ("/team@x", "/team@x/health"),
+        ("/of a tëam/", "/of%20a%20t%C3%ABam/health"),
+    ],
+)
+def test_an_mlflow_address_is_asked_where_it_says(
+    well: Path, monkeypatch: pytest.MonkeyPatch, rest: str, asked: str
+) -> None:
+    """Whatever stands in its path or query, of which no more is shown than is safe."""
+    lines = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            lines.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://ann:secret@127.0.0.1:{server.server_port}{rest}")
+        server.timeout = 5
+        answering = threading.Thread(target=server.handle_request)
+        answering.start()
+        found = tracking("ledger")
+        answering.join()
+    assert found.ok, found
+    assert lines == [asked]
     assert "secret" not in str(found)
 
 
