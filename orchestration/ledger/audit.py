@@ -36,6 +36,11 @@ def damaged_notes(storage: Storage) -> dict[str, str]:
     return found
 
 
+def notes(storage: Storage) -> list[str]:
+    """The places of what lies beside the entries, damaged or not; leases left out."""
+    return [place for place, _ in _reads(storage)]
+
+
 def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     """What there is to look at, each with what reads it."""
     for name in _own(storage, ".declared"):

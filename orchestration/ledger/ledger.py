@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestration.ledger import attempts, budgets, claims, failures, repeats
-from orchestration.ledger.audit import damaged_notes
+from orchestration.ledger.audit import damaged_notes, notes
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.claims import Declaration
 from orchestration.ledger.columns import DecodedColumns
@@ -233,6 +233,10 @@ class Ledger:
         except LedgerError as error:
             return str(error)
         return None
+
+    def notes(self) -> list[str]:
+        """The places of the files beside the entries."""
+        return notes(self._storage)
 
     def damaged_notes(self) -> dict[str, str]:
         """Of the files beside the entries, those that are damaged: place -> what is wrong and what mends it."""

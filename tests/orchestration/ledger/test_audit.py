@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -199,6 +200,17 @@ def test_an_audit_names_what_is_damaged_beside_the_entries(
     assert damaged[0].startswith(f"{ledger.url}/{place}: ")
     assert remedy.startswith("  accepted: ")
     assert counts.endswith("1 damaged")
+
+
+@pytest.mark.parametrize("kept", [".declared", ".drivers", ".searches", ".failures", ".repeats", ".budgets"])
+def test_a_ledger_that_holds_one_kind_of_notes_alone_is_one(
+    ledger: Ledger, kept: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in Path(ledger.url).iterdir():
+        if folder.name != kept:
+            shutil.rmtree(folder)
+    assert main(["audit", "--ledger", ledger.url]) == 0
+    assert capsys.readouterr().out.endswith("0 sealed entries as their runs wrote them, 0 damaged\n")
 
 
 @pytest.mark.parametrize(
