@@ -8,6 +8,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 LIST_AT_MOST = 12  # names; of more accepted ones those nearest to what was written are repeated
 
@@ -86,8 +87,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def amount(value: float) -> str:
-    """Three digits, or all that stand before the point: 0.176, 12.3, 2,400."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    """Three digits, or all that stand before the point, and no power of ten: 0.0000278, 0.176, 12.3, 2,400."""
+    return f"{value:,.0f}" if value >= 100 else f"{Decimal(f'{value:.3g}'):f}"
 
 
 def typed(*words: object) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora.store.fields import is_name
-from orchestration.study.names import cut, is_path_component, listed, printable, slug
+from orchestration.study.names import amount, cut, is_path_component, listed, printable, slug
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,22 @@ from orchestration.study.names import cut, is_path_component, listed, printable,
 )
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (2.7778e-5, "0.0000278"),
+        (0.17649, "0.176"),
+        (12.34, "12.3"),
+        (99.96, "100"),
+        (2400.4, "2,400"),
+        (1e6, "1,000,000"),
+    ],
+)
+def test_an_amount_has_no_power_of_ten(value: float, shown: str) -> None:
+    assert amount(value) == shown
 
 
 def test_printable_keeps_what_it_is_told_to() -> None:
