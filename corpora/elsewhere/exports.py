@@ -11,7 +11,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,11 +34,11 @@ class ScoreRow(NamedTuple):
     score: float
 
 
-def of_runs(path: Path, arm: str, seed: str, asked: str | None = None) -> Iterator[ScoreRow]:
+def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Iterator[ScoreRow]:
     """The figures of a CSV with a row for each run. arm, seed: the columns that name these.
 
     Every other column that holds numbers alone is a metric, if one may be called so. A run may lack one: a crash
-    leaves a blank or a NaN. asked: a metric that is claimed. CorpusError names file and column.
+    leaves a blank or a NaN. asked: the metrics that are claimed. CorpusError names file and column.
     """
     rows = _csv(path)
     for column in (arm, seed):
@@ -47,7 +47,7 @@ def of_runs(path: Path, arm: str, seed: str, asked: str | None = None) -> Iterat
     columns = [name for name in rows[0] if name not in (arm, seed) and _are_numbers(row[name] for row in rows)]
     metrics = list(filter(NAME.fullmatch, columns))
     odd = [name for name in columns if name not in metrics]
-    if asked in odd or (odd and not metrics):
+    if set(asked) & set(odd) or (odd and not metrics):
         raise wrong(path, f"has columns of numbers that no metric may be called: {', '.join(odd)}", NAMES)
     if not metrics:
         raise wrong(path, "has no column of numbers beside the seed", "one for each metric")

@@ -21,7 +21,7 @@ from corpora.store.errors import CorpusError
 from orchestration.commands.show import check_outputs, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
-from orchestration.families.judged_table import study_of_table
+from orchestration.families.judged_table import claimed, study_of_table
 from orchestration.families.registry import family
 from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
@@ -73,7 +73,7 @@ def judge(options: Namespace) -> int:
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     with doing(JUDGING):
-        done = judged(_as_table(options, folder), claims, told, folder, declared)
+        done = judged(_as_table(options, claims, folder), claims, told, folder, declared)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -113,7 +113,7 @@ def judged(
     return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
 
 
-def _as_table(options: Namespace, folder: Path) -> Path:
+def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:
     """The table that is given, or what another tool exported, written as one into the folder."""
     given = Path(options.table)
     if bool(options.arm) != bool(options.seed):
@@ -124,7 +124,7 @@ def _as_table(options: Namespace, folder: Path) -> Path:
         if given.is_dir():
             rows = list(of_mteb(given))
         elif options.arm:
-            rows = list(of_runs(given, options.arm, options.seed, options.metric))
+            rows = list(of_runs(given, options.arm, options.seed, claimed(claims.content["compare"])))
         else:
             return given
     except CorpusError as error:

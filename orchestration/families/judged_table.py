@@ -128,24 +128,24 @@ def study_of_table(
 def _declared(table: Table, metrics: Mapping[str, str], claims: Any) -> dict[str, str]:
     """The metrics, but for those that would stand in the way of claims on others: no claim names them, and their
     scores do not lie where their names say."""
-    claimed = _claimed(claims)
-    if not claimed <= metrics.keys():  # a slip, of which the study's reader tells with all names there are
+    named = claimed(claims)
+    if not named <= metrics.keys():  # a slip, of which the study's reader tells with all names there are
         return dict(metrics)
     beyond = {
         metric
         for columns in table.values()
         for metric, rows in columns.items()
-        if metric not in claimed and outside_range(metric, metrics[metric], rows)
+        if metric not in named and outside_range(metric, metrics[metric], rows)
     }
     return {metric: reading for metric, reading in metrics.items() if metric not in beyond}
 
 
-def _claimed(claims: Any) -> set[str]:
+def claimed(claims: Any) -> set[str]:
     """What the metrics of claims name, whatever else may be wrong with these: nobody has looked at them yet."""
     entries = [one for one in claims if isinstance(one, Mapping)] if isinstance(claims, Sequence) else []
     told = [one["metric"] for one in entries if isinstance(one.get("metric"), str)]
     return {name for metric in told for name in names_of(metric)}.union(
-        *(_claimed(one.get("all")) for one in entries)
+        *(claimed(one.get("all")) for one in entries)
     )
 
 

@@ -68,9 +68,9 @@ def test_columns_without_a_name_are_nobodys(tmp_path: Path) -> None:
     assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
 
 
-@pytest.mark.parametrize(("metrics", "asked"), [("eval acc,_step", None), ("eval acc,loss", "eval acc")])
+@pytest.mark.parametrize(("metrics", "asked"), [("eval acc,_step", ()), ("eval acc,loss", ("rho", "eval acc"))])
 def test_columns_of_numbers_by_names_that_are_no_metrics_are_named(
-    tmp_path: Path, metrics: str, asked: str | None
+    tmp_path: Path, metrics: str, asked: tuple[str, ...]
 ) -> None:
     (tmp_path / "runs.csv").write_text(f"arm,seed,run name,{metrics}\nmnrl,0,a b,0.5,1\n")
     named = metrics.removesuffix(",loss").replace(",", ", ")

@@ -304,6 +304,21 @@ def test_a_column_that_a_claim_names_lies_where_its_name_says(
     assert "train/accuracy: score = 98.2\n  accepted: from 0 to 1" in capsys.readouterr().err
 
 
+def test_a_claimed_column_that_no_metric_may_be_called_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table_of_runs()
+    runs = Path("runs.csv")
+    runs.write_text(runs.read_text().replace("steps", "eval steps"))
+    for metric in ("eval steps", '"mean(rho, eval steps)"'):
+        Path("claims.yaml").write_text(
+            f"compare:\n  - {{claim: H1, treatment: B, control: A, metric: {metric}, expect: better}}\n"
+        )
+        assert main(["judge", *RUNS_OF[:5], "--claims", "claims.yaml"]) == 2
+        assert "columns of numbers that no metric may be called: eval steps\n" in capsys.readouterr().err
+
+
 def test_a_slip_is_told_every_column_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
