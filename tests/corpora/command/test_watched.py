@@ -154,7 +154,13 @@ def test_of_many_uncommitted_files_each_folder_is_asked_once(place: Path, monkey
     git("init", "-q")
     for number in range(9):
         (place / "lib" / f"{number}.py").write_text("")
-    asked, is_dir = list[Path](), Path.is_dir
-    monkeypatch.setattr(Path, "is_dir", lambda path: asked.append(path) or is_dir(path))
+    asked: list[Path] = []
+    is_dir = Path.is_dir
+
+    def noted(path: Path) -> bool:
+        asked.append(path)
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", noted)
     assert git_states(["."])[0].endswith("lib/0.py, lib/1.py, lib/2.py and 8 more")
     assert asked.count(place / "lib") == 1
