@@ -86,8 +86,7 @@ def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dic
     fields.
     """
     (_, header), *rows = lines(path)
-    if missing := [column for column in columns if column not in header]:
-        raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
+    _check_header(path, header, columns)
     if not rows:
         raise CorpusError(f"corpora: {path} holds no row below its header")
     for number, fields in rows:
@@ -103,14 +102,17 @@ def quoted_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Ite
     """
     with _named(path), path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter, restval="")
-        header = reader.fieldnames or ()
-        if missing := [column for column in columns if column not in header]:
-            raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
+        _check_header(path, reader.fieldnames or (), columns)
         row = None
         for row in reader:
             yield reader.line_num, row
         if row is None:
             raise CorpusError(f"corpora: {path} holds no row below its header")
+
+
+def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:
+    if missing := [column for column in columns if column not in header]:
+        raise CorpusError(f"corpora: {path} lacks the column {missing[0]!r}; it has {', '.join(header)}")
 
 
 def every_line(path: Path) -> list[str]:

@@ -110,7 +110,7 @@ def audit(options: Namespace) -> int:
     found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
     damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED, LATER)}
     damaged |= ledger.damaged_notes()
-    if not (found or damaged or ledger.notes()):  # as where a place is mistyped
+    if not (found or ledger.notes()):  # as where a place is mistyped
         raise StudyError(f"{ledger.url}: holds nothing of a study\n  accepted: the ledger of a study that ran")
     counts = {
         "sealed": sum(why is None for why in found.values()),

@@ -57,19 +57,18 @@ class _Reading:
 
     def __call__(self, tokens: Tokens) -> np.ndarray:
         """Texts of equal tokens are read once: two readings may differ by rounding, and one of them is kept."""
-        _, first, of_each = np.unique(keys(tokens), return_index=True, return_inverse=True)
+        names, first, of_each = np.unique(keys(tokens), return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they came
-        return self._distinct(tokens.take(first[order]))[np.argsort(order)[of_each]]
+        return self._distinct(names[order], tokens.take(first[order]))[np.argsort(order)[of_each]]
 
-    def _distinct(self, tokens: Tokens) -> np.ndarray:
+    def _distinct(self, names: np.ndarray, tokens: Tokens) -> np.ndarray:
         known, rows = np.zeros(len(tokens), bool), None
         if self.vectors is not None:
-            known, rows = self.vectors.look_up(tokens)
+            known, rows = self.vectors.look_up(names)
         if not known.all():
-            missing = tokens.take(np.flatnonzero(~known))
-            fresh = self._read(missing)
+            fresh = self._read(tokens.take(np.flatnonzero(~known)))
             if self.vectors is not None:
-                self.vectors.keep(missing, fresh)
+                self.vectors.keep(names[~known], fresh)
             rows = np.zeros((len(tokens), fresh.shape[1]), np.float32) if rows is None else rows
             rows[~known] = fresh
         assert rows is not None

@@ -1,8 +1,9 @@
 """What encoders said of texts, kept: the same weights asked for the same tokens need not read again.
 
     store = Vectors.of(encoder)
-    known, rows = store.look_up(tokens)             # (N,) bool, (N, D)
-    store.keep(tokens.take(~known), fresh)
+    names = keys(tokens)
+    known, rows = store.look_up(names)              # (N,) bool, (N, D)
+    store.keep(names[~known], fresh)
 
 The key is content alone: weights, readout, precision and versions name the encoder, its token ids a text. So a
 model that was trained again is another one, whatever its run is called. The shelf is `vectors` in the cache
@@ -62,9 +63,10 @@ class Vectors:
     def of(encoder: Encoder) -> Vectors:
         return Vectors(cache_folder() / "vectors" / identity(encoder))
 
-    def look_up(self, tokens: Tokens) -> tuple[np.ndarray, np.ndarray | None]:
-        """Which texts are known, (N,) bool, and rows, (N, D) float32, in which those count; None where none is."""
-        wanted, known, rows = keys(tokens), np.zeros(len(tokens), bool), None
+    def look_up(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Which of these `keys` are known, (N,) bool, and rows, (N, D) float32, in which those count; None where
+        none is."""
+        known, rows = np.zeros(len(names), bool), None
         for file in sorted(self.folder.glob("*.safetensors")):
             if known.all():
                 break
@@ -72,25 +74,25 @@ class Vectors:
             if held is None:
                 continue
             order = np.argsort(held["keys"])
-            place = np.searchsorted(held["keys"], wanted, sorter=order).clip(max=len(order) - 1)
-            found = ~known & (held["keys"][order[place]] == wanted)
+            place = np.searchsorted(held["keys"], names, sorter=order).clip(max=len(order) - 1)
+            found = ~known & (held["keys"][order[place]] == names)
             if found.any():
-                rows = np.zeros((len(tokens), held["rows"].shape[1]), np.float32) if rows is None else rows
+                rows = np.zeros((len(names), held["rows"].shape[1]), np.float32) if rows is None else rows
                 rows[found] = held["rows"][order[place[found]]]
                 known |= found
                 with suppress(OSError):
                     os.utime(file)  # used last now
         return known, rows
 
-    def keep(self, tokens: Tokens, rows: np.ndarray) -> None:
-        """Add the rows of these texts, no two alike, (N, D) float32, and make room where the shelf is full.
+    def keep(self, names: np.ndarray, rows: np.ndarray) -> None:
+        """Add rows, (N, D) float32, by these `keys`, no two alike, and make room where the shelf is full.
 
         They are had already: a disk that takes no more costs the next reader time, and no run.
         """
         from safetensors.numpy import save
 
         room = limit()
-        content = save({"keys": keys(tokens).view(np.uint8).reshape(-1, 16), "rows": rows})
+        content = save({"keys": names.view(np.uint8).reshape(-1, 16), "rows": rows})
         if len(content) > room:
             return
         try:
