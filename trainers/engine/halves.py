@@ -69,7 +69,7 @@ class _Halves(torch.autograd.Function):
             own[0].new_empty(sum(rows), *own[0].shape[1:], dtype=torch.bfloat16)
             for own, rows in zip(each, ctx.rows, strict=True)
         ]
-        _copy([part for copy, rows in zip(copies, ctx.rows, strict=True) for part in copy.split(rows)], weights)
+        _copy([part for copy, rows in zip(copies, ctx.rows, strict=True) for part in _apart(copy, rows)], weights)
         return tuple(copies)
 
     @staticmethod
@@ -77,11 +77,15 @@ class _Halves(torch.autograd.Function):
         parts = [
             part
             for gradient, rows in zip(gradients, ctx.rows, strict=True)
-            for part in ([None] * len(rows) if gradient is None else gradient.split(rows))
+            for part in ([None] * len(rows) if gradient is None else _apart(gradient, rows))
         ]
         whole = [None if one is None else torch.empty_like(one, dtype=torch.float32) for one in parts]
         _copy([one for one in whole if one is not None], [one for one in parts if one is not None])
         return None, *whole
+
+
+def _apart(copy: Tensor, rows: Sequence[int]) -> Sequence[Tensor]:
+    return copy.split(rows) if len(rows) > 1 else (copy,)
 
 
 def _copy(there: Sequence[Tensor], here: Sequence[Tensor]) -> None:
