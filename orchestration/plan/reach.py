@@ -27,14 +27,14 @@ MOST_SEEDS = 10_000
 class Reach:
     """What `seeds` pairs can say about one comparison on one backbone, in a group of `claims`.
 
-    test decides; smallest_p is the least it can give (0: no floor) and can_decide says whether that passes
-    Holm's first step. At that step and with power .80, smallest_effect (in sds of the paired deltas; None where
-    items are sampled too) and smallest_difference (in the metric's unit) are detected, and seeds_for_margin
-    (10,000: or more; None: no number of seeds, or no margin) settle the declared margin at the observed
-    difference, at none before there is one, where nobody looks before the end. on_margin says that in words. All
-    rest on sd, of the deltas of single seeds, and on item_sd, the standard error that `items` independent items
-    leave with any number of seeds (0: not known, or not sampled); whence: their sources. correlation is that of
-    the arms at equal seed. None: nothing to compute it from.
+    test decides; smallest_p is the least it can give (0: no floor). At Holm's first step and with power .80,
+    smallest_effect (in sds of the paired deltas; None where items are sampled too) and smallest_difference (in
+    the metric's unit) are detected, and seeds_for_margin (10,000: or more; None: no number of seeds, or no
+    margin) settle the declared margin at the observed difference, at none before there is one, where nobody looks
+    before the end. on_margin says that in words. All rest on sd, of the deltas of single seeds, and on item_sd,
+    the standard error that `items` independent items leave with any number of seeds (0: not known, or not
+    sampled); whence: their sources. correlation is that of the arms at equal seed. None: nothing to compute it
+    from.
     """
 
     claim: str
@@ -44,7 +44,6 @@ class Reach:
     test: str
     smallest_p: float
     sign_flip_floor: float
-    can_decide: bool
     sd: float | None
     item_sd: float
     items: int
@@ -73,41 +72,32 @@ def reachability(
 
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     from evaluators.significance.power import smallest_effect
-    from evaluators.significance.seed_tests import seed_test, smallest_sign_flip_p
-    from evaluators.significance.sequential import Sequential, smallest_anytime_p
+    from evaluators.significance.seed_tests import smallest_sign_flip_p
 
     sides = (claim.sides["treatment"], claim.sides["control"])
     trained = any(plan.study.arms[arm].train for side in sides for arm in side.arms)
     n = len(plan.study.seeds.all) if trained else 0
     found = spread(plan, claim, seen)
     noise, crossed = found.noise, found.noise is not None and found.noise.groups > 0
-    over_seeds = "crossed t" if crossed and n >= 2 else seed_test(n, claims, ALPHA)
     flips = min(1.0, smallest_sign_flip_p(n))
     growing = bool(plan.study.seeds.reserve) and n >= 2
-    floor = 0.0 if over_seeds in ("paired t", "crossed t") else flips
-    if growing:
-        floor = smallest_anytime_p(n, Sequential().tau2)
-    decidable = floor * claims <= ALPHA
-    level = _level_of_e_process(n, claims) if growing and decidable else ALPHA / claims
+    test, floor = _decided_by(claim, n, claims, flips, growing=growing, crossed=crossed)
+    hopeless = growing and floor * claims > ALPHA
+    level = _level_of_e_process(n, claims) if growing and not hopeless else ALPHA / claims
     effect = difference = None
-    if (n >= 2 and (decidable or not growing)) or (not trained and crossed):
+    if (n >= 2 and not hopeless) or (not trained and crossed):
         seeds = n if trained else math.inf
         difference = None if noise is None else smallest_effect(seeds, level, noise=noise)
         effect = None if crossed else smallest_effect(seeds, level)
     needed, on_margin = _margin(claim, found, ALPHA / claims) if trained else (None, "")
-    test = "t e-process" if growing else "crossed t" if crossed else over_seeds
-    by_floor = test in ("t e-process", "none") or (test == over_seeds and claim.expect not in NULL_TESTS)
-    if not by_floor and claim.expect in NULL_TESTS:
-        test = NULL_TESTS[claim.expect] + (" by crossed t" if crossed else "")
     reach = Reach(
         claim=claim.claim,
         backbone=claim.backbone or "",
         seeds=n,
         claims=claims,
         test=test,
-        smallest_p=floor if by_floor else 0.0,
+        smallest_p=floor,
         sign_flip_floor=flips,
-        can_decide=decidable or not by_floor,
         sd=noise.sd if noise else None,
         item_sd=noise.item if noise else 0.0,
         items=noise.groups if noise else 0,
@@ -119,6 +109,21 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
         on_margin=on_margin,
     )
     return replace(reach, warnings=tuple(_warnings(claim, reach)))
+
+
+def _decided_by(
+    claim: Claim, n: int, claims: int, flips: float, *, growing: bool, crossed: bool
+) -> tuple[str, float]:
+    """The test, and the least p that it can give (0: no floor). flips: of an exact sign-flip test."""
+    from evaluators.significance.seed_tests import seed_test
+    from evaluators.significance.sequential import Sequential, smallest_anytime_p
+
+    if growing:
+        return "t e-process", smallest_anytime_p(n, Sequential().tau2)
+    over_seeds = "crossed t" if crossed else seed_test(n, claims, ALPHA)
+    if over_seeds != "none" and claim.expect in NULL_TESTS:
+        return NULL_TESTS[claim.expect] + (" by crossed t" if crossed else ""), 0.0
+    return over_seeds, 0.0 if over_seeds in ("paired t", "crossed t") else flips
 
 
 def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]:
