@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from orchestration.plan.launcher import launcher
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
 from orchestration.study.names import counted, listed, typed
 
 if TYPE_CHECKING:
     from orchestration.ledger.failures import Failure
+    from orchestration.plan.launcher import Launcher
     from orchestration.plan.other_runs import Foretold
     from orchestration.plan.plan import Plan
     from orchestration.plan.reach import Reach
+    from orchestration.study.run import Job
 
 
 @dataclass(frozen=True)
@@ -107,14 +110,15 @@ def _formula(plan: Plan) -> str:
 
 def _placement(plan: Plan) -> Iterator[str]:
     """Where the runs that are left execute."""
-    launched = [(plan.launcher(job), job) for job in plan.jobs]
-    for launcher in dict.fromkeys(launcher for launcher, _ in launched):
-        jobs = [job for chosen, job in launched if chosen == launcher]
+    jobs_of: dict[Launcher, list[Job]] = {}
+    for job in plan.jobs:
+        jobs_of.setdefault(launcher(job, plan.study.resources), []).append(job)
+    for place, jobs in jobs_of.items():
         runs = [run for job in jobs for run in job.runs]
         workers = max(run.world_size for run in runs)
-        place = "pooled lanes" if launcher == "pool" else f"Ray Train groups of {counted(workers, 'worker')}"
+        where = "pooled lanes" if place == "pool" else f"Ray Train groups of {counted(workers, 'worker')}"
         together = f", stacked as {counted(len(jobs), 'job')}" if len(jobs) < len(runs) else ""
-        yield f"{counted(len(runs), 'run')} in {place}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
+        yield f"{counted(len(runs), 'run')} in {where}{together}, {runs[0].precision}, ZeRO {runs[0].zero_stage}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from evaluators.tasks.task import Task, Tasks, is_dev, named
 from orchestration.families import registry
 from orchestration.families.registry import as_plain, family
-from orchestration.plan.launcher import Launcher, launcher
 from orchestration.study.errors import StudyError
 from orchestration.study.extras import lacking, needs_train
 from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_id
@@ -104,10 +103,6 @@ class Plan:
                 open_stack[key] = stack
             stack.append(run)
         return tuple(Job(runs=tuple(stack)) for stack in stacks)
-
-    def launcher(self, job: Job) -> Launcher:
-        """Where a job executes."""
-        return launcher(job, self.study.resources)
 
     def seeds(self, arm: str, backbone: str) -> tuple[int, ...]:
         """The seeds an arm runs with; for an untrained arm, whose one result stands beside every seed, none."""

@@ -19,6 +19,7 @@ from orchestration.commands.plan_words import rows_told
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.failures import Failure
 from orchestration.plan.described import describe, estimate, next_step
+from orchestration.plan.launcher import launcher
 from orchestration.plan.plan import Facts, extend, plan
 from orchestration.plan.reach import reachability
 from orchestration.plan.spread import Sample, Seen, SeenPairs
@@ -187,7 +188,7 @@ def test_renaming_an_arm_or_adding_a_comparison_leaves_nothing_to_do(load: Load)
 )
 def test_launcher(load: Load, resources: str, untrained: str, trained: str) -> None:
     planned = plan(load(f"{STUDY}resources: {resources}\n"), FACTS)
-    assert {job.runs[0].seed is None: planned.launcher(job) for job in planned.jobs} == {
+    assert {job.runs[0].seed is None: launcher(job, planned.study.resources) for job in planned.jobs} == {
         True: untrained,
         False: trained,
     }
