@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaluators.significance.claims import sides_of
 from orchestration.plan.plan import by_arm
-from orchestration.study.names import amount
+from orchestration.study.names import amount, counted
 
 if TYPE_CHECKING:
     from orchestration.plan.plan import Plan
@@ -36,7 +36,7 @@ class Bill:
 
     def words(self, price: float | None = None) -> str:
         """In a sentence: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 in money."""
-        parts = [f"{self.runs} run{'s' * (self.runs != 1)}", f"{amount(self.hours)} h"]
+        parts = [counted(self.runs, "run"), f"{amount(self.hours)} h"]
         parts += [f"{amount(self.gpu_hours)} GPU-hours"] if self.gpu_hours else []
         parts += [energy] if (energy := self.energy()) else []
         parts += [f"{self.money(price):.2f} at {price:g} an hour"] if price else []
@@ -101,8 +101,7 @@ def of_claims(plan: Plan) -> dict[str, Bill]:
     place_of = {run.id: place for place, run in enumerate(plan.runs)}
     found = {}
     for claim in plan.study.compare:
-        asked = [one.resolved(plan.study.figures) for one in claim.each(plan.study.backbones)]
-        rests_on = {side for one in asked for side in sides_of(one.parts)}
+        rests_on = {side for judged in plan.study.judged(claim) for side in sides_of(judged.parts)}
         asked_for = sorted(place_of[run.id] for place in rests_on for run in plan.runs_of.get(place, ()))
         costs = [expected[plan.runs[place].id] for place in asked_for]  # in the order of the plan
         told = [cost for cost in costs if cost]

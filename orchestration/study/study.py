@@ -37,7 +37,11 @@ class Study:
     def claims(self) -> Iterator[Declared]:
         """What is judged: every declared claim on each backbone that it is made on, with all its parts."""
         for claim in self.compare:
-            yield from (one.resolved(self.figures) for one in claim.each(self.backbones))
+            yield from self.judged(claim)
+
+    def judged(self, claim: Declared) -> list[Declared]:
+        """A declared claim on each backbone that it is made on, with all its parts."""
+        return [one.resolved(self.figures) for one in claim.each(self.backbones)]
 
     @property
     def parts(self) -> Iterator[Claim]:
