@@ -37,5 +37,5 @@ def of_design(run: Run, streams: Sequence[str], seeds: Sequence[int], design: np
 
 def level_seeds(known: Sequence[int], levels: int) -> tuple[int, ...]:
     """As many different seeds: the known ones first, whose runs may be there already."""
-    fresh = range(max(known, default=-1) + 1, max(known, default=-1) + 1 + levels)
-    return (*known, *fresh)[:levels]
+    first = max(known, default=-1) + 1
+    return (*known, *range(first, first + levels))[:levels]

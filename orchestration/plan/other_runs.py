@@ -85,12 +85,8 @@ def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
     if ledger.remote or "://" in ledger.url:
         return
     place = Path(ledger.url).absolute()
-    near = [
-        place,
-        *sorted(place.parent.glob(f"*/{place.name}")),
-        *sorted(place.parent.parent.glob(f"*/{place.name}")),
-    ]
-    for folder in dict.fromkeys(near):
+    near = [one for up in (place.parent, place.parent.parent) for one in sorted(up.glob(f"*/{place.name}"))]
+    for folder in dict.fromkeys([place, *near]):
         if any((folder / name).is_dir() for name in WRITTEN_BY):
             yield ledger if folder == place else Ledger(str(folder))
 
@@ -103,13 +99,9 @@ def _newest(ledger: Ledger, on_gpu: bool) -> Iterator[Record]:
             record = ledger.training(path.name)
         except (LedgerError, KeyError):
             continue
-        alike = (record.env.get("device") not in ("cpu", None)) == on_gpu
-        if (
-            record.env.get("cpu") == cpu_model()
-            and alike
-            and record.run.seed is not None
-            and sum(record.seconds.values()) > 0
-        ):
+        cpu, device = record.env.get("cpu"), record.env.get("device")
+        alike = cpu == cpu_model() and (device not in ("cpu", None)) == on_gpu
+        if alike and record.run.seed is not None and sum(record.seconds.values()) > 0:
             yield record
 
 
