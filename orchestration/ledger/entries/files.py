@@ -16,6 +16,7 @@ from orchestration.ledger.columns import DecodedColumns, OtherColumns
 from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.seal import CHANGED, SEAL, read_seal
 from orchestration.study.names import printable
+from orchestration.study.run import run_of
 
 Read = Callable[[str], bytes]  # file name within the entry -> content; FileNotFoundError
 
@@ -43,7 +44,7 @@ class Files:
     entry: str
     url: str
     raw: Read
-    seal: Mapping[str, str] | None = field(default=None)
+    seal: Mapping[str, str] | None = None
     columns: DecodedColumns = field(default_factory=DecodedColumns)
 
     @staticmethod
@@ -61,7 +62,7 @@ class Files:
 
     @property
     def run_id(self) -> str:
-        return self.entry.partition(".")[0]
+        return run_of(self.entry)
 
     def read(self, file: str) -> bytes:
         """A file's content. LedgerError when it is missing, no file, or not as it was sealed."""

@@ -46,11 +46,6 @@ def read_scores(files: Files) -> Record:
     return _record(files, named, body, env, lambda run: run.entry(task), scored=True)
 
 
-def read_items(files: Files) -> pa.Table:
-    """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none)."""
-    return files.table(ITEM_FILE, ITEMS)
-
-
 def read_taken_for(files: Files) -> pa.Table | None:
     """What items were confused with: metric, item_id, taken_for; None where the entry does not tell."""
     return files.table(TAKEN_FOR, CONFUSED) if files.seal and TAKEN_FOR in files.seal else None
@@ -62,17 +57,18 @@ def read_curve(files: Files) -> pa.Table:
 
 
 def read_checked_items(files: Files, record: Record) -> pa.Table:
-    """As `read_items`. LedgerError unless every figure that is made of items has them, and no other figure has."""
-    table = read_items(files)
+    """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none).
+
+    LedgerError unless every figure that is made of items has them, and no other figure has.
+    """
+    table = files.table(ITEM_FILE, ITEMS)
     names = files.columns.distinct(table["metric"])  # those that rows have: a dictionary may hold more
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:
-            raise files.damaged("scores.parquet", f"it lacks the items of {name}")
+            raise files.damaged(ITEM_FILE, f"it lacks the items of {name}")
     if strange := [name for name in names if name not in own or own[name].aggregate is None]:
-        raise files.damaged(
-            "scores.parquet", f"it holds items of {strange[0]}, which by result.json is not made of any"
-        )
+        raise files.damaged(ITEM_FILE, f"it holds items of {strange[0]}, which by result.json is not made of any")
     return table
 
 
@@ -88,7 +84,8 @@ def _record(
     """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
     _refuse_later(files, body)
     with whole_or(partial(files.damaged, "spec.json")):
-        run, named = _run(spec), spec["id"]
+        run = Run.from_dict({name: value for name, value in spec.items() if name != "id"})
+        named = spec["id"]
         own = name_of(run)
     if own != files.entry or named != files.run_id:
         raise files.damaged("spec.json", f"it describes another run: its fields give {own}")
@@ -133,15 +130,11 @@ def _refuse_later(files: Files, body: Mapping[str, Any]) -> None:
         )
 
 
-def _run(fields: Mapping[str, Any]) -> Run:
-    return Run.from_dict({name: value for name, value in fields.items() if name != "id"})
-
-
 def _metrics(told: Mapping[str, Any], entry: str) -> dict[str, Metric]:
-    return {name: _read_metric(fields, entry) for name, fields in told.items()}
+    return {name: _metric(fields, entry) for name, fields in told.items()}
 
 
-def _read_metric(fields: Mapping[str, Any], entry: str) -> Metric:
+def _metric(fields: Mapping[str, Any], entry: str) -> Metric:
     value = math.nan if fields["value"] is None else float(fields["value"])
     plain = fields["value"] is None or type(fields["value"]) in (int, float)
     if not plain or not isinstance(fields["larger_is_better"], bool) or math.isinf(value):

@@ -52,7 +52,7 @@ class Record:
         """The record with what the run scored on one task more."""
         seconds = {
             name: self.seconds.get(name, 0.0) + scores.seconds.get(name, 0.0)
-            for name in (*self.seconds, *(new for new in scores.seconds if new not in self.seconds))
+            for name in {**self.seconds, **scores.seconds}
         }
         return replace(
             self,

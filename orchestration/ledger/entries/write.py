@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEMS, TAKEN_FOR
+from orchestration.ledger.entries.layout import CONFUSED, CURVE, FORMAT, ITEM_FILE, ITEMS, TAKEN_FOR
 from orchestration.ledger.environment import environment
 from orchestration.ledger.seal import write_seal
 from orchestration.study.names import NAME_WORDS, is_path_component
@@ -47,7 +47,7 @@ def _write_training(folder: Path, result: Trained) -> tuple[dict[str, Any], dict
 
 def _write_scores(folder: Path, result: Scored) -> tuple[dict[str, Any], dict[str, Any]]:
     run, scores = result.run, result.scores
-    pq.write_table(_items(scores), folder / "scores.parquet", write_page_checksum=True)
+    pq.write_table(_items(scores), folder / ITEM_FILE, write_page_checksum=True)
     if (confused := _confused(scores)) is not None:
         pq.write_table(confused, folder / TAKEN_FOR, write_page_checksum=True)
     metrics = {score.metric: _metric(score) for score in scores}
