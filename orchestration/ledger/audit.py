@@ -45,12 +45,10 @@ def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     """What there is to look at, each with what reads it."""
     for name in _own(storage, ".declared"):
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
-    for name in _own(storage, failures.FOLDER):
-        if not name or is_of_a_run(name):
-            yield f"{failures.FOLDER}/{name}", partial(failures.read, storage, name.removesuffix(".json"))
-    for name in _own(storage, repeats.FOLDER):
-        if not name or is_of_a_run(name):
-            yield f"{repeats.FOLDER}/{name}", partial(repeats.read_one, storage, name.removesuffix(".json"))
+    for folder, read_of in ((failures.FOLDER, failures.read), (repeats.FOLDER, repeats.read_one)):
+        for name in _own(storage, folder):
+            if not name or is_of_a_run(name):
+                yield f"{folder}/{name}", partial(read_of, storage, name.removesuffix(".json"))
     for name in _own(storage, ".drivers"):
         yield f".drivers/{name}", partial(drivers.holder, storage, unquote(name))
     for name in _own(storage, ".budgets"):

@@ -195,7 +195,7 @@ def _lives(driver: Driver, beat: float, behind: float | None) -> bool | None:
     """
     if beat == RELEASED:
         return False
-    if (driver.host, driver.space) == (socket.gethostname(), _space()):
+    if _is_near(driver):
         try:
             process = psutil.Process(driver.pid)
             if process.status() == psutil.STATUS_ZOMBIE:  # killed, and nobody has asked yet what became of it
@@ -233,6 +233,11 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
     return False
 
 
+def _is_near(driver: Driver) -> bool:
+    """Whether its process id means something to this process."""
+    return (driver.host, driver.space) == (socket.gethostname(), _space())
+
+
 @cache
 def _space() -> str:
     """Where this process's id means something: this boot of this kernel, and the container in it.
@@ -268,7 +273,7 @@ def _folder(study: str) -> str:
 
 def _refusal(storage: Storage, holder: Driver, beat: float) -> str:
     apart = beat - time.time()
-    here = (holder.host, holder.space) == (socket.gethostname(), _space())  # one clock: it is only silent
+    here = _is_near(holder)  # one clock: it is only silent
     clock = f" (its clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this one)"
     return (
         f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}"

@@ -141,8 +141,7 @@ class Ledger:
 
     def records(self, runs: Iterable[Run]) -> dict[str, Record]:
         """The records of finished runs, by id. KeyError or LedgerError as `record`."""
-        runs = list(runs)
-        return dict(zip((run.id for run in runs), self._of_each(self.record, runs), strict=True))
+        return {record.id: record for record in self._of_each(self.record, runs)}
 
     def record_of(self, entries: Sequence[str]) -> Record:
         """What the entries of one run hold together, its training first. KeyError or LedgerError as `record`."""
@@ -161,8 +160,7 @@ class Ledger:
 
     def trainings(self, run_ids: Iterable[str]) -> dict[str, Record]:
         """What each of these trainings left, by name. KeyError or LedgerError as `record`."""
-        names = list(run_ids)
-        return dict(zip(names, self._of_each(self.training, names), strict=True))
+        return {record.id: record for record in self._of_each(self.training, run_ids)}
 
     def scores_of(self, entries: Iterable[str]) -> dict[str, Record]:
         """What each of these entries holds of scores, by name. KeyError or LedgerError as `record`."""
