@@ -35,7 +35,6 @@ class DecodedColumns:
         Raises OtherColumns; ArrowException, OSError, ValueError, OverflowError or LookupError for no such file.
         """
         # not pq.read_table: it imports pyarrow.dataset and with that pandas, a quarter second of every look
-        # in this thread: to share such files out among several takes longer than to read them
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         stored = file.schema_arrow
         if stored.names != schema.names:
@@ -48,7 +47,7 @@ class DecodedColumns:
         }
         columns = {name: self._decoded(name, key) for name, key in keys.items()}
         if lacking := [name for name in stored.names if columns.get(name) is None]:
-            read = file.read(columns=lacking, use_threads=False)
+            read = file.read(columns=lacking, use_threads=False)  # to share it out takes longer than to read it
             for name in lacking:
                 columns[name] = read[name].cast(schema.field(name).type)
                 if name in keys:

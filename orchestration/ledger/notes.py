@@ -21,8 +21,7 @@ from orchestration.study.run import RUN_ID
 
 T = TypeVar("T")
 
-SEAL = "sha256"
-CHANGED = "it is not as it was written: its digest is not the sealed one"
+DIGEST = "sha256"
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")  # what is named so is ours; systems leave other files
 IN_ORDER = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 
@@ -38,7 +37,7 @@ class LaterFormat(LedgerError):
 def sealed(body: Mapping[Any, Any], name: str) -> bytes:
     """A JSON object as the file of this name, with the digest of both: two files cannot change places unseen."""
     plain = json.loads(json.dumps(dict(body)))
-    return json.dumps({**plain, SEAL: _digest(plain, name)}, indent=1).encode()
+    return json.dumps({**plain, DIGEST: _digest(plain, name)}, indent=1).encode()
 
 
 def _digest(body: Mapping[str, Any], name: str = "") -> str:
@@ -60,9 +59,9 @@ def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
         raise damaged(storage, name, f"it is not readable as JSON ({why})", remedy) from None
     if not isinstance(content, dict):
         raise damaged(storage, name, "it holds no JSON object", remedy)
-    seal = content.pop(SEAL, None)
-    if seal not in (None, _digest(content, name), _digest(content)):
-        raise damaged(storage, name, CHANGED, remedy)
+    digest = content.pop(DIGEST, None)
+    if digest not in (None, _digest(content, name), _digest(content)):
+        raise damaged(storage, name, "it is not as it was written: its digest is not the sealed one", remedy)
     return content
 
 

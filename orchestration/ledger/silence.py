@@ -5,17 +5,11 @@ Its libraries would ask 25 times: botocore five times, and s3fs each of these fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 ANSWER_SECONDS = 35.0  # for one answer; the library's 15 s are short for a store that is slow and works
 TRIES = 3  # at a request that is not answered; others, such as `SlowDown`, are tried as often as the libraries do
 RETRY = "needs-retry.s3"  # botocore's event after every try
-
-
-def patience(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of botocore for a store, over which those go that a person has given."""
-    return {"read_timeout": ANSWER_SECONDS, **given}
 
 
 def give_up_on_silence(client: Any) -> None:

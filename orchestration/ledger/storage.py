@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from corpora.store.durable import as_readable_as, flush, flush_tree
 from orchestration.ledger.away import StoreAway, answered, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
-from orchestration.ledger.silence import give_up_on_silence, patience
+from orchestration.ledger.silence import ANSWER_SECONDS, give_up_on_silence
 from orchestration.study.errors import StudyError
 from orchestration.study.patience import said_after
 
@@ -119,7 +119,8 @@ def open_storage(url: str | Path) -> Storage:
     options: dict[str, Any] = {"use_listings_cache": False}
     if str(url).startswith("s3://"):
         given = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
-        options["config_kwargs"] = {"max_pool_connections": CONNECTIONS, **patience(given)}
+        ours = {"max_pool_connections": CONNECTIONS, "read_timeout": ANSWER_SECONDS}
+        options["config_kwargs"] = {**ours, **given}
     try:
         filesystem, root = fsspec.url_to_fs(str(url), **options)
         if "s3" in _protocols(filesystem):
@@ -276,7 +277,7 @@ class LocalStorage:
         return path if path.is_dir() else None
 
     @contextmanager
-    def _written(self, name: str, content: bytes, durable: bool = True) -> Iterator[str]:
+    def _written(self, name: str, content: bytes, durable: bool) -> Iterator[str]:
         """A temporary file beside `name` that holds the content; gone afterwards."""
         folder = os.path.dirname(self.place(name))
         os.makedirs(folder, exist_ok=True)
