@@ -43,14 +43,15 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     fields = check.block(Search, PLACE)
     check.needed(Search, [PLACE])
     search = Search(**{**STAND_INS, **fields})
+    movable = family is not None and (bool(family.space) or _open(family))
     if isinstance(given.get("space"), str) and family:
-        check.name((*PLACE, "space"), [parts["family"]] if family.space or _open(family) else [])
+        check.name((*PLACE, "space"), [parts["family"]] if movable else [])
     if "seeds" in fields:
         _check_seeds(check, parts, search)
     if search.backbone is not None and parts["backbones"] is not WRONG:
         check.name((*PLACE, "backbone"), parts["backbones"])
     _check_resources(check, parts["resources"])
-    if "arms" in fields and family and (family.space or _open(family)):
+    if "arms" in fields and movable:
         _check_arms(check, parts["arms"], search)
     search = replace(search, arms=_sound(parts["arms"], search.arms))
     objectives = written_objectives(check, (*PLACE, "objective"))
@@ -62,7 +63,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
             check.refuse((*PLACE, "objective"), "at least one objective")
         check.different((*PLACE, "objective"), [one.metric for one in search.objectives])
         check_objectives(check, parts, family, objectives)
-    if family and (family.space or _open(family)):
+    if family and movable:
         listed, claims = search.arms, _sound_claims(parts)
         search = _with_controls(search, parts, family.space, claims)
         if "dimensions" in fields or given.get("dimensions") is None:

@@ -138,9 +138,10 @@ def _seeds(check: Checker) -> Any:
             return WRONG
         return Seeds(initial=tuple(range(growing.start)), reserve=tuple(range(growing.start, growing.max)))
     if isinstance(declared, list):
-        seeds = check.value(tuple[Seed, ...], place) if len(declared) <= SEEDS_AT_MOST else WRONG
         if len(declared) > SEEDS_AT_MOST:
             check.refuse(place, f"at most {SEEDS_AT_MOST} seeds", says=f"are {len(declared)}")
+            return WRONG
+        seeds = check.value(tuple[Seed, ...], place)
         if seeds is WRONG:
             return WRONG
         if not seeds:
@@ -264,8 +265,9 @@ def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None, kn
     claims = [_claim(check, (*place, index), entry) for index, entry in enumerate(entries)]
     places: list[Place] = []
     for index, (entry, claim) in enumerate(zip(entries, claims, strict=True)):
-        places += [(*place, index), *(where for where, _ in _written_parts((*place, index), entry))]
-        for where, part in _written_parts((*place, index), entry):
+        written = _written_parts((*place, index), entry)
+        places += [(*place, index), *(where for where, _ in written)]
+        for where, part in written:
             _check_claim(check, where, part, parts, known if family else None)
             _check_at_least(check, where, claim, parts["figures"])
     _check_different(check, places)
@@ -325,11 +327,10 @@ def _check_claim(
         earlier = next((other[0] for other, named in written[:number] if named == arm), None)
         if earlier and len(where) == 1:
             check.refuse((*place, *where), f"another arm than {earlier}")
-    backbones = [("backbone",), ("treatment", "backbone"), ("control", "backbone")]
-    for path in backbones:
-        inner = entry if len(path) == 1 else entry.get(path[0])
+    sides: list[tuple[Place, Any]] = [((role,), entry.get(role)) for role in ("treatment", "control")]
+    for steps, inner in [((), entry), *sides]:
         if isinstance(inner, dict) and isinstance(inner.get("backbone"), str) and parts["backbones"] is not WRONG:
-            check.name((*place, *path), parts["backbones"])
+            check.name((*place, *steps, "backbone"), parts["backbones"])
     if isinstance(entry.get("metric"), str) and known and parts["data"] is not WRONG:
         figures = _figures(check, (*place, "metric"), entry["metric"], parts, known)
         if figures is not None:
