@@ -18,7 +18,6 @@ from tables import save
 
 from corpora.store.errors import CorpusError
 from orchestration.families.difficulty import prepared
-from orchestration.families.registry import as_plain
 from orchestration.lanes.events import Event, LaneReady, RunFinished
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts
@@ -61,7 +60,7 @@ def timed(at_once: int) -> tuple[float, Searched]:
 def main() -> None:
     try:
         chosen = selection(1)
-        prepared(as_plain(chosen.study.data), chosen.backbone)  # embedded once, and not part of the time
+        prepared(chosen.study.data, chosen.backbone)  # embedded once, and not part of the time
     except CorpusError as missing:
         print(f"not measured: {missing}")
         return

@@ -57,7 +57,7 @@ class DifficultyFamily(PlainFamily):
 
     def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
         """Embeds and judges, both cached."""
-        return [headroom_of(pair_set) for pair_set in prepared(vars(data), backbone)[1]]
+        return [headroom_of(pair_set) for pair_set in prepared(data, backbone)[0]]
 
     def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
         """Every kind of task on all data sets of the study."""
@@ -246,29 +246,27 @@ def headroom_of(data: TaskData) -> Headroom:
 
 
 def prepared(
-    fields: Mapping[str, Any],
+    data: PairData,
     backbone: str,
     *,
     device: str = "cpu",
     tell: Callable[[str], None] = lambda words: None,
-) -> tuple[PairData, list[TaskData], Judge | None]:
-    """The data block of a study with every data set embedded and, where it names a judge, judged. Cached.
+) -> tuple[list[TaskData], Judge | None]:
+    """Every data set of a study embedded and, where its data block names a judge, judged. Cached.
 
     tell: hears, in words, of whatever takes its time, before it starts.
     """
-    from corpora.difficulty.pairs import STANDIN
     from trainers.difficulty import data as difficulty_data
     from trainers.difficulty.judges import judge_of
     from trainers.encoders.backbones import resolve_backbone
     from trainers.encoders.frozen_encoder import SentenceEncoder
 
-    data = built(PairData, fields)
     encoder = SentenceEncoder(
         resolve_backbone(backbone), data.prompt, data.max_length, device, keep_words=data.judge == STANDIN
     )
     judge = judge_of(data, encoder=encoder, resolve=resolve_backbone)
     pair_sets = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
-    return data, pair_sets, judge
+    return pair_sets, judge
 
 
 def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Judge | None]:
@@ -277,9 +275,10 @@ def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Jud
     from trainers.encoders.backbones import resolve_backbone
 
     check_backbone(run, resolve_backbone(run.backbone))
-    check_corpus(run, FAMILY.fingerprint(built(PairData, run.data)))
-    data, pair_sets, judge = prepared(
-        run.data, run.backbone, device=world.device, tell=lambda words: world.report(_progress(doing=words))
+    data = built(PairData, run.data)
+    check_corpus(run, FAMILY.fingerprint(data))
+    pair_sets, judge = prepared(
+        data, run.backbone, device=world.device, tell=lambda words: world.report(_progress(doing=words))
     )
     if run.defining.get(WITHOUT_DEV):
         pair_sets = [for_selection(pair_set) for pair_set in pair_sets]
