@@ -76,16 +76,19 @@ def check_workers(study: Study) -> None:
 
 def check_names(study: Study) -> None:
     """Data sets, guides and columns that arms name are there."""
+    known = _training_sets(study.data)
     for name, arm, sets in trained(study):
         if not sets:
             raise ValueError("data.datasets: accepted: one training set or more")
-        for field, named in (("datasets", sets), ("weights", arm.weights), ("loss", _per_set(arm))):
+        per_set = (("weights", arm.weights), ("loss", _per_set(arm)))
+        for field, named in (("datasets", sets), *per_set):
             for one in named:
-                if one not in (sets_to_train := _training_sets(study.data)):
-                    known = names_accepted(one, sets_to_train)
-                    known += "; of this one every row is held out" if one in study.data.datasets else ""
-                    raise ValueError(f"arms.{name}.{field} = {one}\n  accepted: {known}")
-        for field, named in (("weights", arm.weights), ("loss", _per_set(arm))):
+                if one not in known:
+                    held = "; of this one every row is held out" if one in study.data.datasets else ""
+                    raise ValueError(
+                        f"arms.{name}.{field} = {one}\n  accepted: {names_accepted(one, known)}{held}"
+                    )
+        for field, named in per_set:
             if named and set(named) != set(sets):
                 raise ValueError(f"arms.{name}.{field}: accepted: for each of {', '.join(sets)}, and no other")
         if arm.weights and len(sets) == 1:
