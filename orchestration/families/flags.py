@@ -43,6 +43,6 @@ def made(of: type[T], given: Mapping[str, Any], **others: Any) -> T:
         return of(**{name: value for name, value in given.items() if name in own}, **others)
     except ValueError as error:
         place, _, accepted = str(error).partition("accepted: ")
-        field = re.split(r"[:]| =", place)[0].rpartition(".")[2].strip()
+        field = re.split(r":| =", place)[0].rpartition(".")[2].strip()
         flag = f"--{field.replace('_', '-')}"
         raise StudyError(f"{flag} {given.get(field, '')}\n  accepted: {accepted}") from error

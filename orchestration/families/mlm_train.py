@@ -101,10 +101,10 @@ def work_of(options: Namespace) -> GeneratorTraining:
     from trainers.engine.precision import best_precision
     from trainers.san.masked_settings import MaskedSettings, identity
 
-    given = {name: value for name, value in vars(options).items() if name != "negatives"}
+    given = vars(options)
     settings = made(MaskedSettings, given)
     folder = new_folder(options.out).resolve()
-    data = made(SanData, {name: given[name] for name in SENTENCES if name in given})
+    data = made(SanData, given)
     device = "cuda" if options.gpus else "cpu"
     precision = options.precision or best_precision(device)
     try:
