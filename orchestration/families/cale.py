@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus
     from orchestration.study.study import Study
 
+# What must stand beside a gain over an untrained encoder: readout of an untrained arm -> as a study has it
+BESIDE = {"lemma": "{readout: lemma}", "target": "{readout: target, layers: [...]}"}
+
 
 def reads(settings: Settings) -> tuple[str, ...]:
     """Every arm reads words in their sentences; the average over a whole sentence stands for sentences as well."""
@@ -36,27 +39,19 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
     An untrained encoder does not read tags, and training on few pairs teaches mostly which words are the same:
     beside such a gain a reader must see what the lemma alone (1L1C) and the untrained target's own states reach.
     """
+    untrained = {arm.readout for arm in study.arms.values() if not arm.train}
+    missing = [words for readout, words in BESIDE.items() if readout not in untrained]
     for comparison in study.parts:
-        sides = {
-            (role, name): study.arms[name]
-            for role, side in comparison.sides.items()
-            for name in (side.arm, side.over)
-            if name is not None
-        }
-        for (role, name), arm in sides.items():
-            if arm.train and arm.loss == "printed":
+        named = [(role, name) for role, side in comparison.sides.items() for name in side.arms]
+        for role, name in named:
+            if study.arms[name].train and study.arms[name].loss == "printed":
                 raise ValueError(
                     f"compare: {comparison.claim}: {role} = {name} has loss printed"
                     "\n  accepted: arms with loss contrastive_distance; a misprint is shown, not claimed"
                 )
-        gain = any(arm.train for arm in sides.values())
-        beside = {arm.readout for arm in study.arms.values() if not arm.train}
-        missing = [
-            words
-            for readout, words in (("lemma", "{readout: lemma}"), ("target", "{readout: target, layers: [...]}"))
-            if readout not in beside
-        ]
-        if gain and missing and any(not arm.train and arm.readout == "mean" for arm in sides.values()):
+        arms = [study.arms[name] for _, name in named]
+        gain = any(arm.train for arm in arms) and any(not arm.train and arm.readout == "mean" for arm in arms)
+        if gain and missing:
             raise ValueError(
                 f"compare: {comparison.claim}: {comparison.treatment} - {comparison.control} alone says little"
                 f"\n  accepted: beside them an arm with train: false and {' and one with '.join(missing)}"
