@@ -66,13 +66,11 @@ def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) 
 
 def check_words(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
     """Every backbone on which an arm is fitted has a word of the training rows."""
-    from transformers import AutoTokenizer
-
     from trainers.defsent.vocabulary import with_leading_space, words_known
+    from trainers.encoders.tokens import tokenizer_in
 
     for folder in backbones if any(map(fits, study.arms.values())) else ():
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        words_known(with_leading_space(tokenizer), corpus, folder.name)
+        words_known(with_leading_space(tokenizer_in(folder)), corpus, folder.name)
 
 
 def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:

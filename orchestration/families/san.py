@@ -93,9 +93,8 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
 def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
     """Every backbone has what its arms ask for: a mask token with room beside it, layers, dropout, packed
     attention."""
-    from transformers import AutoTokenizer
-
     from trainers.encoders.backbones import BackboneError
+    from trainers.encoders.tokens import tokenizer_in
     from trainers.san.dropout import check_fused
     from trainers.san.readers import check_dropout, check_layers
     from trainers.san.templates import OTHER_VIEW, in_template
@@ -105,10 +104,7 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
         for name, arm in study.arms.items():
             try:
                 if arm.host in PROMPTED:
-                    tokenizer = AutoTokenizer.from_pretrained(
-                        folder, local_files_only=True, trust_remote_code=False
-                    )
-                    in_template(tokenizer, ["a"], OTHER_VIEW, max_length=arm.max_length)
+                    in_template(tokenizer_in(folder), ["a"], OTHER_VIEW, max_length=arm.max_length)
                 if arm.layers is not None:
                     check_layers(folder, arm.layers)
                 check_dropout(folder, arm)

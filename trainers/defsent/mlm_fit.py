@@ -21,7 +21,7 @@ from torch import Tensor
 from corpora.store.cache import entry, key_of
 from trainers.defsent.heads import PredictionHead, untrained_head
 from trainers.encoders.backbones import backbone_fingerprint
-from trainers.encoders.tokens import Tokens
+from trainers.encoders.tokens import Tokens, tokenizer_in
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import numpy_stream, torch_stream
 
@@ -59,10 +59,7 @@ class HeadFit:
 
 def check_maskable(folder: Path) -> None:
     """ValueError for a backbone whose tokenizer has no token to hide a word behind."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if tokenizer.mask_token_id is None:
+    if tokenizer_in(folder).mask_token_id is None:
         raise ValueError(
             f"train.head_source = 'mlm_fit', and the tokenizer of {folder.name} has no mask token\n"
             "  accepted: a tokenizer that has one, or head_source tied_only or random"

@@ -19,11 +19,10 @@ from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.encoder_folder import read_record
 from trainers.encoders.marking import TAGS, Markers, add_tags, bare, mark, name_tags, tokens_around
+from trainers.encoders.tokens import Tokens, tokenizer_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-    from trainers.encoders.tokens import Tokens
 
 OccurrenceReadout = Literal["mean", "target"]
 RECORD = "semray_occurrences.json"  # what `save` adds to an encoder's folder
@@ -124,9 +123,7 @@ def check_fast(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
 
 def check_words(path: Path, words: Sequence[str], *, markers: Markers, max_length: int) -> None:
     """ValueError when the longest of these words, marked, is alone too long; a backbone's weights are not read."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    tokenizer = tokenizer_in(path)
     check_fast(tokenizer, path)
     if markers == "added":
         name_tags(tokenizer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,6 +136,14 @@ def tokenise(
             encodings[text], lengths[text] = ids, len(ids)
     flat = np.fromiter((piece for ids in encodings for piece in ids), np.int64, count=int(lengths.sum()))
     return Tokens(flat, lengths, truncated=len(long))
+
+
+def tokenizer_in(folder: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder in hub format; no code from the folder."""
+    from transformers import AutoTokenizer
+
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def _end(tokenizer: PreTrainedTokenizerBase) -> int:

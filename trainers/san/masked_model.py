@@ -26,7 +26,7 @@ from corpora.san.mask_predict import Batch, TaggedTokens, ends_marked
 from corpora.store.cache import key_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
-from trainers.encoders.quiet import quiet
+from trainers.encoders.tokens import tokenizer_in
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.san.masked_states import states_at, unpad
@@ -64,11 +64,8 @@ class MaskedModel:
     @staticmethod
     def load(name: str, resolve: Resolve, *, device: str, precision: Precision = "fp32") -> MaskedModel:
         """BackboneError when it is nowhere to be found, has no head that fills masks, or no fast tokenizer."""
-        from transformers import AutoTokenizer
-
         folder = resolve_backbone(name)
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = tokenizer_in(folder)
         try:
             model, missing = load_masked_lm(folder)
         except ValueError as error:

@@ -28,8 +28,7 @@ from torch import Tensor, nn
 from corpora.store.durable import as_readable_as
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
-from trainers.encoders.quiet import quiet
-from trainers.encoders.tokens import Tokens, tokenise
+from trainers.encoders.tokens import Tokens, tokenise, tokenizer_in
 from trainers.engine import loop
 from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.engine.transfers import moved
@@ -96,12 +95,9 @@ def train(
     another training left there is thrown away. name: the model's `identity`. BackboneError for a backbone that
     cannot be trained so.
     """
-    from transformers import AutoTokenizer
-
     folder = resolve_backbone(backbone)
     loop.reset_process(settings.seed, world)
-    with quiet():
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    tokenizer = tokenizer_in(folder)
     if tokenizer.mask_token_id is None:
         raise BackboneError(f"--backbone {backbone}: its tokenizer has no mask token\n  accepted: one like BERT's")
     kept, held = _parted(tokenise(tokenizer, sentences, settings.max_length), settings)
