@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,7 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
 
 def depth_of(path: Path) -> int:
     """Layers of a backbone, by its configuration. BackboneError for one that does not say."""
-    config = json.loads((path / "config.json").read_text())
-    found = next((config[name] for name in DEPTH if isinstance(config.get(name), int)), None)
-    if found is None:
+    if (found := _number(path, DEPTH)) is None:
         raise BackboneError(f"backbones: {path / 'config.json'}\n  accepted: a number of layers as {DEPTH[0]}")
     return found
 
@@ -110,8 +109,13 @@ def layers_learn_apart(path: Path) -> bool:
 
 def width_of(path: Path) -> int | None:
     """Length of a backbone's token states, by its configuration; None where that does not say."""
+    return _number(path, WIDTH)
+
+
+def _number(path: Path, names: Sequence[str]) -> int | None:
+    """What a configuration says by the first of these names that it has."""
     config = read_json(path / "config.json")
-    return next((config[name] for name in WIDTH if isinstance(config.get(name), int)), None)
+    return next((config[name] for name in names if isinstance(config.get(name), int)), None)
 
 
 def backbone_fingerprint(path: Path) -> str:
@@ -143,16 +147,17 @@ def _defining(path: Path) -> list[Path]:
 
 def modules_in(path: Path) -> list[tuple[str, Path]]:
     """Type and folder of each module beside the transformer that sentence-transformers would run."""
-    listed = _listed_modules(path)
+    listed = listed_modules(path)
     return [(module["type"].rpartition(".")[2], path / module["path"]) for module in listed if module["path"]]
 
 
 def normalises(path: Path) -> bool:
     """Whether a backbone's own modules bring its vectors to length 1."""
-    return any(module["type"].rpartition(".")[2] == "Normalize" for module in _listed_modules(path))
+    return any(module["type"].rpartition(".")[2] == "Normalize" for module in listed_modules(path))
 
 
-def _listed_modules(path: Path) -> list[dict[str, str]]:
+def listed_modules(path: Path) -> list[dict[str, str]]:
+    """What sentence-transformers would run of a folder, the transformer first; nothing of one that says nothing."""
     file = path / "modules.json"
     return json.loads(file.read_text()) if file.is_file() else []
 
@@ -200,7 +205,7 @@ def _own_code(folder: Path) -> str | None:
 
     A model that transformers knows by itself may name code too: that is passed over.
     """
-    listed = [module["type"] for module in _listed_modules(folder)]
+    listed = [module["type"] for module in listed_modules(folder)]
     known_kinds = ("sentence_transformers.", GATED_POOLING)
     strange = next((kind for kind in listed if not kind.startswith(known_kinds)), None)
     if strange is not None:
@@ -237,8 +242,8 @@ def _near(path: Path) -> str:
 
 def _meant(name: str) -> str:
     """The name most like it of those that are at hand."""
-    shelf = os.environ.get("SEMRAY_BACKBONES")
-    known = [*PACKAGED, *(folder.name for folder in (Path(shelf).expanduser().glob("*") if shelf else ()))]
+    shelf = _shelf()
+    known = [*PACKAGED, *(folder.name for folder in (shelf.glob("*") if shelf else ()))]
     return "".join(f" (did you mean {near}?)" for near in difflib.get_close_matches(name, known, 1))
 
 
@@ -247,15 +252,24 @@ def _path(name: str) -> tuple[Path | None, str]:
 
 
 def _declared_folder(name: str) -> tuple[Path | None, str]:
-    shelf = os.environ.get("SEMRAY_BACKBONES")
-    if not shelf:
-        return None, "$SEMRAY_BACKBONES: not set"
-    remark = ""
-    for folder in (name, name.replace("/", "--")):
-        found, remark = _checked(Path(shelf).expanduser() / folder, "$SEMRAY_BACKBONES")
+    remark = "$SEMRAY_BACKBONES: not set"
+    for folder in _on_shelf(name):
+        found, remark = _checked(folder, "$SEMRAY_BACKBONES")
         if found is not None:
             return found, ""
     return None, remark
+
+
+def _shelf() -> Path | None:
+    """The folder of backbones that the environment names."""
+    named = os.environ.get("SEMRAY_BACKBONES")
+    return Path(named).expanduser() if named else None
+
+
+def _on_shelf(name: str) -> list[Path]:
+    """Where a name may lie there; nowhere without such a folder."""
+    shelf = _shelf()
+    return [] if shelf is None else [shelf / name, shelf / name.replace("/", "--")]
 
 
 def repositories(name: str) -> tuple[str, ...]:
@@ -318,9 +332,7 @@ def _hub(name: str) -> tuple[Path | None, str]:
 
 def folder_of(name: str) -> Path | None:
     """The folder that a name stands for, whatever it holds: a path, or one under $SEMRAY_BACKBONES."""
-    shelf = os.environ.get("SEMRAY_BACKBONES")
-    places = [Path(name).expanduser()]
-    places += [Path(shelf).expanduser() / one for one in (name, name.replace("/", "--"))] if shelf else []
+    places = [Path(name).expanduser(), *_on_shelf(name)]
     return next((place.absolute() for place in places if place.is_dir()), None)
 
 

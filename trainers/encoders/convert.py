@@ -19,6 +19,7 @@ from corpora.store.durable import as_readable_as
 from corpora.store.errors import first_line
 from trainers.encoders.backbones import (
     CONFIGURATION,
+    MODULE,
     SENTENCE_TRANSFORMERS,
     BackboneError,
     backbone_fingerprint,
@@ -55,7 +56,7 @@ def convert(name: str, out: Path) -> str:
         for _, module in modules_in(source):
             place = draft / module.relative_to(source)
             place.mkdir(parents=True, exist_ok=True)
-            _copied(module, place, ("config.json", "model.safetensors"))
+            _copied(module, place, MODULE)
             if (module / PICKLED).is_file():
                 _save(_opened(module / PICKLED), place / "model.safetensors")
         if (missing := unusable(draft)) is not None:
@@ -85,7 +86,7 @@ def _fetched(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     wanted = [*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT, PICKLED, SHARDS, INDEX, "model*.safetensors"]
-    wanted += ["*/config.json", f"*/{PICKLED}", "*/model.safetensors"]
+    wanted += [f"*/{name}" for name in (*MODULE, PICKLED)]
     said = []
     for repository in repositories(name):
         try:

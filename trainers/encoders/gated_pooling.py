@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Transf
 from torch import Tensor
 
 from trainers.encoders import readouts
-from trainers.encoders.backbones import GATED_POOLING
+from trainers.encoders.backbones import GATED_POOLING, listed_modules
 from trainers.encoders.layer_gate import LayerGate
 
 WEIGHTS = "model.safetensors"
@@ -61,8 +61,7 @@ class GatedLayerPooling(Module):
 
 def sentence_transformer(folder: Path, **options: Any) -> SentenceTransformer:
     """`SentenceTransformer(folder)`, also where the folder holds a gated readout. options: as it takes them."""
-    listed = folder / "modules.json"
-    modules = json.loads(listed.read_text()) if listed.is_file() else []
+    modules = listed_modules(folder)
     gated = next((module["path"] for module in modules if module["type"] == GATED_POOLING), None)
     if gated is None:
         return SentenceTransformer(str(folder), trust_remote_code=False, **options)
