@@ -71,7 +71,7 @@ class Product:
     def _read(self, texts: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray]) -> np.ndarray:
         bf16 = self.world.precision == "bf16"
         device = self.world.device.partition(":")[0]
-        self.truncated += self._cut(texts)
+        self.truncated += self._encoder.cut(texts)
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
             return encode(texts)
 
@@ -91,10 +91,6 @@ class Product:
                 "evaluate: a task reads texts, and the command left no encoder\n  accepted: one in {out}/model"
             )
         return SentenceEncoder(self.encoder, device=self.world.device)
-
-    def _cut(self, texts: Sequence[str]) -> int:
-        """How many of these are longer than the encoder reads."""
-        return self._encoder.cut(texts)
 
 
 def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:

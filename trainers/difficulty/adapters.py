@@ -150,9 +150,8 @@ def sentence_vectors(p: Parameters, x: Tensor, x_hat: Tensor, permuted: Tensor, 
     m = p["complexity.w2"].shape[-1]
     c = torch.sigmoid(one_output(F.gelu(first[..., m:]), p["complexity.w2"], p["complexity.b2"]))
     fed = mix.own * c + mix.shuffled * c.gather(1, permuted)
-    learned = torch.sigmoid(
-        p["theta"] + torch.zeros_like(c)
-    )  # a full row per model: rule 2 of trainers.difficulty.stack_arithmetic
+    # a full row per model: rule 2 of trainers.difficulty.stack_arithmetic
+    learned = torch.sigmoid(p["theta"] + torch.zeros_like(c))
     fed = fed + mix.learned * learned + mix.constant  # (M, R)
     hidden = F.gelu(first[..., :m] + fed[..., None] * p["scale.c"][:, None])
     alpha = 1 + mix.alpha0[..., None] * torch.tanh(affine(hidden, p["scale.w2"], p["scale.b2"]))

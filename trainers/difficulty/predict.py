@@ -54,9 +54,7 @@ def baseline(data: TaskData, *, retrieval: bool) -> Predictions:
 
 def judge_scorer(data: TaskData) -> Predictions:
     """The judge as scorer. No retrieval: it would have to read every query with every candidate."""
-    data.evaluation.target("hard_ce", "half")  # says what is missing when there is no judge
-    assert data.evaluation.judged is not None
-    return Predictions(data.evaluation.judged, data.evaluation.anchor)
+    return Predictions(data.evaluation.judgement(), data.evaluation.anchor)
 
 
 def pair_predictions(

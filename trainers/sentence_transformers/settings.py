@@ -83,7 +83,7 @@ class Settings:
             raise ValueError("weights: accepted: together with multi_dataset_batch_sampler: weighted")
         if len(set(self.datasets)) < len(self.datasets):
             raise ValueError("datasets: accepted: each data set once")
-        self.losses(self.datasets or ("",))
+        self.losses(self.datasets)
 
     def losses(self, names: tuple[str, ...]) -> dict[str, Spec]:
         """The loss of each of these data sets."""
@@ -92,7 +92,7 @@ class Settings:
         specs = {name: spec_of(given) for name, given in self.loss.items()}
         if not specs:
             raise ValueError(f"loss: accepted: {LOSS}")
-        return {name: specs[name] for name in names if name in specs} if names != ("",) else specs
+        return {name: specs[name] for name in names if name in specs}
 
     @property
     def loss_by_dataset(self) -> bool:

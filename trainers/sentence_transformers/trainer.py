@@ -48,9 +48,7 @@ class Steps(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         torch.manual_seed(number(self.seed, "dropout", state.global_step, self.world.rank))
-        drawn = number(
-            self.seed, "dropout", state.global_step, 0
-        )  # what a loss draws besides is one for all workers
+        drawn = number(self.seed, "dropout", state.global_step, 0)  # a loss draws alike on all workers
         random.seed(drawn)
         np.random.seed(drawn % 2**32)  # noqa: NPY002 - for what the library draws from it
         self.losses, self.sentences, self.began = [], 0, time.perf_counter()
