@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from trainers.encoders.readouts import mixed
+from trainers.engine.streams import draw_linear
 from trainers.losses import unit
 
 if TYPE_CHECKING:
@@ -27,13 +27,10 @@ class LayerSupervised(nn.Module):
         super().__init__()
         self.encoder = encoder
         width = encoder.width
-        self.layer_heads = nn.ModuleList(
-            nn.utils.skip_init(nn.Linear, width, width) for _ in range(encoder.layers)
-        )
-        bound = 1 / math.sqrt(width)  # as torch draws a linear layer
-        with torch.no_grad():
-            for parameter in self.layer_heads.parameters():
-                parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+        heads = [nn.utils.skip_init(nn.Linear, width, width) for _ in range(encoder.layers)]
+        for head in heads:
+            draw_linear(head, generator)
+        self.layer_heads = nn.ModuleList(heads)
 
     def forward(self, tokens: Tokens, *, heads: bool = False) -> Tensor:
         """Unit vectors of the texts, float32: of the readout, (N, D); with heads, those of each layer's head after

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.engine.streams import draw_linear
 
 if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
@@ -108,10 +109,7 @@ def untrained_head(encoder: Encoder, stream: torch.Generator) -> PredictionHead:
     """A transform as torch initialises its layers, drawn from `stream`, and a bias of zeros."""
     embeddings = embeddings_of(encoder)
     transform = Transform(encoder.width, getattr(encoder.backbone.config, "layer_norm_eps", 1e-12))
-    bound = encoder.width**-0.5
-    with torch.no_grad():  # what nn.Linear does, from a stream of its own
-        transform.dense.weight.uniform_(-bound, bound, generator=stream)
-        transform.dense.bias.uniform_(-bound, bound, generator=stream)
+    draw_linear(transform.dense, stream)
     return PredictionHead(embeddings, transform, nn.Parameter(torch.zeros(len(embeddings))))
 
 

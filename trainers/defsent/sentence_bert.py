@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from corpora.defsent.records import LABELS
+from trainers.engine.streams import draw_linear
 from trainers.engine.transfers import moved
 
 if TYPE_CHECKING:
@@ -38,10 +39,7 @@ class SiameseEncoder(nn.Module):
         encoder = self.encoder = model.encoder
         self.head = model.head  # no part of forward: ZeRO 3 gathers for a look what is part of the module alone
         self.classifier = nn.Linear(3 * encoder.width, len(LABELS))
-        bound = (3 * encoder.width) ** -0.5
-        with torch.no_grad():  # what nn.Linear does, from a stream of its own
-            self.classifier.weight.uniform_(-bound, bound, generator=stream)
-            self.classifier.bias.uniform_(-bound, bound, generator=stream)
+        draw_linear(self.classifier, stream)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """2 N texts -> (N, 3), float32."""

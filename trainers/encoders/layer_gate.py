@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
+
+from trainers.engine.streams import draw_linear
 
 HIDDEN = 128  # ours: the paper says only that the gate is an MLP. With D = 768 and K = 4: 98,948 parameters
 
@@ -31,10 +31,7 @@ class LayerGate(nn.Module):
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the first layer as torch draws a linear one; the second stays zero, so the mixture uniform."""
-        bound = 1 / math.sqrt(self.inner.in_features)
-        with torch.no_grad():
-            for parameter in self.inner.parameters():
-                parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+        draw_linear(self.inner, generator)
 
     def forward(self, last: Tensor) -> Tensor:
         """Weights of the mixed layers for each text, deepest last. (B, D) -> (B, K), rows of sum 1."""

@@ -16,6 +16,7 @@ from corpora.sources.texts import keyed
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
 # What may have a seed of its own, and the first words of the names that belong to it. What has another name goes
 # with the run's seed.
@@ -61,3 +62,13 @@ def torch_stream(seed: int, *name: object) -> torch.Generator:
     import torch
 
     return torch.Generator().manual_seed(number(seed, *name))
+
+
+def draw_linear(layer: nn.Linear, stream: torch.Generator) -> None:
+    """Give a layer, wherever it lies, the weights and then the biases that torch would: uniform, ±1/√inputs."""
+    import torch
+
+    bound = layer.in_features**-0.5
+    with torch.no_grad():
+        for parameter in (layer.weight, layer.bias):
+            parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=stream))
