@@ -19,6 +19,7 @@ from corpora.defsent.records import Definition
 from trainers.defsent.heads import PredictionHead, Transform, embeddings_of
 from trainers.defsent.vocabulary import word_pieces
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.encoder_folder import write_json
 from trainers.encoders.tokens import Tokens
 
 HEAD, RECORD = "head.safetensors", "semray_head.json"
@@ -96,7 +97,7 @@ class WordEncoder(nn.Module):
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in kept.items()}, path / HEAD)
         norm = None if self.head.transform is None else self.head.transform.norm.eps
         record = {"tied": tied, "bias": self.head.bias is not None, "norm_eps": norm, "about": self.about}
-        (path / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+        write_json(path / RECORD, record)
 
     @staticmethod
     def load(path: Path) -> WordEncoder:

@@ -156,8 +156,8 @@ def normalises(path: Path) -> bool:
     return any(module["type"].rpartition(".")[2] == "Normalize" for module in listed_modules(path))
 
 
-def listed_modules(path: Path) -> list[dict[str, str]]:
-    """What sentence-transformers would run of a folder, the transformer first; nothing of one that says nothing."""
+def listed_modules(path: Path) -> list[dict[str, Any]]:
+    """What sentence-transformers would run of a folder, the transformer first; nothing where it does not say."""
     file = path / "modules.json"
     return json.loads(file.read_text()) if file.is_file() else []
 

@@ -35,6 +35,7 @@ class Written(Protocol):
     def layer_weights(self) -> list[float]: ...
 
 
+Module = tuple[dict[str, Any], dict[str, Tensor]]  # configuration, and weights by name
 MODULES = "sentence_transformers.models."
 GATE = "1_GatedLayerPooling"
 # A sum points where the mean does, and the folder's vectors are of length 1.
@@ -42,43 +43,19 @@ POOLING = {"mean": "mean", "weighted": "mean", "sum": "mean", "cls": "cls", "max
 
 
 def write_encoder(encoder: Written, path: Path) -> None:
-    """Backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our own record.
-
-    A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
-    given softmax(logits), whose sum is 1; its layers count from the embeddings (0), so the last K begin at
-    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear. A gated readout becomes
-    our own GatedLayerPooling, which does what Pooling does as well.
-    """
+    """Backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our own record."""
     from safetensors.torch import save_file
 
     path.mkdir(parents=True, exist_ok=True)
     _write_transformer(encoder, path)
-    modules = ["Transformer"]
-    if encoder.layer_logits is not None:
-        depth = encoder.backbone.config.num_hidden_layers
-        folder = path / f"{len(modules)}_WeightedLayerPooling"
-        _json(
-            folder / "config.json",
-            {
-                "word_embedding_dimension": encoder.width,
-                "layer_start": depth + 1 - encoder.layers,
-                "num_hidden_layers": depth,
-            },
-        )
-        mixture = encoder.layer_logits.detach().float().softmax(-1).cpu().contiguous()
-        save_file({"layer_weights": mixture}, folder / "model.safetensors")
-        modules.append("WeightedLayerPooling")
-    if encoder.layer_gate is not None:
-        folder = path / GATE
-        _json(folder / "config.json", {"embedding_dimension": encoder.width, "layers": encoder.layers})
-        save_file(_plain(encoder.layer_gate), folder / "model.safetensors")
-        modules += ["GatedLayerPooling", "Normalize"]
-    else:
-        folder = path / f"{len(modules)}_Pooling"
-        _json(folder / "config.json", _pooling(encoder))
-        modules += ["Pooling", "Normalize"]
+    readout = _readout_modules(encoder)
+    modules = ["Transformer", *readout, "Normalize"]
+    for n, (name, (config, weights)) in enumerate(readout.items(), start=1):
+        write_json(path / f"{n}_{name}" / "config.json", config)
+        if weights:
+            save_file(weights, path / f"{n}_{name}" / "model.safetensors")
     (path / f"{len(modules) - 1}_Normalize").mkdir(exist_ok=True)
-    _json(
+    write_json(
         path / "modules.json",
         [
             {
@@ -90,7 +67,7 @@ def write_encoder(encoder: Written, path: Path) -> None:
             for n, name in enumerate(modules)
         ],
     )
-    _json(
+    write_json(
         path / OWN_FORMAT,
         {
             "readout": encoder.readout,
@@ -101,6 +78,30 @@ def write_encoder(encoder: Written, path: Path) -> None:
             "normalises": encoder.normalises,
         },
     )
+
+
+def _readout_modules(encoder: Written) -> dict[str, Module]:
+    """What reads a text from the states of its tokens, by name, in order.
+
+    A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
+    given softmax(logits), whose sum is 1; its layers count from the embeddings (0), so the last K begin at
+    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear. A gated readout becomes
+    our own GatedLayerPooling, which does what Pooling does as well.
+    """
+    if (gate := encoder.layer_gate) is not None:
+        weights = {name: weight.detach().float().cpu().contiguous() for name, weight in gate.state_dict().items()}
+        return {"GatedLayerPooling": ({"embedding_dimension": encoder.width, "layers": encoder.layers}, weights)}
+    pooling: dict[str, Module] = {"Pooling": (_pooling(encoder), {})}
+    if encoder.layer_logits is None:
+        return pooling
+    depth = encoder.backbone.config.num_hidden_layers
+    mixing = {
+        "word_embedding_dimension": encoder.width,
+        "layer_start": depth + 1 - encoder.layers,
+        "num_hidden_layers": depth,
+    }
+    mixture = encoder.layer_logits.detach().float().softmax(-1).cpu().contiguous()
+    return {"WeightedLayerPooling": (mixing, {"layer_weights": mixture}), **pooling}
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
@@ -124,10 +125,6 @@ def read_gate(path: Path, gate: LayerGate) -> None:
         gate.load_state_dict(held)
 
 
-def _plain(gate: LayerGate) -> dict[str, Tensor]:
-    return {name: weight.detach().float().cpu().contiguous() for name, weight in gate.state_dict().items()}
-
-
 def _write_transformer(encoder: Written, path: Path) -> None:
     config = encoder.backbone.config
     before = config.output_hidden_states
@@ -140,9 +137,9 @@ def _write_transformer(encoder: Written, path: Path) -> None:
     own: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(encoder.backbone)).parameters:
         own["model_args"] = {"add_pooling_layer": False}  # else its loader reports a head that nobody trained
-    _json(path / "sentence_bert_config.json", own)
+    write_json(path / "sentence_bert_config.json", own)
     prompt = {"prompts": {"text": encoder.prefix}, "default_prompt_name": "text"} if encoder.prefix else {}
-    _json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
+    write_json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
 
 
 def _pooling(encoder: Written) -> dict[str, Any]:
@@ -161,6 +158,7 @@ def _pooling(encoder: Written) -> dict[str, Any]:
     }
 
 
-def _json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
+    """A file of its own, in its folder, for people too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n")

@@ -17,7 +17,7 @@ import numpy as np
 from corpora.sources.occurrences import Occurrence
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.encoder_folder import read_record
+from trainers.encoders.encoder_folder import read_record, write_json
 from trainers.encoders.marking import TAGS, Markers, add_tags, bare, mark, name_tags, tokens_around
 from trainers.encoders.tokens import Tokens, tokenizer_in
 
@@ -104,7 +104,7 @@ class OccurrenceEncoder:
         """
         self.encoder.save(path)
         record = {"readout": self.readout, "layers": self.layers, "markers": self.markers, "tags": TAGS}
-        (path / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+        write_json(path / RECORD, record)
 
     def _rows(self, tokens: Tokens) -> np.ndarray:
         if self.readout == "mean":

@@ -6,7 +6,6 @@ template.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trainers.encoders.backbones import listed_modules
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.encoder_folder import write_json
 from trainers.encoders.packing import padded_kind
 from trainers.san.dropout import check_sites, drops, set_rate
 from trainers.san.settings import PROMPTED, Settings
@@ -164,9 +165,8 @@ class Prompted(_Around):
         No module of sentence-transformers reads a mask: the transformer lies in a folder of its own, so that
         SentenceTransformer(path) fails and does not average all tokens of a bare text.
         """
-        path.mkdir(parents=True, exist_ok=True)
         self.encoder.save(path / TRANSFORMER)
-        (path / RECORD).write_text(json.dumps({"template": list(VIEW), "readout": "mask"}, indent=2) + "\n")
+        write_json(path / RECORD, {"template": list(VIEW), "readout": "mask"})
 
     @staticmethod
     def load(path: Path) -> Prompted:
@@ -198,26 +198,29 @@ class Headed(_Around):
         from safetensors.torch import save_file
 
         self.encoder.save(path)
-        modules = json.loads((path / "modules.json").read_text())
-        last = modules.pop()  # rows of length 1 come after the head
-        number = len(modules)
+        *modules, last = listed_modules(path)  # rows of length 1 come after the head
+        dense = path / f"{len(modules)}_Dense"
         (path / last["path"]).rmdir()
-        for kind in ("Dense", "Normalize"):
-            place = f"{len(modules)}_{kind}"
-            (path / place).mkdir()
-            modules.append({**last, "idx": len(modules), "name": str(len(modules)), "path": place})
-            modules[-1]["type"] = last["type"].replace("Normalize", kind)
+        for n, name in enumerate(("Dense", "Normalize"), start=len(modules)):
+            (path / f"{n}_{name}").mkdir()
+            own = {
+                "idx": n,
+                "name": str(n),
+                "path": f"{n}_{name}",
+                "type": last["type"].replace("Normalize", name),
+            }
+            modules.append({**last, **own})
         width = self.head.out_features
         config = {
             "in_features": width, "out_features": width, "bias": True,
             "activation_function": "torch.nn.modules.activation.Tanh",
         }  # fmt: skip
-        (path / f"{number}_Dense" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        write_json(dense / "config.json", config)
         weights = {
             f"linear.{name}": value.detach().cpu().contiguous() for name, value in self.head.named_parameters()
         }
-        save_file(weights, path / f"{number}_Dense" / "model.safetensors")
-        (path / "modules.json").write_text(json.dumps(modules, indent=2) + "\n")
+        save_file(weights, dense / "model.safetensors")
+        write_json(path / "modules.json", modules)
 
 
 def saved_head(folder: Path, encoder: Encoder) -> nn.Linear | None:
