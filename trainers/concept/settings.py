@@ -125,14 +125,15 @@ def defining(settings: Settings) -> dict[str, Any]:
     kept = {**asdict(settings), **UNREAD.get(settings.hn_mode, {})}
     if settings.hn_temperature == settings.temperature:
         kept["hn_temperature"] = None
+    left_out = {name for name, value in ADDED.items() if kept[name] == value}
     if not settings.train:
-        kept = {name: kept[name] for name in kept if name in UNTRAINED}
+        left_out |= kept.keys() - UNTRAINED
     if not settings.hard_negatives:
-        kept = {name: kept[name] for name in kept if name not in HARD_NEGATIVES}
+        left_out |= HARD_NEGATIVES
     if settings.rows == "ontology":
-        kept = {name: kept[name] for name in kept if name not in WEIGHTS}
+        left_out |= WEIGHTS
     if settings.readout not in MIXTURES:
-        kept = {name: kept[name] for name in kept if name not in MIXED}
+        left_out |= MIXED
     if settings.deep_supervision == "none":
-        kept = {name: kept[name] for name in kept if name not in SUPERVISED}
-    return {name: value for name, value in kept.items() if name not in ADDED or value != ADDED[name]}
+        left_out |= SUPERVISED
+    return {name: value for name, value in kept.items() if name not in left_out}
