@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainers.encoders.tokens import Tokens, within
 from trainers.engine.limits import check_shared
 from trainers.engine.streams import number, numpy_stream
 
 if TYPE_CHECKING:
     from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
     from trainers.concept.settings import Settings
-    from trainers.encoders.tokens import Tokens
     from trainers.engine.world import World
 
 
@@ -159,14 +159,13 @@ def draw_negatives(
     offsets = negatives.texts.offsets
     counts = offsets[rows + 1] - offsets[rows]
     owner = np.repeat(np.arange(len(rows)), counts)
-    first = np.cumsum(counts) - counts
-    within = np.arange(counts.sum()) - first[owner]
-    values = negatives.texts.values[offsets[rows][owner] + within].astype(np.int64)
+    place = within(counts)
+    values = negatives.texts.values[offsets[rows][owner] + place].astype(np.int64)
     if each is None:
         return values, owner
     chance = numpy_stream(seed, "negatives", step).random(len(values))
     order = np.lexsort((chance, owner))  # owners stay in order, a random order within each
-    kept = np.sort(order[within < each])
+    kept = np.sort(order[place < each])
     return values[kept], owner[kept]
 
 

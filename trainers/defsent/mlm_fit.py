@@ -21,7 +21,7 @@ from torch import Tensor
 from corpora.store.cache import entry, key_of
 from trainers.defsent.heads import PredictionHead, untrained_head
 from trainers.encoders.backbones import backbone_fingerprint
-from trainers.encoders.tokens import Tokens, tokenizer_in
+from trainers.encoders.tokens import Tokens, own_tokens, tokenizer_in, within
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import numpy_stream, torch_stream
 
@@ -180,12 +180,10 @@ def mask_tokens(
 
     Of the chosen 80 % become the mask token, 10 % any entry of the vocabulary, 10 % stay.
     """
-    own = np.flatnonzero(~np.isin(tokens.ids, tokenizer.all_special_ids))
+    own = own_tokens(tokens, tokenizer)
     text = np.repeat(np.arange(len(tokens)), tokens.lengths)[own]
     order = np.lexsort((draw.random(len(own)), text))  # texts in order, a random order within each
-    counts = np.bincount(text, minlength=len(tokens))
-    within = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = np.sort(own[order[within < MASKED]])
+    at = np.sort(own[order[within(np.bincount(text, minlength=len(tokens))) < MASKED]])
     fate, other = draw.random(len(at)), draw.integers(0, vocabulary, len(at))
     ids = tokens.ids.copy()
     ids[at] = np.where(

@@ -48,23 +48,40 @@ class Tokens:
             np.concatenate(read) if read else None,
         )
 
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each text begins among the ids. (N,)."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def each(self) -> list[np.ndarray]:
+        """The ids of each text."""
+        return np.split(self.ids, self.starts[1:])
+
     def differ_from(self, others: Tokens) -> np.ndarray:
         """Whether each text has other ids than the one at its place among as many others. -> (N,) bool."""
-        both = (np.split(tokens.ids, tokens.lengths.cumsum()[:-1]) for tokens in (self, others))
-        return np.array([not np.array_equal(one, other) for one, other in zip(*both, strict=True)], bool)
+        both = zip(self.each(), others.each(), strict=True)
+        return np.array([not np.array_equal(one, other) for one, other in both], bool)
 
     def take(self, texts: np.ndarray) -> Tokens:
         """These texts, in this order. (M,) places -> M texts."""
         lengths = self.lengths[texts]
-        starts = (np.cumsum(self.lengths) - self.lengths)[texts]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = np.repeat(starts, lengths) + within
+        places = np.repeat(self.starts[texts], lengths) + within(lengths)
         return Tokens(self.ids[places], lengths, read=None if self.read is None else self.read[places])
 
     def longest_first(self) -> tuple[Tokens, np.ndarray]:
         """The same texts sorted by falling length, and which text each is; equal lengths keep their order."""
         order = np.argsort(-self.lengths, kind="stable")
         return replace(self.take(order), truncated=self.truncated), order
+
+
+def within(lengths: np.ndarray) -> np.ndarray:
+    """0, 1, 2 … anew for each of several stretches of these lengths. (N,) -> (M,) int64."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def own_tokens(tokens: Tokens, tokenizer: PreTrainedTokenizerBase) -> np.ndarray:
+    """Places of what is no special token, ascending."""
+    return np.flatnonzero(~np.isin(tokens.ids, tokenizer.all_special_ids))
 
 
 _REMEMBERED: dict[tuple[object, ...], Tokens] = {}  # first in, first out
@@ -177,14 +194,14 @@ def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]
     A rectangle is closed once its padding exceeds `slack` cells: about what one more rectangle costs, counted in
     tokens. The cut depends on the lengths alone.
     """
-    starts, begin = np.cumsum(tokens.lengths) - tokens.lengths, 0
+    starts, begin = tokens.starts, 0
     while begin < len(tokens):
         longest = int(tokens.lengths[begin])
         room = tokens.lengths[begin : begin + max(1, limit // longest)]
         texts = max(1, int(np.searchsorted(np.cumsum(longest - room), slack, side="right")))
-        within = np.arange(longest)[None, :]
-        mask = within < room[:texts, None]
-        yield Group(np.where(mask, starts[begin : begin + texts, None] + within, starts[begin]), mask)
+        columns = np.arange(longest)[None, :]
+        mask = columns < room[:texts, None]
+        yield Group(np.where(mask, starts[begin : begin + texts, None] + columns, starts[begin]), mask)
         begin += texts
 
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from corpora.store.durable import as_readable_as
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
-from trainers.encoders.tokens import Tokens, tokenise, tokenizer_in
+from trainers.encoders.tokens import Tokens, own_tokens, tokenise, tokenizer_in, within
 from trainers.engine import loop
 from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.engine.transfers import moved
@@ -209,7 +209,7 @@ def _with_head(backbone: str, folder: Path, kept: Tokens, tokenizer: Any, settin
 
 def _log_frequencies(tokens: Tokens, size: int, tokenizer: Any) -> Tensor:
     """Logarithms of the shares of words in sentences, (V,)."""
-    counts = np.bincount(tokens.ids[_own(tokens, tokenizer)], minlength=size) + SMOOTHING
+    counts = np.bincount(tokens.ids[own_tokens(tokens, tokenizer)], minlength=size) + SMOOTHING
     return torch.from_numpy(np.log(counts / counts.sum())).float()
 
 
@@ -223,22 +223,17 @@ def _groups(model: Any, settings: MaskedSettings) -> list[dict[str, Any]]:
     ]
 
 
-def _own(tokens: Tokens, tokenizer: Any) -> np.ndarray:
-    """Places of what is no special token, ascending."""
-    return np.flatnonzero(~np.isin(tokens.ids, tokenizer.all_special_ids))
-
-
 def _masked(tokens: Tokens, tokenizer: Any, draw: np.random.Generator, device: str) -> MaskedBatch:
     """A share of the words masked, no more than can be scored, and at least one where there is any."""
-    own = _own(tokens, tokenizer)
+    own = own_tokens(tokens, tokenizer)
     share = draw.uniform(LEAST, MOST)
     count = min(max(1, round(share * len(own))), max(1, math.floor(SCORED * len(tokens.ids))))
     at = np.sort(draw.permutation(own)[:count])
     text = np.repeat(np.arange(len(tokens)), tokens.lengths)
-    within = np.arange(len(tokens.ids)) - np.repeat(np.cumsum(tokens.lengths) - tokens.lengths, tokens.lengths)
+    column = within(tokens.lengths)
     width = int(tokens.lengths.max())
     ids = np.full((len(tokens), width), tokenizer.pad_token_id, np.int64)
-    ids[text, within] = np.where(np.isin(np.arange(len(tokens.ids)), at), tokenizer.mask_token_id, tokens.ids)
+    ids[text, column] = np.where(np.isin(np.arange(len(tokens.ids)), at), tokenizer.mask_token_id, tokens.ids)
     attended = (np.arange(width) < tokens.lengths[:, None]).astype(np.int64)
-    where = text[at] * width + within[at]
+    where = text[at] * width + column[at]
     return MaskedBatch(*(moved(one, torch.device(device)) for one in (ids, attended, where, tokens.ids[at])))
