@@ -5,7 +5,6 @@ One pass serves all epochs, arms, trials and seeds. A million sentences at width
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from corpora.store.cache import entry, key_of
 from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
+from trainers.encoders.embeddings import digest_of_texts
 from trainers.encoders.encoder import Encoder
 from trainers.san.templates import VIEW, Template, in_template
 
@@ -111,16 +111,14 @@ def _weighed(encoder: Encoder, texts: Sequence[str], weights: np.ndarray) -> np.
     """Sums of input embeddings, weighted by token. -> (n, D)."""
     tokens = encoder.tokenise(texts)
     table = encoder.backbone.get_input_embeddings().weight.detach().cpu().numpy()
-    begins = tokens.lengths.cumsum() - tokens.lengths
-    return np.add.reduceat(table[tokens.ids] * weights[tokens.ids, None], begins)
+    return np.add.reduceat(table[tokens.ids] * weights[tokens.ids, None], tokens.starts)
 
 
 def _idf(encoder: Encoder, sentences: Column) -> np.ndarray:
     """log(N / sentences with it) of every token; one that stands in none counts as if in one. -> (V,) float32."""
     held = np.zeros(encoder.backbone.get_input_embeddings().num_embeddings, np.int64)
     for texts in _portions(sentences):
-        tokens = encoder.tokenise(texts)
-        for ids in np.split(tokens.ids, tokens.lengths.cumsum()[:-1]):
+        for ids in encoder.tokenise(texts).each():
             held[np.unique(ids)] += 1
     return np.log(len(sentences) / np.maximum(held, 1)).astype(np.float32)
 
@@ -131,9 +129,4 @@ def _portions(column: Column) -> Iterator[list[str]]:
 
 
 def _digest(column: Column) -> str:
-    """sha256 of the texts in their order, about a second for a million."""
-    digest = hashlib.sha256()
-    for texts in _portions(column):
-        for text in texts:
-            digest.update(f"{len(text.encode())}:{text}".encode())
-    return digest.hexdigest()
+    return digest_of_texts(text for texts in _portions(column) for text in texts)
