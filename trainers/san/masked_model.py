@@ -41,12 +41,14 @@ ROWS = {"cpu": 256, "cuda": 8192}  # of the head at once: their logits are the l
 class Vocabulary:
     """Entries of a tokenizer. surfaces: their text without mark; initial (V,) bool: begins a word.
 
-    fills (V,) bool: may fill a mask; not special, not reserved, no single symbol outside ASCII.
+    fills (V,) bool: may fill a mask; not special, not reserved, no single symbol outside ASCII. byte_level: it
+    marks words by their beginning.
     """
 
     surfaces: tuple[str, ...]
     initial: np.ndarray
     fills: np.ndarray
+    byte_level: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class MaskedModel:
 
         A text is cut where the model would not read it together with what `fill` adds.
         """
-        shift = int(self._marks_words)
+        shift = int(self.vocabulary.byte_level)
         given = self.tokenizer.backend_tokenizer.encode_batch(
             [" " * shift + text for text in texts], add_special_tokens=False
         )
@@ -163,11 +165,6 @@ class MaskedModel:
         initial, fills = self.vocabulary.initial, self.vocabulary.fills
         inside, beginning = np.flatnonzero(fills & ~initial), np.flatnonzero(fills & initial)
         return _Filler.of(self.model, inside, initial=False), _Filler.of(self.model, beginning, initial=True)
-
-    @cached_property
-    def _marks_words(self) -> bool:
-        """Whether the tokenizer marks words by their beginning, as byte-level ones do."""
-        return any(token.startswith("Ġ") for token in self.tokenizer.get_vocab())
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
@@ -265,7 +262,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
         reserved = surface.startswith("[unused") or "\N{REPLACEMENT CHARACTER}" in surface
         symbol = len(surface) == 1 and not surface.isascii()
         fills[place] = bool(surface) and place not in special and not reserved and not symbol
-    return Vocabulary(tuple(surfaces), initial, fills)
+    return Vocabulary(tuple(surfaces), initial, fills, byte_level)
 
 
 def _unfit(name: str, folder: Path, says: str) -> BackboneError:
