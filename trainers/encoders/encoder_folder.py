@@ -38,8 +38,13 @@ class Written(Protocol):
 Module = tuple[dict[str, Any], dict[str, Tensor]]  # configuration, and weights by name
 MODULES = "sentence_transformers.models."
 GATE = "1_GatedLayerPooling"
-# A sum points where the mean does, and the folder's vectors are of length 1.
-POOLING = {"mean": "mean", "weighted": "mean", "sum": "mean", "cls": "cls", "max": "max", "sep": "lasttoken"}
+# By readout, in the long-standing spelling, which old and new sentence-transformers both read.
+POOLING = {
+    "cls": "pooling_mode_cls_token",
+    "mean": "pooling_mode_mean_tokens",
+    "max": "pooling_mode_max_tokens",
+    "sep": "pooling_mode_lasttoken",
+}
 
 
 def write_encoder(encoder: Written, path: Path) -> None:
@@ -143,19 +148,10 @@ def _write_transformer(encoder: Written, path: Path) -> None:
 
 
 def _pooling(encoder: Written) -> dict[str, Any]:
-    """The long-standing spelling of the configuration, which old and new sentence-transformers both read."""
-    chosen = POOLING[encoder.readout]
-    names = {
-        "cls": "pooling_mode_cls_token",
-        "mean": "pooling_mode_mean_tokens",
-        "max": "pooling_mode_max_tokens",
-        "lasttoken": "pooling_mode_lasttoken",
-    }
-    return {
-        "word_embedding_dimension": encoder.width,
-        **{name: mode == chosen for mode, name in names.items()},
-        "include_prompt": True,
-    }
+    """Of what is a mean once layers are mixed, or points where it does, as a sum, the mean."""
+    chosen = "mean" if encoder.readout in ("weighted", "sum") else encoder.readout
+    modes = {name: readout == chosen for readout, name in POOLING.items()}
+    return {"word_embedding_dimension": encoder.width, **modes, "include_prompt": True}
 
 
 def write_json(path: Path, content: Any) -> None:
