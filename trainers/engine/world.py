@@ -69,24 +69,11 @@ def _never() -> bool:
     return False
 
 
-def _ignore(progress: Progress) -> None:
-    """Nobody is watching."""
+def _unheard(*told: Any) -> None:
+    """Nobody is watching, nor meters."""
 
 
-def _uncounted(flops: float, seconds: float) -> None:
-    """Nobody meters."""
-
-
-def _unmetered() -> Mapping[str, float]:
-    """Nobody meters."""
-    return {}
-
-
-def _forgotten(cost: Mapping[str, float]) -> None:
-    """Nobody meters."""
-
-
-def _blind(encoder: Any) -> Mapping[str, float]:
+def _unmeasured(*asked: Any) -> Mapping[str, float]:
     """Nothing is measured."""
     return {}
 
@@ -119,14 +106,14 @@ class World:
     scratch: Path | None = None
     local_rank: int | None = None
     checkpoint_every: int = 0
-    report: Callable[[Progress], None] = _ignore
+    report: Callable[[Progress], None] = _unheard
     save: Callable[[Path, int], None] | None = None
     stopping: Callable[[], bool] = _never
     look_at: tuple[int, ...] = ()
-    look: Callable[[Any], Mapping[str, float]] = _blind
-    spent: Callable[[float, float], None] = _uncounted
-    so_far: Callable[[], Mapping[str, float]] = _unmetered
-    go_on: Callable[[Mapping[str, float]], None] = _forgotten
+    look: Callable[[Any], Mapping[str, float]] = _unmeasured
+    spent: Callable[[float, float], None] = _unheard
+    so_far: Callable[[], Mapping[str, float]] = _unmeasured
+    go_on: Callable[[Mapping[str, float]], None] = _unheard
     seat: Seat | None = None
     rooms: Mapping[str, Room] = field(default_factory=dict)
 
