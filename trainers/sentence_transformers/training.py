@@ -97,11 +97,7 @@ def _arguments(settings: Settings, names: Sequence[str], place: Path, seed: int,
 
     from trainers.engine.streams import number
 
-    length = (
-        {"max_steps": settings.max_steps}
-        if settings.num_train_epochs is None
-        else {"num_train_epochs": settings.num_train_epochs}
-    )
+    length = "max_steps" if settings.num_train_epochs is None else "num_train_epochs"
     prompts: dict[str, Any] = dict(settings.prompts)
     if prompts and len(names) > 1:  # the library would take a column's prompt for that of a set of the same name
         prompts = dict.fromkeys(names, prompts)
@@ -117,8 +113,7 @@ def _arguments(settings: Settings, names: Sequence[str], place: Path, seed: int,
         report_to=[],
         disable_tqdm=True,
         dataloader_pin_memory=world.device != "cpu",
-        **{name: getattr(settings, name) for name in ARGUMENTS},
-        **length,
+        **{name: getattr(settings, name) for name in (*ARGUMENTS, length)},
     )
 
 
