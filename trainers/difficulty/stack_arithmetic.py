@@ -29,7 +29,7 @@ from trainers.difficulty.settings import VECTOR
 from trainers.engine.transfers import Arriving
 
 LAYER_NORM_EPS = 1e-5
-CLIP_EPS = 1e-6  # as in torch.nn.utils.clip_grad_norm_
+CLIP_NORM, CLIP_EPS = 1.0, 1e-6  # the second as in torch.nn.utils.clip_grad_norm_
 
 Terms = Mapping[str, Tensor]
 
@@ -101,10 +101,10 @@ def anchor_loss(vectors: Tensor, baseline: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(vectors, baseline, dim=-1)).mean(-1)
 
 
-def clip_rows_(gradients: Tensor, max_norm: float = 1.0) -> Tensor:
-    """Shorten each model's gradient to max_norm, in place. (M, P) -> its norms before, (M,)."""
+def clip_rows_(gradients: Tensor) -> Tensor:
+    """Shorten each model's gradient to CLIP_NORM, in place. (M, P) -> its norms before, (M,)."""
     norms = torch.linalg.vector_norm(gradients, dim=1)
-    gradients.mul_((max_norm / (norms + CLIP_EPS)).clamp(max=1.0)[:, None])
+    gradients.mul_((CLIP_NORM / (norms + CLIP_EPS)).clamp(max=1.0)[:, None])
     return norms
 
 
