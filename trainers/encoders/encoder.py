@@ -28,7 +28,17 @@ from trainers.encoders.fused import fused_halves, put_fusing
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
-from trainers.encoders.tokens import CELLS, Group, Tokens, groups, passes, positions_of, remembered, tokenise
+from trainers.encoders.tokens import (
+    CELLS,
+    Group,
+    Tokens,
+    groups,
+    passes,
+    positions_of,
+    remembered,
+    tokenise,
+    tokenizer_in,
+)
 from trainers.engine.halves import Half, halves
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
@@ -382,7 +392,7 @@ def pass_of(device: torch.device) -> int:
 
 def load_backbone(path: Path) -> tuple[Any, Any]:
     """Transformer and tokenizer of a folder in hub format; safetensors only, no code from the folder."""
-    from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding, AutoTokenizer
+    from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding
 
     packing.register()
     torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every shape, and need not learn the same twice
@@ -408,7 +418,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
             put_sites(backbone)
             put_even(backbone)
             put_fusing(backbone)
-        return backbone, AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+        return backbone, tokenizer_in(path)
 
 
 def _layers(out: Any, every: bool) -> Sequence[Tensor]:
