@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from corpora.store.cache import builds
 from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.hub import SECONDS, content_of, own_cache
-from corpora.store.places import looked_at, not_found
+from corpora.store.places import first_of, not_found
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -102,12 +102,7 @@ def _named(task: AbsTask, path: str | None) -> str:
 def _local(task: AbsTask, path: str | None) -> tuple[Path | None, list[str]]:
     """The folder that holds a copy of the data set, or None, and the places that were looked at in vain."""
     name = str(task.metadata.dataset["path"])
-    remarks: list[str] = []
-    for origin, folder in looked_at((name, name.rpartition("/")[2]), path):
-        if folder.is_dir():
-            return folder, remarks
-        remarks.append(f"{origin}: {folder}")
-    return None, remarks
+    return first_of((name, name.rpartition("/")[2]), path, Path.is_dir)
 
 
 def _check_hub(task: AbsTask, remarks: list[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from corpora.benchmarks.pairs import Pairs
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
-from corpora.store.places import lines, looked_at, not_found
+from corpora.store.places import first_of, lines, not_found
 
 FOLDERS = ("paws/final", "final", "paws")
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -18,11 +18,9 @@ _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 def read(split: str, *, path: str | None) -> Pairs:
     """The pairs of train, dev or test, from data.path, $SEMRAY_DATA or the hub. CorpusError when it is nowhere."""
-    remarks = []
-    for origin, file in looked_at([f"{folder}/{split}.tsv" for folder in FOLDERS], path):
-        if file.is_file():
-            return paws_pairs(file)
-        remarks.append(f"{origin}: {file}")
+    file, remarks = first_of([f"{folder}/{split}.tsv" for folder in FOLDERS], path, Path.is_file)
+    if file is not None:
+        return paws_pairs(file)
     hub = HubSet(
         "google-research-datasets/paws",
         _SPLITS[split],

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from corpora.store.errors import CorpusError
-from corpora.store.places import looked_at, not_found, text_of
+from corpora.store.places import first_of, not_found, text_of
 from corpora.store.rows import sha256_of
 
 SOURCE = "https://github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
@@ -50,16 +50,10 @@ def read(name: str, *, path: str | None) -> Splits:
     """The splits of a set of `NAMES`, from data.path or $SEMRAY_DATA. CorpusError when it is nowhere or odd."""
     folder_name, files, read_folder = _SETS[name]
     places = [f"{above}{folder_name}" for above in ("senteval/", "", "downstream/")]
-    looked = looked_at([f"{place}/{files[0]}" for place in places], path)
-    for _, file in looked:
-        if file.is_file():
-            return {split: _sorted(rows) for split, rows in read_folder(file.parent).items()}
-    raise not_found(
-        f"SentEval's {name}",
-        [f"{origin}: {file}" for origin, file in looked],
-        holds=f"{folder_name}/{', '.join(files)}",
-        source=SOURCE,
-    )
+    file, looked = first_of([f"{place}/{files[0]}" for place in places], path, Path.is_file)
+    if file is None:
+        raise not_found(f"SentEval's {name}", looked, holds=f"{folder_name}/{', '.join(files)}", source=SOURCE)
+    return {split: _sorted(rows) for split, rows in read_folder(file.parent).items()}
 
 
 def fingerprint(splits: Splits) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from corpora.benchmarks.pairs import Pairs, joined, text_key
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
-from corpora.store.places import every_line, lines, looked_at, not_found, tab_separated
+from corpora.store.places import every_line, first_of, lines, not_found, tab_separated
 from corpora.store.rows import number_within, sha256_of
 
 LARGEST = 5.0
@@ -49,21 +49,18 @@ def read(name: str, *, path: str | None) -> Subsets:
     score are left out, as the shared tasks left them unscored. CorpusError when the set is nowhere, or a file odd.
     """
     source = _SOURCES[name]
-    above = ("senteval/", "", "downstream/")
-    names = [f"{root}{source.folder}" for root in above] + [source.folder.rpartition("/")[2]]
-    remarks = []
-    for origin, folder in looked_at(list(dict.fromkeys(names)), path):
-        if (folder / source.file).is_file():
-            return source.read(folder)
-        remarks.append(f"{origin}: {folder / source.file}")
-    rows = None
-    if source.hub is not None:
-        rows, looked = hub_rows(source.hub, path)
-        remarks += looked
-    if rows is not None and source.hub is not None:
-        return {name: _of_hub(name, source.hub, rows)}
+    folders = [f"{above}{source.folder}" for above in ("senteval/", "", "downstream/")]
+    folders = list(dict.fromkeys([*folders, source.folder.rpartition("/")[2]]))
+    file, remarks = first_of([f"{folder}/{source.file}" for folder in folders], path, Path.is_file)
+    if file is not None:
+        return source.read(file.parent)
     if source.hub is None:
         remarks.append("the hub: not asked; its copy of SICK does not say which of the parts a pair is of")
+    else:
+        rows, looked = hub_rows(source.hub, path)
+        if rows is not None:
+            return {name: _of_hub(name, source.hub, rows)}
+        remarks += looked
     how = "SentEval's download of the data" + (f", or {source.hub.command}" if source.hub else "")
     raise not_found(name, remarks, holds=f"{source.folder}/{source.file}", source=how)
 

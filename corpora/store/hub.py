@@ -17,7 +17,7 @@ from typing import Any
 
 from corpora.store.cache import cache_folder, digest_of
 from corpora.store.errors import CorpusError, kind_and_first_line
-from corpora.store.places import looked_at
+from corpora.store.places import first_of
 
 SECONDS = 5.0  # that the hub is given to say whether it is there
 
@@ -46,11 +46,9 @@ def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None
 
     CorpusError for a local folder that lacks the split or a column, or that `datasets` cannot read.
     """
-    remarks: list[str] = []
-    for origin, folder in looked_at((hub.name, hub.name.rpartition("/")[2]), path):
-        if folder.is_dir():
-            return _rows(hub, local_splits(folder, str(folder), hub.config), str(folder)), remarks
-        remarks.append(f"{origin}: {folder}")
+    folder, remarks = first_of((hub.name, hub.name.rpartition("/")[2]), path, Path.is_dir)
+    if folder is not None:
+        return _rows(hub, local_splits(folder, str(folder), hub.config), str(folder)), remarks
     try:
         return _rows(hub, _fetched(hub), f"the hub's {hub.name}"), remarks
     except CorpusError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,22 +19,28 @@ def roots(path: str | None) -> list[tuple[str, Path]]:
     return [(origin, Path(root).expanduser()) for origin, root in named if root]
 
 
-def looked_at(names: Sequence[str], path: str | None) -> list[tuple[str, Path]]:
-    """Every place where one of `names` may lie, with what names its folder, in the order they are tried."""
-    return [(origin, root / name) for origin, root in roots(path) for name in names]
+def first_of(
+    names: Sequence[str], path: str | None, is_there: Callable[[Path], bool] = Path.exists
+) -> tuple[Path | None, list[str]]:
+    """The first of `names` under data.path, then under $SEMRAY_DATA, that is there; and the places before it."""
+    looked: list[str] = []
+    for origin, root in roots(path):
+        for name in names:
+            if is_there(root / name):
+                return root / name, looked
+            looked.append(f"{origin}: {root / name}")
+    return None, looked
 
 
 def found(told: str, names: Sequence[str], *, path: str | None, holds: str, source: str) -> Path:
-    """The first of `names` under data.path, then under $SEMRAY_DATA, that is there.
+    """As `first_of`. told: the data in words; holds: what its files look like; source: where it is published.
 
-    told: the data in words; holds: what its files look like; source: where it is published. CorpusError names
-    every place looked at and what mends it.
+    CorpusError names every place looked at and what mends it.
     """
-    looked = looked_at(names, path)
-    for _, place in looked:
-        if place.exists():
-            return place
-    raise not_found(told, [f"{origin}: {place}" for origin, place in looked], holds=holds, source=source)
+    place, looked = first_of(names, path)
+    if place is None:
+        raise not_found(told, looked, holds=holds, source=source)
+    return place
 
 
 def not_found(told: str, looked: Sequence[str], *, holds: str, source: str) -> CorpusError:
