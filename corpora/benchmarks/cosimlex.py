@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import logging
 import re
-from pathlib import Path
 
 from corpora.benchmarks.records import SimilarityPair
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, tab_separated
-from corpora.store.rows import number_within
+from corpora.store.places import found, number_in, tab_separated
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "fi", "hr", "sl")
@@ -41,7 +39,8 @@ def read(language: str, *, path: str | None) -> tuple[SimilarityPair, ...]:
     for number, row in tab_separated(file, COLUMNS):
         first, second = _context(row, 1), _context(row, 2)
         if first and second:
-            sims = (_score(row, column, file, number) for column in ("sim1", "sim2"))
+            at = f"corpora: {file}, line {number}"
+            sims = (number_in(row, column, LARGEST, at) for column in ("sim1", "sim2"))
             pairs.append(SimilarityPair(row["word1"], row["word2"], first, second, *sims))
         else:
             skipped += 1
@@ -70,13 +69,3 @@ def _context(row: dict[str, str], which: int) -> tuple[Occurrence, Occurrence] |
         return None
     word1, word2 = spans if is_word1[0] else reversed(spans)
     return Occurrence(text, *word1, row["word1"]), Occurrence(text, *word2, row["word2"])
-
-
-def _score(row: dict[str, str], column: str, file: Path, number: int) -> float:
-    try:
-        return number_within(row[column], LARGEST)
-    except ValueError:
-        raise CorpusError(
-            f"corpora: {file}, line {number}: {column} = {row[column]!r}\n"
-            f"  accepted: a number from 0 to {LARGEST:g}"
-        ) from None

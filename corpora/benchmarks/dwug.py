@@ -15,8 +15,7 @@ from pathlib import Path
 from corpora.benchmarks.records import ChangeTarget
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
-from corpora.store.places import found, tab_separated
-from corpora.store.rows import number_within
+from corpora.store.places import found, number_in, tab_separated
 
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "de", "es", "it", "la", "sv")
@@ -66,7 +65,9 @@ def _gold(root: Path, lemmas: list[str]) -> dict[str, float]:
         if not file.is_file():
             continue
         scores = {
-            unicodedata.normalize("NFC", row["lemma"]): _score(row["change_graded"], file, number)
+            unicodedata.normalize("NFC", row["lemma"]): number_in(
+                row, "change_graded", 1, f"corpora: {file}, line {number}"
+            )
             for number, row in tab_separated(file, ("lemma", "change_graded"))
         }
         joined = {lemma: _joined(lemma, scores) for lemma in lemmas}
@@ -87,15 +88,6 @@ def _joined(lemma: str, scores: dict[str, float]) -> float | None:
 def _bare(lemma: str) -> str:
     stem, _, pos = lemma.rpartition("_")
     return stem if stem and len(pos) == 2 else lemma
-
-
-def _score(written: str, file: Path, number: int) -> float:
-    try:
-        return number_within(written, 1)
-    except ValueError:
-        raise CorpusError(
-            f"corpora: {file}, line {number}: change_graded = {written!r}\n  accepted: a number from 0 to 1"
-        ) from None
 
 
 def _target(file: Path, name: str, change: float) -> ChangeTarget:

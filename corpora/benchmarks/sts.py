@@ -95,12 +95,8 @@ def stsb_pairs(file: Path) -> Pairs:
     """
     return Pairs.of(
         (f"{fields[1]}:{number}", fields[5].strip(), fields[6].strip(), _gold(fields[4], file, number))
-        for number, fields in _rows(file, 7)
+        for number, fields in _rows(file)
     )
-
-
-def _one(name: str, file: str) -> Callable[[Path], Subsets]:
-    return lambda folder: {name: stsb_pairs(folder / file)}
 
 
 def _sick(*files: str) -> Callable[[Path], Subsets]:
@@ -110,13 +106,9 @@ def _sick(*files: str) -> Callable[[Path], Subsets]:
     def rows(file: Path) -> Iterator[tuple[str, str, str, float]]:
         for number, row in tab_separated(file, columns):
             id_, a, b, gold = (row[column] for column in columns)
-            yield f"{id_}", a, b, _gold(gold, file, number, least=SICK_LEAST)
+            yield id_, a, b, _gold(gold, file, number, least=SICK_LEAST)
 
     return lambda folder: {"SICK-R": joined(Pairs.of(rows(folder / file)) for file in files)}
-
-
-def _year(*subsets: str) -> Callable[[Path], Subsets]:
-    return lambda folder: {subset: _subset(folder, subset) for subset in subsets}
 
 
 def _subset(folder: Path, subset: str) -> Pairs:
@@ -140,10 +132,10 @@ def _subset(folder: Path, subset: str) -> Pairs:
     return Pairs.of(rows)
 
 
-def _rows(file: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
     for number, fields in lines(file):
-        if len(fields) < columns:
-            raise CorpusError(f"corpora: {file}, line {number}: {len(fields)} fields, expected at least {columns}")
+        if len(fields) < 7:
+            raise CorpusError(f"corpora: {file}, line {number}: {len(fields)} fields, expected at least 7")
         yield number, fields
 
 
@@ -171,12 +163,17 @@ def _hub(name: str, split: str = "test") -> HubSet:
 
 
 def _yearly(name: str, hub: str) -> Source:
-    subsets = SUBSETS[name]
-    return Source(f"STS/{name}-en-test", f"STS.input.{subsets[0]}.txt", _year(*subsets), _hub(hub))
+    def read_year(folder: Path) -> Subsets:
+        return {subset: _subset(folder, subset) for subset in SUBSETS[name]}
+
+    return Source(f"STS/{name}-en-test", f"STS.input.{SUBSETS[name][0]}.txt", read_year, _hub(hub))
 
 
 def _stsb(file: str, split: str) -> Source:
-    return Source("STS/STSBenchmark", file, _one("STS-B", file), _hub("stsbenchmark-sts", split))
+    def read_part(folder: Path) -> Subsets:
+        return {"STS-B": stsb_pairs(folder / file)}
+
+    return Source("STS/STSBenchmark", file, read_part, _hub("stsbenchmark-sts", split))
 
 
 _SICK_TEST = "SICK_test_annotated.txt"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from corpora.defsent.records import LABELS, Inferences
 from corpora.store.cache import digest_of
 from corpora.store.columns import Texts
-from corpora.store.errors import CorpusError
+from corpora.store.errors import CorpusError, first_line
 from corpora.store.places import every_line, found, tab_separated
 
 HUB = ("stanfordnlp/snli", "nyu-mll/multi_nli")
@@ -58,15 +58,8 @@ def _texts(values: Iterable[str]) -> Texts:
 def _files(source: str, path: str | None) -> list[Path]:
     if source == "sick_e":
         names = ("SICK/SICK_train.txt", "senteval/SICK/SICK_train.txt", "SICK_train.txt")
-        return [
-            found(
-                "SICK",
-                names,
-                path=path,
-                holds="SICK/SICK_train.txt",
-                source="the SICK data set of Marelli et al. (2014)",
-            )
-        ]
+        source = "the SICK data set of Marelli et al. (2014)"
+        return [found("SICK", names, path=path, holds=names[0], source=source)]
     folder = found(
         "SNLI's dev and test",
         ("snli", "SNLI"),
@@ -119,10 +112,8 @@ def _revisions() -> Iterator[tuple[str, str]]:
         try:
             yield repository, str(HfApi().dataset_info(repository).sha)
         except (OSError, httpx.HTTPError, OfflineModeIsEnabled) as error:
-            told = str(error).strip().splitlines()
             raise CorpusError(
-                f"corpora: data.nli = 'snli_mnli': the hub's {repository} cannot be reached:"
-                f" {told[0] if told else type(error).__name__}\n"
+                f"corpora: data.nli = 'snli_mnli': the hub's {repository} cannot be reached: {first_line(error)}\n"
                 "  accepted without the hub: snli_devtest or sick_e, which are other and smaller data"
             ) from error
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.cache import digest_of
-from corpora.store.errors import CorpusError
+from corpora.store.errors import CorpusError, first_line
 from corpora.store.places import found, lines, quoted_rows, text_of
 
 HUB = "princeton-nlp/datasets-for-simcse"
@@ -118,8 +118,7 @@ def _fetched(file: str, missing: CorpusError) -> Path:
     try:
         return Path(hf_hub_download(HUB, file, repo_type="dataset"))
     except (OSError, ValueError, HfHubHTTPError) as error:
-        reason = str(error).strip().splitlines()
-        raise CorpusError(f"{missing}\n  the hub: {reason[0] if reason else type(error).__name__}") from error
+        raise CorpusError(f"{missing}\n  the hub: {first_line(error)}") from error
 
 
 def _plain(file: Path) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
+from corpora.store.rows import number_within
 
 VARIABLE = "SEMRAY_DATA"
 
@@ -99,6 +100,15 @@ def tab_separated(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dic
         if len(fields) != len(header):
             raise CorpusError(f"corpora: {path}, line {number}: {len(fields)} fields, expected {len(header)}")
         yield number, dict(zip(header, fields, strict=True))
+
+
+def number_in(row: Mapping[str, str], column: str, largest: float, at: str) -> float:
+    """A column's number from 0 to `largest`. CorpusError for anything else. at: where the row stands."""
+    try:
+        return number_within(row[column], largest)
+    except ValueError:
+        told = f"{at}: {column} = {row[column]!r}"
+        raise CorpusError(f"{told}\n  accepted: a number from 0 to {largest:g}") from None
 
 
 def quoted_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
