@@ -41,14 +41,13 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
             raise CorpusError(
                 f"{at}: {len(fields)} fields, expected 5 (word, part of speech, places, two examples)"
             )
-        if label[0] not in ("T", "F"):
-            raise CorpusError(f"corpora: {gold}, line {number}: {label[0]!r}\n  accepted: T, F")
+        same = is_same(label, f"corpora: {gold}, line {number}")
         lemma, _, places, *examples = fields
         first, second = (
             token_of(example, place, lemma, at)
             for example, place in zip(examples, _places(places, at), strict=True)
         )
-        yield WicPair(f"{split}:{number}", first, second, label[0] == "T")
+        yield WicPair(f"{split}:{number}", first, second, same)
 
 
 def _places(written: str, at: str) -> tuple[int, int]:
@@ -56,6 +55,13 @@ def _places(written: str, at: str) -> tuple[int, int]:
     if not (first.isdecimal() and second.isdecimal()):
         raise CorpusError(f"{at}: places {written!r}\n  accepted: two token numbers, as 2-5")
     return int(first), int(second)
+
+
+def is_same(label: list[str], at: str) -> bool:
+    """Whether a line of labels says T. CorpusError where it says neither T nor F."""
+    if label[0] not in ("T", "F"):
+        raise CorpusError(f"{at}: {label[0]!r}\n  accepted: T, F")
+    return label[0] == "T"
 
 
 def token_of(example: str, place: int, lemma: str, at: str) -> Occurrence:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpora.benchmarks.records import WicPair
-from corpora.benchmarks.wic import token_of
+from corpora.benchmarks.wic import is_same, token_of
 from corpora.sources.occurrences import Occurrence
 from corpora.store.errors import CorpusError
 from corpora.store.places import found, lines
@@ -42,9 +42,8 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
         at = f"corpora: {parts['examples']}, line {number}"
         if len(fields) != 3 or not fields[1].isdecimal():
             raise CorpusError(f"{at}: {fields!r}\n  accepted: a word, its place and an example, tab-separated")
-        if label[0] not in ("T", "F"):
-            raise CorpusError(f"corpora: {parts['labels']}, line {number}: {label[0]!r}\n  accepted: T, F")
+        same = is_same(label, f"corpora: {parts['labels']}, line {number}")
         word, place, example = fields
         in_sentence = token_of(example, int(place), word, at)
         defined = Occurrence(f"{word} : {definition[0]}", 0, len(word), word)
-        yield WicPair(f"{split}:{number}", in_sentence, defined, label[0] == "T")
+        yield WicPair(f"{split}:{number}", in_sentence, defined, same)

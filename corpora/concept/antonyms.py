@@ -10,8 +10,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from corpora.concept.masking import irregular_of
 from corpora.sources.english import FUNCTION_WORDS, LIGHT_WORDS
-from corpora.sources.inflection import article, inflected, irregular_forms
+from corpora.sources.inflection import article, inflected
 from corpora.sources.texts import WORD
 from corpora.sources.wordnet import Pointer, Synset, Wordnet
 
@@ -33,7 +34,7 @@ class Antonyms:
 
     def __init__(self, lexicon: Wordnet) -> None:
         self._lexicon = lexicon
-        self._irregular = {pos: irregular_forms(listed) for pos, listed in lexicon.exceptions.items()}
+        self._irregular = irregular_of(lexicon)
         self._reading = cache(self._dominant)
         self._flip = cache(self._flipped)
 

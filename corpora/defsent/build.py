@@ -17,6 +17,8 @@ from corpora.sources.wordnet import Wordnet
 from corpora.sources.wordnet import read as read_wordnet
 from corpora.store.errors import CorpusError
 
+LEAST_WORDS = 10  # of which one is for dev and one for test
+
 
 def build_rows(data: DefsentData) -> Split:
     """The rows of every split, words in the order of the split, the rows of a word by id.
@@ -35,7 +37,7 @@ def build_rows(data: DefsentData) -> Split:
         by_key[key].append((row_id(row), key, row))
     if len(by_key) < LEAST_WORDS:
         raise CorpusError(
-            f"data.sources = {list(data.sources)!r} hold {len(by_key)} words\n  accepted: at least 10"
+            f"data.sources = {list(data.sources)!r} hold {len(by_key)} words\n  accepted: at least {LEAST_WORDS}"
         )
     parts: Split = {
         name: [row for key in keys for row in sorted(by_key[key])]
@@ -44,9 +46,6 @@ def build_rows(data: DefsentData) -> Split:
     if data.drop_self_mention:
         parts["train"] = [row for row in parts["train"] if not mentions(row[2].word, row[2].definition)]
     return parts
-
-
-LEAST_WORDS = 10  # of which one is for dev and one for test
 
 
 def row_id(row: Sourced) -> str:

@@ -25,25 +25,20 @@ from corpora.store.places import VARIABLE, roots
 
 @dataclass(frozen=True)
 class HubTask:
-    """A data set on the hub: its columns, the largest gold value, and the names of its splits."""
+    """A data set on the hub, split into train, validation and test, and its columns; gold from 0 to 1."""
 
     name: str
     config: str | None
     a: str
     b: str
     gold: str
-    largest: float
-    splits: Mapping[str, str]
 
 
-_GLUE = {"train": "train", "validation": "validation", "test": "test"}
 HUB = {
-    "stsb": HubTask("sentence-transformers/stsb", None, "sentence1", "sentence2", "score", 1.0, _GLUE),
-    "mrpc": HubTask("nyu-mll/glue", "mrpc", "sentence1", "sentence2", "label", 1.0, _GLUE),
-    "qqp": HubTask("nyu-mll/glue", "qqp", "question1", "question2", "label", 1.0, _GLUE),
-    "paws": HubTask(
-        "google-research-datasets/paws", "labeled_final", "sentence1", "sentence2", "label", 1.0, _GLUE
-    ),
+    "stsb": HubTask("sentence-transformers/stsb", None, "sentence1", "sentence2", "score"),
+    "mrpc": HubTask("nyu-mll/glue", "mrpc", "sentence1", "sentence2", "label"),
+    "qqp": HubTask("nyu-mll/glue", "qqp", "question1", "question2", "label"),
+    "paws": HubTask("google-research-datasets/paws", "labeled_final", "sentence1", "sentence2", "label"),
 }
 BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".csv": "csv"}
 
@@ -57,10 +52,9 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
         return _filled(*read_set(task, test=test, path=path))
     tried: list[str] = []
     for why, root in roots(path):
-        for reader in (_from_text, _from_folder):
-            found = reader(task, root, test)
-            if found is not None:
-                return _filled(*found)
+        read_text = TEXT_FORMS[task][1]
+        if found := read_text(root, test) or _from_folder(task, root, test):
+            return _filled(*found)
         tried.append(f"  {why} {root}: no {TEXT_FORMS[task][0]}, no data set folder {task}/")
     if task == "paws_offline":
         tried.append("  the hub: has no paws_offline, which is made of the published text files alone")
@@ -97,11 +91,6 @@ def _mend(task: str) -> str:
     )
 
 
-def _from_text(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] | None:
-    _, read = TEXT_FORMS[task]
-    return read(root, test)
-
-
 def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] | None:
     """A data set in the hub's form under root/task."""
     folder = root / task
@@ -113,7 +102,7 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
         return _of_hub_splits(HUB[task], local_splits(folder), test, str(folder))
     files = {
         split: [str(file) for file in sorted(folder.rglob(f"{split}*")) if file.suffix in BUILDERS]
-        for split in HUB[task].splits
+        for split in ("train", "validation", "test")
     }
     files = {split: found for split, found in files.items() if found}
     if "train" not in files:
@@ -130,7 +119,7 @@ def _from_hub(hub: HubTask, test: bool) -> tuple[Pairs, Pairs, str]:
 
 
 def _of_hub_splits(hub: HubTask, splits: Mapping[str, Any], test: bool, source: str) -> tuple[Pairs, Pairs, str]:
-    used = (hub.splits["train"], hub.splits["test" if test else "validation"])
+    used = ("train", "test" if test else "validation")
     for split in used:
         if split not in splits:
             raise CorpusError(f"{source} has no split {split!r}; it has {', '.join(sorted(splits))}")
@@ -161,9 +150,9 @@ def _of_hub(hub: HubTask, rows: Any, where: str) -> Pairs:
 def _gold(value: Any, hub: HubTask, where: str) -> float:
     """A similarity or label between 0 and 1; rows without a label are published with -1."""
     try:
-        gold = float(value) / hub.largest
+        gold = float(value)
     except (TypeError, ValueError):
         gold = -1.0
     if not 0 <= gold <= 1:
-        raise CorpusError(f"{where}: {hub.gold} = {value!r}\n  accepted: 0 to {hub.largest:g}")
+        raise CorpusError(f"{where}: {hub.gold} = {value!r}\n  accepted: 0 to 1")
     return gold

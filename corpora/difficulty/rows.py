@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from corpora.benchmarks.pairs import Pairs
@@ -19,14 +21,12 @@ class PairTask:
     evaluation: Pairs
     evaluated_on: Literal["validation", "test", "selection"]
     source: str
-    sentences: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        seen: dict[str, None] = {}
-        for split in (self.train, self.evaluation):
-            for a, b in zip(split.a, split.b, strict=True):
-                seen[a] = seen[b] = None
-        object.__setattr__(self, "sentences", tuple(seen))
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """Every distinct one, in the order of the rows."""
+        rows = (row for split in (self.train, self.evaluation) for row in zip(split.a, split.b, strict=True))
+        return tuple(dict.fromkeys(chain.from_iterable(rows)))
 
     def fingerprint(self) -> dict[str, str]:
         """What identifies the capped rows: they change the result, so they belong to a run's identity."""
