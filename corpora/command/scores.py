@@ -82,7 +82,7 @@ def rows_of(
 def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
     """Put a row where its metric's others are. CorpusError names what is wrong with it."""
 
-    text = partial(text_of, path, number, row)
+    text = partial(cell_text, path, number, row)
 
     def figure(name: str) -> float:
         try:
@@ -111,7 +111,7 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
         column.larger_is_better.add(TRUTHS[told])
 
 
-def text_of(path: Path, number: int, row: Mapping[str, Any], name: str) -> str:
+def cell_text(path: Path, number: int, row: Mapping[str, Any], name: str) -> str:
     """What stands in a column, as text; "" for nothing and for a number that is none. CorpusError for what no file
     of text could hold."""
     value = row.get(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from corpora.command.data import NAME, Reading
-from corpora.command.scores import OPTIONAL, MetricRows, add, check, rows_of, text_of, wrong
+from corpora.command.scores import OPTIONAL, MetricRows, add, cell_text, check, rows_of, wrong
 from corpora.store.errors import CorpusError
 
 SUFFIXES = (".csv", ".parquet", ".json", ".jsonl")
@@ -67,7 +67,7 @@ def read_table(path: Path) -> Table:
 
 
 def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
-    text = partial(text_of, path, number, row)
+    text = partial(cell_text, path, number, row)
     arm, told = text("arm"), text("seed").removesuffix(".0")
     if not arm:
         raise wrong(path, f"row {number}: arm is empty", "the name of an arm in every row")
