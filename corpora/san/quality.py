@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from corpora.san.records import BIT
+from corpora.sources.shared_words import words_of
 
-WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _LETTER = re.compile(r"[a-z]")
 _PUNCTUATION = frozenset(string.punctuation)
 _UNKNOWN = ("[unk]", "<unk>")
@@ -21,24 +21,11 @@ LEAST_VARIETY, LONG_ENOUGH = 0.5, 6  # distinct words by words, judged from so m
 AUTHORS_LENGTH, AUTHORS_SHARE = 50, 0.3
 
 
-def words_of(text: str) -> list[str]:
-    """W(text): lower-cased runs of letters and digits, with an apostrophe and its tail."""
-    return WORD.findall(text.lower())
-
-
 def kept(words: Sequence[str], rewritten: Sequence[str]) -> float:
     """Share of a sentence's words that its negative keeps, as multisets; 1 where the sentence has none."""
     if not words:
         return 1.0
     return sum((Counter(words) & Counter(rewritten)).values()) / len(words)
-
-
-def overlaps(first: str, second: str) -> tuple[float, float]:
-    """Jaccard index and Dice coefficient of two sentences' sets of words; 1 where both have none."""
-    a, b = set(words_of(first)), set(words_of(second))
-    if not a | b:
-        return 1.0, 1.0
-    return len(a & b) / len(a | b), 2 * len(a & b) / (len(a) + len(b))
 
 
 def flags_of(sentence: str, negative: str) -> tuple[int, float]:

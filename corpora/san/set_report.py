@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from corpora.san.quality import overlaps
 from corpora.san.records import BIT, FAILS, FLAGS, SanCorpus
+from corpora.sources import shared_words
 
 EXPECTED = (0.30, 0.75)  # mean kept ratio
 SAMPLES = 8
@@ -26,8 +25,7 @@ class SetReport:
     """Of N sentences. kept: mean share of words kept; deciles: its nine; jaccard: mean overlap of sets of words.
 
     masked: mean share of tokens masked, by iteration. flags: share of rows, by flag; low_quality: of rows with any
-    flag of `semray`. samples:
-    (sentence, negative), the same for the same set. warning: "" or what to look into.
+    flag of `semray`. samples: (sentence, negative), the same for the same set. warning: "" or what to look into.
     """
 
     sentences: int
@@ -40,9 +38,6 @@ class SetReport:
     samples: tuple[tuple[str, str], ...]
     warning: str
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def report(tables: Iterable[pa.Table]) -> SetReport:
     """Read the rows of a set (generate.SCHEMA) once."""
@@ -54,7 +49,7 @@ def report(tables: Iterable[pa.Table]) -> SetReport:
         drawn.append(np.array(table["n_masked"].to_pylist(), float).sum(0))
         tokens.append(table["n_tokens"].to_numpy().sum())
         pairs = list(zip(table["text"].to_pylist(), table["san"].to_pylist(), strict=True))
-        jaccard.append(np.array([overlaps(text, negative)[0] for text, negative in pairs]))
+        jaccard.append(np.array([shared_words.jaccard(*pair) for pair in pairs]))
         keyed = ((hashlib.sha1(text.encode(), usedforsecurity=False).digest(), text, made) for text, made in pairs)
         samples = sorted({*samples, *keyed})[:SAMPLES]
     share, bits = np.concatenate(kept), np.concatenate(flags)

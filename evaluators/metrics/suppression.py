@@ -8,19 +8,20 @@ hi_lo too. The slices by Dice stand beside them, to tell what hangs on the choic
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from corpora.sources.shared_words import dice, jaccard
 from evaluators.metrics.item_metrics import score_of_items, spearman
 from evaluators.metrics.scores import Items, Score
 
-WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 ALIKE, UNLIKE = 4.0, 2.0  # gold from here up, and up to here
 SHARED = 0.6  # overlap from here up is high
 NEAR = 0.8  # cosine from here up counts as near
 SLICES = {"hi_lo": True, "lo_hi": False}  # slice -> whether a larger cosine is better there
+USUAL = "jaccard"  # whose figures stand without its name
+OVERLAPS: Mapping[str, Callable[[str, str], float]] = {USUAL: jaccard, "dice": dice}
 GRID = np.linspace(-1.0, 1.0, 512)  # of the density whose peak is the mode
 
 
@@ -30,28 +31,13 @@ def metric_names(name: str) -> dict[str, bool]:
     for part, larger in SLICES.items():
         figures |= {f"{part}/mean": larger, f"{part}/standardised": larger, f"{part}/near": larger}
         figures[f"{part}/sd"] = False
-    places = {measure: f"{name}/{measure}".removesuffix(f"/{USUAL}") for measure in OVERLAPS}
-    return {f"{place}/{figure}": larger for place in places.values() for figure, larger in figures.items()}
+    places = [place_of(name, measure) for measure in OVERLAPS]
+    return {f"{place}/{figure}": larger for place in places for figure, larger in figures.items()}
 
 
-def jaccard(a: str, b: str) -> float:
-    """Shared words over all words, as sets of lower-cased ones; 1 where neither has any. -> [0, 1]."""
-    left, right = _words(a), _words(b)
-    return len(left & right) / len(left | right) if left | right else 1.0
-
-
-def dice(a: str, b: str) -> float:
-    """Twice the shared words over the words of both, likewise; never below Jaccard. -> [0, 1]."""
-    left, right = _words(a), _words(b)
-    return 2 * len(left & right) / (len(left) + len(right)) if left | right else 1.0
-
-
-def _words(text: str) -> set[str]:
-    return set(WORD.findall(text.lower()))
-
-
-USUAL = "jaccard"  # whose figures stand without its name
-OVERLAPS: Mapping[str, Callable[[str, str], float]] = {USUAL: jaccard, "dice": dice}
+def place_of(name: str, measure: str) -> str:
+    """What stands before the figures by a measure of overlap."""
+    return name if measure == USUAL else f"{name}/{measure}"
 
 
 def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:

@@ -52,7 +52,7 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> SubsetTask:
         scores = []
         for measure, overlap in suppression.OVERLAPS.items():
             overlaps = np.array([overlap(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)])
-            place = name if measure == suppression.USUAL else f"{name}/{measure}"
+            place = suppression.place_of(name, measure)
             scores += suppression.suppression_scores(place, items, cosines, pairs.gold, overlaps, random)
         return scores
 

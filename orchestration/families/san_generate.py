@@ -6,6 +6,7 @@ import argparse
 import json
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from corpora.san.data import SanData
@@ -86,7 +87,7 @@ class Generation:
 
         folder, manifest = self.order.folder, shards.read_manifest(self.order.folder)
         told = report(shards.read(folder))
-        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **told.as_json()}
+        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **asdict(told)}
         (folder / REPORT).write_text(json.dumps(content, indent=1, ensure_ascii=False))
         return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(told)}"
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import linear_model, metrics
 
+from corpora.sources.shared_words import dice, jaccard
 from evaluators.metrics.alignment import squared_distances, uniformity
 from evaluators.metrics.pair_decisions import average_precision, decision_scores
 from evaluators.metrics.scores import Items
 from evaluators.metrics.sts import sts_scores
-from evaluators.metrics.suppression import dice, jaccard, partial_spearman, suppression_scores
+from evaluators.metrics.suppression import partial_spearman, suppression_scores
 
 
 def items(count: int) -> Items:
