@@ -21,21 +21,16 @@ def metric_names(task: str) -> tuple[str, ...]:
     return (*(f"{task}/recall@{k}" for k in CUTOFFS), f"{task}/mrr")
 
 
-def ranks(scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0) -> np.ndarray:
-    """Rank of each query's best correct candidate: 1 + the wrong candidates that score at least as high.
-
-    scores (Q, C); gold: per query the columns that are correct, at least one. Returns (Q,) int64. tied: how far
-    below the best a score may lie and still equal it.
-    Ties count against the query, so an encoder that gives one score to everything ranks last, not first.
-    ValueError for a query without a correct candidate, and for a score that is not finite.
-    """
-    return ranks_and_rivals(scores, gold, tied)[0]
-
-
 def ranks_and_rivals(
     scores: np.ndarray, gold: Sequence[Sequence[int]], tied: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `ranks`, and of each query the highest of the wrong candidates, -1 where the rank is 1. (Q,), (Q,)"""
+    """Rank of each query's best correct candidate, and the highest of the wrong ones, -1 where the rank is 1.
+
+    The rank is 1 + the wrong candidates that score at least as high: ties count against the query, so an encoder
+    that gives one score to everything ranks last, not first. scores (Q, C); gold: per query the columns that are
+    correct, at least one. tied: how far below the best a score may lie and still equal it. -> (Q,), (Q,) int64.
+    ValueError for a query without a correct candidate, and for a score that is not finite.
+    """
     check_finite("scores", scores)
     correct = np.zeros(scores.shape, bool)  # (Q, C)
     for row, columns in enumerate(gold):
@@ -48,17 +43,17 @@ def ranks_and_rivals(
 
 
 def cosine_ranks(queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]) -> np.ndarray:
-    """`ranks` by cosine in float32, a block of queries at a time. (Q, D), (C, D) -> (Q,) int64.
-
-    Equal directions tie, however the product rounds them.
-    """
+    """The ranks of `cosine_ranks_and_rivals` alone. (Q, D), (C, D) -> (Q,) int64."""
     return cosine_ranks_and_rivals(queries, candidates, gold)[0]
 
 
 def cosine_ranks_and_rivals(
     queries: np.ndarray, candidates: np.ndarray, gold: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`ranks_and_rivals` in the same way. (Q, D), (C, D) -> (Q,) int64, (Q,) int64."""
+    """`ranks_and_rivals` by cosine in float32, a block of queries at a time. (Q, D), (C, D) -> (Q,), (Q,) int64.
+
+    Equal directions tie, however the product rounds them.
+    """
     queries, candidates = unit(queries.astype(np.float32)), unit(candidates.astype(np.float32))
     block = max(1, _CELLS // len(candidates))
     parts = [

@@ -7,10 +7,14 @@ from hypothesis import strategies as st
 
 from evaluators.metrics import retrieval
 from evaluators.metrics.item_metrics import hits, reciprocal
-from evaluators.metrics.retrieval import cosine_ranks, metric_names, ranking_scores, ranks
+from evaluators.metrics.retrieval import cosine_ranks, metric_names, ranking_scores, ranks_and_rivals
 
 SCORES = np.array([[0.5, 0.5, 0.25, 0.125], [0.75, 0.25, 0.5, 0.5], [0.125, 0.5, 0.25, 0.0]])
 GOLD = [[0], [2, 1], [3]]
+
+
+def ranks(scores: np.ndarray, gold: list[list[int]]) -> np.ndarray:
+    return ranks_and_rivals(scores, gold)[0]
 
 
 def test_ranks_with_ties_by_hand():
