@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -21,7 +21,7 @@ from evaluators.metrics.retrieval import TIED, ranking_scores
 from evaluators.metrics.scores import Score
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_item_texts, pair_items, text_items
-from evaluators.tasks.task import Benchmark, EncodeTexts, Table, Task, is_dev
+from evaluators.tasks.task import EncodeTexts, Table, Task, is_dev, small
 
 HELD = "held/"
 
@@ -47,13 +47,12 @@ def _lacking(data: RecipeData, name: str) -> NoReturn:
 
 
 def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Columns, str]:
-    rows = cache(read)
     metrics = _metrics(name, one)
     return Task(
         name=name,
         metrics=dict.fromkeys(metrics, True),
         headline=metrics[0],
-        benchmark=Benchmark(fingerprint=lambda: _fingerprint(rows()), load=rows),
+        benchmark=small(read, _fingerprint),
         texts=lambda columns: (text for texts in columns.texts.values() for text in texts),
         score=partial(_graded if one.labelled else _found, name),
         item_texts=_graded_texts if one.labelled else _found_texts,

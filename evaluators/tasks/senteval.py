@@ -8,8 +8,7 @@ regression in its place. Their figures are never compared with each other. Sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from corpora.benchmarks.senteval import Labelled, Splits
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Items, Score
 from evaluators.tasks.named_items import pair_items, text_items
-from evaluators.tasks.task import Benchmark, EncodeTexts, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task, small
 
 if TYPE_CHECKING:
     from evaluators.metrics.probing import Probe
@@ -37,15 +36,10 @@ def tasks(path: str | None) -> dict[str, SentEvalTask]:
     """Every task by name, with both probes; path: a folder to look in before $SEMRAY_DATA."""
     table = {}
     for set_name in senteval.NAMES:
-        benchmark = _benchmark(partial(senteval.read, set_name, path=path))
+        benchmark = small(partial(senteval.read, set_name, path=path), senteval.fingerprint)
         table[f"{TOOLKIT}{set_name}"] = _task(f"{TOOLKIT}{set_name}", benchmark, "toolkit")
         table[f"{SKLEARN}{set_name}"] = _task(f"{SKLEARN}{set_name}", benchmark, "logistic")
     return table
-
-
-def _benchmark(read: Callable[[], Splits]) -> Benchmark[Splits]:
-    rows = cache(read)
-    return Benchmark(fingerprint=lambda: senteval.fingerprint(rows()), load=rows)
 
 
 def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEvalTask:
@@ -55,7 +49,7 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
         from evaluators.metrics import probing
 
         said = predicted(splits, encode, getattr(probing, probe)())
-        tested = splits["all" if "all" in splits else "test"]
+        tested = _tested(splits)
         items = items_of(tested)
         right = (said == tested.labels).astype(np.float64)
         scores = [score_of_items(f"{name}/accuracy", "mean", *items, right)]
@@ -71,11 +65,15 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
         benchmark=benchmark,
         texts=lambda splits: [text for rows in splits.values() for side in rows.sides for text in side],
         score=score,
-        item_texts=lambda splits, metric: item_texts_of(splits["all" if "all" in splits else "test"]),
+        item_texts=lambda splits, metric: item_texts_of(_tested(splits)),
         source="Conneau and Kiela 2018" + ("; classifier: sklearn" if probe == "logistic" else ""),
         unscaled=True,
         version=3,  # 1 named items by their lines, and brought vectors to length 1; 2 gave "." and "*" one name
     )
+
+
+def _tested(splits: Splits) -> Labelled:
+    return splits["all" if "all" in splits else "test"]
 
 
 def predicted(splits: Splits, encode: EncodeTexts, probe: Probe) -> np.ndarray:

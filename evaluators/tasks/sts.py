@@ -8,7 +8,7 @@ Protocol: SentEval's "all" setting, Spearman over the concatenation of a year's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from evaluators.metrics.scores import Score
 from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.vectors import aligned_cosines
 from evaluators.tasks.named_items import pair_items, subset_item_texts
-from evaluators.tasks.task import Benchmark, EncodeTexts, Task
+from evaluators.tasks.task import Benchmark, EncodeTexts, Task, small
 
 SubsetTask = Task[Subsets, str]  # subset, or split -> pairs
 
@@ -45,8 +45,7 @@ def tasks(path: str | None) -> dict[str, SubsetTask]:
 
 def subsets_at_hand(read: Callable[[], Subsets]) -> Benchmark[Subsets]:
     """Pairs that are read whole, once, and named by their texts and gold."""
-    rows = cache(read)
-    return Benchmark(fingerprint=lambda: sts.fingerprint(rows()), load=rows)
+    return small(read, sts.fingerprint)
 
 
 def pair_texts(subsets: Subsets) -> list[str]:

@@ -133,10 +133,14 @@ class Table(dict[str, Task[Any, Any]]):
         return next(find for prefix, find in self.finds.items() if name.startswith(prefix))(name)
 
 
-def small(read: Callable[[], Data]) -> Benchmark[Data]:
-    """A benchmark of a few files that are read whole, once, and named by the rows they hold."""
+def _sha256(rows: object) -> str:
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def small(read: Callable[[], Data], named: Callable[[Data], str] = _sha256) -> Benchmark[Data]:
+    """A benchmark of a few files that are read whole, once. named: names the rows they hold."""
     rows = cache(read)
-    return Benchmark(fingerprint=lambda: hashlib.sha256(repr(rows()).encode()).hexdigest(), load=rows)
+    return Benchmark(fingerprint=lambda: named(rows()), load=rows)
 
 
 def is_dev(name: str) -> bool:
@@ -174,7 +178,8 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
             f"evaluate: {unread[0].name} reads {unread[0].reads}\n"
             f"  accepted: tasks that read {' or '.join(readers)}, as this encoder does"
         )
-    loaded = {id(task.benchmark): task.benchmark.load() for task in _of_distinct_benchmarks(tasks)}
+    benchmarks = {id(task.benchmark): task.benchmark for task in tasks}
+    loaded = {key: benchmark.load() for key, benchmark in benchmarks.items()}
     data = {task.name: loaded[id(task.benchmark)] for task in tasks}
     kinds = {task.name: UNSCALED if task.unscaled and UNSCALED in readers else task.reads for task in tasks}
     encoded = {
@@ -197,10 +202,6 @@ def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
         except ValueError as error:
             raise ValueError(f"{task.name}: {error}") from None
     return list(scores)
-
-
-def _of_distinct_benchmarks(tasks: Sequence[Task[Any, Any]]) -> Iterable[Task[Any, Any]]:
-    return {id(task.benchmark): task for task in tasks}.values()
 
 
 def _encoded(tasks: Sequence[Task[Any, Any]], data: Mapping[str, Any], encode: Encode) -> Encode:
