@@ -39,13 +39,12 @@ class PairItems(NamedTuple):
     concepts: Sequence[str]
     lemmas: Sequence[str]
 
-    def take(self, rows: np.ndarray) -> Items:
-        """The pairs at these places, grouped by concept. (M,) integers -> M items."""
-        return Items(self.ids, self.concepts).take(rows)
+    def take(self, rows: np.ndarray, figure: str = "") -> Items:
+        """The pairs at these places, grouped by concept. (M,) integers -> M items.
 
-    def take_of_one_lemma(self, rows: np.ndarray) -> Items:
-        """The same, grouped by lemma: a lemma's pairs share its occurrences, whichever concept the anchor has."""
-        return Items(self.ids, self.lemmas).take(rows)
+        Those of a figure of one lemma (…sl) by lemma: its pairs share its occurrences, whichever the concept.
+        """
+        return Items(self.ids, self.lemmas if figure.endswith("sl") else self.concepts).take(rows)
 
 
 def metric_names(place: str) -> dict[str, bool]:
@@ -91,8 +90,7 @@ def pair_scores(
     scores = []
     for column, rows in _columns(category):
         if len(np.unique(label[rows])) == 2:
-            taken = items.take_of_one_lemma(rows) if column == "sl" else items.take(rows)
-            chosen = (*taken, decided[rows], label[rows])
+            chosen = (*items.take(rows, column), decided[rows], label[rows])
             scores.append(score_of_items(f"{place}/ba_{column}", "balanced_accuracy", *chosen))
             scores.append(score_of_items(f"{place}/f1_{column}", "f1", *chosen))
     parts = [(f"acc_{short}", category == number) for number, short in enumerate(SHORT)]
@@ -100,8 +98,7 @@ def pair_scores(
         rows = np.flatnonzero(part)
         if len(rows):
             right = decided[rows] == label[rows]
-            taken = items.take_of_one_lemma(rows) if figure.endswith("_sl") else items.take(rows)
-            scores.append(score_of_items(f"{place}/{figure}", "mean", *taken, right))
+            scores.append(score_of_items(f"{place}/{figure}", "mean", *items.take(rows, figure), right))
     return scores
 
 
@@ -117,8 +114,8 @@ def ranking_scores(place: str, items: PairItems, distances: np.ndarray, category
     scores = []
     for column, rows in _columns(category):
         if len(np.unique(label[rows])) == 2:
-            taken = items.take_of_one_lemma(rows) if column == "sl" else items.take(rows)
-            scores.append(score_of_items(f"{place}/auc_{column}", "auc", *taken, near[rows], label[rows]))
+            chosen = (*items.take(rows, column), near[rows], label[rows])
+            scores.append(score_of_items(f"{place}/auc_{column}", "auc", *chosen))
             precision = float(average_precision_score(label[rows], near[rows]))
             scores.append(Score(metric=f"{place}/ap_{column}", value=precision))
     return scores
@@ -137,8 +134,7 @@ def distance_scores(items: PairItems, distances: np.ndarray, category: np.ndarra
             continue
         values, better = distances[rows].astype(np.float64), short.startswith("dc")
         metric = f"spcd/dist_mean_{short}"
-        taken = items.take_of_one_lemma(rows) if short.endswith("_sl") else items.take(rows)
-        scores.append(score_of_items(metric, "mean", *taken, values, larger_is_better=better))
+        scores.append(score_of_items(metric, "mean", *items.take(rows, short), values, larger_is_better=better))
         for percent, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True):
             metric = f"spcd/dist_q{percent:02d}_{short}"
             scores.append(Score(metric=metric, value=float(value), larger_is_better=better))
