@@ -18,9 +18,8 @@ from evaluators.metrics.scores import Score
 PROFILE = {"layers/last_gain": True}
 READOUT = {"readout/shift": True, "readout/divergence": False}
 
-Reading = tuple[
-    np.ndarray, np.ndarray | None
-]  # (L + 1, D) token means, and (L + 1,) what the readout takes of each
+# (L + 1, D) token means, and (L + 1,) what the readout takes of each
+Reading = tuple[np.ndarray, np.ndarray | None]
 
 
 def profile_scores(

@@ -70,7 +70,7 @@ def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterat
     shuffled = np.random.RandomState(SEED)  # the toolkit's own stream
     train, dev = _split(fits, shuffled)
     decays = torch.tensor([fit.decays for fit in fits], dtype=torch.float32)  # (G, R)
-    weights = _initial(classes, x.shape[1], SEED).repeat(len(fits), decays.shape[1], 1)  # (G, R·C, D + 1)
+    weights = _initial(classes, x.shape[1]).repeat(len(fits), decays.shape[1], 1)  # (G, R·C, D + 1)
     one_hot = torch.nn.functional.one_hot(y, classes).float()  # (N, C)
     adam = _Adam(weights, decays.repeat_interleave(classes, 1)[:, :, None])
     best = weights.clone().view(*decays.shape, classes, -1)
@@ -108,9 +108,9 @@ def _split(fits: Sequence[Fit], shuffled: np.random.RandomState) -> tuple[Tensor
     return torch.from_numpy(train), [torch.from_numpy(fit.train[order[:cut]]) for fit in fits]
 
 
-def _initial(classes: int, width: int, seed: int) -> Tensor:
-    """What torch gives a linear layer after `torch.manual_seed(seed)`: weights, then the bias. -> (C, D + 1)."""
-    generator = torch.Generator().manual_seed(seed)
+def _initial(classes: int, width: int) -> Tensor:
+    """What torch gives a linear layer after `torch.manual_seed(SEED)`: weights, then the bias. -> (C, D + 1)."""
+    generator = torch.Generator().manual_seed(SEED)
     bound = (width - 1) ** -0.5
     weights = torch.empty(classes, width - 1).uniform_(-bound, bound, generator=generator)
     bias = torch.empty(classes).uniform_(-bound, bound, generator=generator)

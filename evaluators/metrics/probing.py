@@ -46,7 +46,7 @@ def nested(x: np.ndarray, y: np.ndarray, classes: int, probe: Probe) -> np.ndarr
 
     x (N, D), y (N,) in the order in which the folds are dealt -> (N,).
     """
-    outer = [(train, test) for train, test in _folds(y)]
+    outer = _folds(y)
     inner = [(train[rows], train[held], probe.grid) for train, _ in outer for rows, held in _folds(y[train])]
     scanned = probe.fit(x, y, inner, classes)
     chosen = [_best(scanned[start : start + FOLDS]) for start in range(0, len(scanned), FOLDS)]

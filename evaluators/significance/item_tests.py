@@ -157,14 +157,10 @@ def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -
 
 def _check(items: Items) -> None:
     for _, term in items.terms:
-        _check_one(term)
-
-
-def _check_one(items: ItemScores) -> None:
-    _check_classes(items)
-    largest = max(float(np.max(np.abs(rows))) for rows in (items.treatment, items.control))
-    if items.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
-        raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
+        _check_classes(term)
+        largest = max(float(np.max(np.abs(rows))) for rows in (term.treatment, term.control))
+        if term.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
+            raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
 
 
 def _check_classes(items: ItemScores) -> None:

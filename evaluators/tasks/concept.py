@@ -75,9 +75,8 @@ def _t2d(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
     def score(part: EvalSplit, encode: EncodeTexts) -> list[Score]:
         places, rivals = retrieval.cosine_ranks_and_rivals(encode(part.terms), encode(part.definitions), part.gold)
-        owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
-        concepts = [concepts[0] for concepts in part.concept_of_definition]
-        return retrieval.ranking_scores(name, places, part.terms, owners, retrieval.named(rivals, concepts))
+        taken = retrieval.named(rivals, _concepts(part))
+        return retrieval.ranking_scores(name, places, part.terms, _owners(part), taken)
 
     return _ranking_task(name, benchmark, score)
 
@@ -89,8 +88,7 @@ def _d2t(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
         places, rivals = retrieval.cosine_ranks_and_rivals(
             encode(part.definitions), encode(part.terms), reverse_gold(part)
         )
-        concepts = [concepts[0] for concepts in part.concept_of_definition]
-        taken = retrieval.named(rivals, part.terms)
+        concepts, taken = _concepts(part), retrieval.named(rivals, part.terms)
         return retrieval.ranking_scores(name, places, concepts, concepts, taken)
 
     return _ranking_task(name, benchmark, score)
@@ -160,7 +158,6 @@ def _geometry(benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
 def _profile(benchmark: Benchmark[EvalSplit]) -> SplitTask:
     """Which layer holds the concept? The ranking of t2d and the shape of the space, layer by layer."""
-
     return SplitTask(
         name="layers",
         metrics=layers.PROFILE,
@@ -175,10 +172,9 @@ def _profile(benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
 
 def _profile_scores(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> list[Score]:
-    owners = [part.concept_of_definition[definitions[0]][0] for definitions in part.gold]
     terms, definitions = _means(read(part.terms)), _means(read(part.definitions))
     texts = _means(read(_ranked_texts(part)))
-    return layers.profile_scores(terms, definitions, texts, part.gold, part.terms, owners)
+    return layers.profile_scores(terms, definitions, texts, part.gold, part.terms, _owners(part))
 
 
 def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
@@ -186,7 +182,6 @@ def _readout(benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
     A readout that mixes no token means, such as the first token, has no figure.
     """
-
     return SplitTask(
         name="readout",
         metrics=layers.READOUT,
@@ -209,6 +204,17 @@ def _readout_scores(part: EvalSplit, read: Callable[[Sequence[str]], Any]) -> li
 def _means(readings: Sequence[layers.Reading]) -> np.ndarray:
     """(N, L + 1, D)."""
     return np.stack([means for means, _ in readings])
+
+
+def _concepts(part: EvalSplit) -> list[str]:
+    """Of each definition the first concept that carries it."""
+    return [concepts[0] for concepts in part.concept_of_definition]
+
+
+def _owners(part: EvalSplit) -> list[str]:
+    """Of each term the concept of the first definition that is right for it."""
+    concepts = _concepts(part)
+    return [concepts[first] for first, *_ in part.gold]
 
 
 def _stress_cosines(part: EvalSplit, encode: EncodeTexts) -> tuple[np.ndarray, np.ndarray]:

@@ -151,10 +151,10 @@ def _of_queries(
     measure, _, cut = of.metadata.main_score.rpartition("_at_")
     if measure not in MEASURES:
         return []
+    skips = of.ignore_identical_ids
     ranked = {
         query: {document: score for document, score in found.items() if not (skips and document == query)}
         for query, found in told.items()
-        for skips in [of.ignore_identical_ids]
     }
     relevant, asked = rows["relevant_docs"], rows["queries"]
     by_query = pytrec_eval.RelevanceEvaluator(relevant, {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)

@@ -70,9 +70,9 @@ def _by_regime(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> Iterator[Sco
         )
         taken = retrieval.named(rivals, pool)  # told once for all families of a regime
         families = np.array([pair.family for pair in asked])
-        for name in (f"np/{regime}", *(f"np/{regime}/{family}" for family in FAMILIES)):
-            family = name.split("/")[2:]
-            chosen = np.flatnonzero(families == family[0]) if family else np.arange(len(asked))
+        for family in ("", *FAMILIES):  # of all together first
+            name = f"np/{regime}/{family}".rstrip("/")
+            chosen = np.flatnonzero(families == family) if family else np.arange(len(asked))
             if len(chosen):
                 listed = [asked[row] for row in chosen]
                 queries, heads = [pair.query for pair in listed], [pair.head for pair in listed]

@@ -18,6 +18,7 @@ from corpora.benchmarks.reranking import Reranked
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.retrieval import TIED
 from evaluators.metrics.scores import Score
+from evaluators.metrics.vectors import unit
 from evaluators.tasks.task import EncodeTexts, Task, Tasks, small
 
 Queries = tuple[Reranked, ...]
@@ -88,8 +89,7 @@ def _told(queries: Queries, metric: str) -> dict[str, str]:
 def _order(row: Reranked, encode: EncodeTexts) -> np.ndarray:
     """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals,
     however the product rounds them. -> (K,) integers."""
-    vectors = encode([row.query, *row.positive, *row.negative]).astype(np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(encode([row.query, *row.positive, *row.negative]).astype(np.float64))
     right = np.arange(len(vectors) - 1) < len(row.positive)
     cosines = vectors[1:] @ vectors[0]
     return np.lexsort((right, -np.where(right, cosines, cosines + TIED)))

@@ -5,7 +5,7 @@ table = tasks("data")        # {"paws": Task, "semantoneg": Task, "negation": Ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -32,8 +32,8 @@ ALIKE = 4.0  # STS-B pairs above are like pairs, as in SimCSE
 def tasks(path: str | None) -> dict[str, Task]:
     """Every robustness task by name; path: a folder to look in before $SEMRAY_DATA."""
     named: Iterable[Task] = (
-        _paws("paws", ("test",), path),
-        _paws("dev/paws", ("dev",), path),
+        _paws("paws", "test", path),
+        _paws("dev/paws", "dev", path),
         _paws_accuracy(path),
         _semantoneg(path),
         _negation(path),
@@ -44,16 +44,16 @@ def tasks(path: str | None) -> dict[str, Task]:
     return {task.name: task for task in named}
 
 
-def _paws(name: str, splits: tuple[str, ...], path: str | None) -> SubsetTask:
+def _paws(name: str, split: str, path: str | None) -> SubsetTask:
     def score(parts: Subsets, encode: EncodeTexts) -> list[Score]:
-        (pairs,) = parts.values()
+        pairs = parts[split]
         return ranking_scores(name, pair_items(pairs), pair_cosines(pairs, encode), pairs.gold)
 
     return SubsetTask(
         name=name,
         metrics={f"{name}/auc": True, f"{name}/ap": True},
         headline=f"{name}/auc",
-        benchmark=_splits(paws.read, splits, path),
+        benchmark=_paws_splits((split,), path),
         texts=pair_texts,
         item_texts=subset_item_texts,
         score=score,
@@ -64,12 +64,11 @@ def _paws(name: str, splits: tuple[str, ...], path: str | None) -> SubsetTask:
 
 def _paws_accuracy(path: str | None) -> SubsetTask:
     """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
-
     return SubsetTask(
         name="paws/accuracy",
         metrics={"paws/accuracy": True},
         headline="paws/accuracy",
-        benchmark=_splits(paws.read, ("dev", "test"), path),
+        benchmark=_paws_splits(("dev", "test"), path),
         texts=pair_texts,
         item_texts=subset_item_texts,
         score=_paws_accuracy_scores,
@@ -84,10 +83,8 @@ def _paws_accuracy_scores(parts: Subsets, encode: EncodeTexts) -> list[Score]:
     return decision_scores("paws", pair_items(test), pair_cosines(test, encode), test.gold, known)
 
 
-def _splits(
-    read: Callable[..., Pairs], splits: tuple[str, ...], path: str | None
-) -> Benchmark[Mapping[str, Pairs]]:
-    return subsets_at_hand(lambda: {split: read(split, path=path) for split in splits})
+def _paws_splits(splits: tuple[str, ...], path: str | None) -> Benchmark[Subsets]:
+    return subsets_at_hand(lambda: {split: paws.read(split, path=path) for split in splits})
 
 
 def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
@@ -161,11 +158,7 @@ def _negation_scores(sets: Subsets, encode: EncodeTexts) -> list[Score]:
     parts = {**{f"negation/{name}": pairs for name, pairs in sets.items()}, "negation": joined(sets.values())}
     return [
         score_of_items(
-            f"{place}/cosine",
-            "mean",
-            *pair_items(pairs),
-            pair_cosines(pairs, encode),
-            larger_is_better=False,
+            f"{place}/cosine", "mean", *pair_items(pairs), pair_cosines(pairs, encode), larger_is_better=False
         )
         for place, pairs in parts.items()
     ]

@@ -13,7 +13,7 @@ from corpora.command.scores import MetricRows, read_scores
 from corpora.store.errors import CorpusError
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.ranges import range_of
-from evaluators.metrics.scores import Aggregate, Score
+from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task, Tasks, is_dev
 
 NAME = "scores"
@@ -99,7 +99,8 @@ def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, r
     kind: Any = "mean" if plain else reading
     gold = None if plain else np.array(rows.gold)
     try:
-        return _made(name, kind, rows, gold, larger)
+        scores = np.array(rows.scores)
+        return score_of_items(name, kind, rows.items, rows.groups, scores, gold, larger_is_better=larger)
     except ValueError as error:
         raise wrong(str(error), f"what {reading} is made of") from None
 
@@ -110,11 +111,6 @@ def outside_range(name: str, reading: str, rows: MetricRows) -> list[float]:
     if limits is None or reading not in AVERAGED:
         return []
     return [score for score in rows.scores if not limits[0] <= score <= limits[1]]
-
-
-def _made(name: str, kind: Aggregate, rows: MetricRows, gold: np.ndarray | None, larger: bool) -> Score:
-    scores = np.array(rows.scores)
-    return score_of_items(name, kind, rows.items, rows.groups, scores, gold, larger_is_better=larger)
 
 
 def _wrong(path: Path, metric: str, told: str, accepted: str) -> CorpusError:
