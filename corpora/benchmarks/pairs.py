@@ -44,6 +44,10 @@ class Pairs:
         """Hash of ids, both texts and gold, in order: the row-id hash that is logged with every result."""
         return sha256_of(zip(self.ids, self.a, self.b, self.gold.tolist(), strict=True))
 
+    def text_keys(self) -> list[str]:
+        """What each pair is called wherever it stands: `text_key`."""
+        return [text_key(a, b) for a, b in zip(self.a, self.b, strict=True)]
+
     def groups(self) -> tuple[str, ...]:
         """Per row the group of rows it is tied to by shared sentences, named after its first row."""
         group = tied(zip(self.a, self.b, strict=True))

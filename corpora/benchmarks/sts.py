@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from corpora.benchmarks.pairs import Pairs, joined, text_key
+from corpora.benchmarks.pairs import Pairs, joined
 from corpora.store.errors import CorpusError
 from corpora.store.hub import HubSet, hub_rows
 from corpora.store.places import every_line, first_of, lines, not_found, tab_separated
@@ -67,16 +67,11 @@ def read(name: str, *, path: str | None) -> Subsets:
 
 def read_dedup(name: str, *, path: str | None) -> Subsets:
     """The set without the pairs of STS-B train and dev: a model trained or chosen on STS-B has seen them."""
-    seen = {
-        text_key(a, b)
-        for part in ("STS-B/train", "STS-B/dev")
-        for pairs in read(part, path=path).values()
-        for a, b in zip(pairs.a, pairs.b, strict=True)
-    }
+    learned = [pairs for part in ("STS-B/train", "STS-B/dev") for pairs in read(part, path=path).values()]
+    seen = {key for pairs in learned for key in pairs.text_keys()}
 
     def unseen(pairs: Pairs) -> Pairs:
-        keys = (text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
-        return pairs.take([row for row, key in enumerate(keys) if key not in seen])
+        return pairs.take([row for row, key in enumerate(pairs.text_keys()) if key not in seen])
 
     kept = {subset: unseen(pairs) for subset, pairs in read(name, path=path).items()}
     return {subset: pairs for subset, pairs in kept.items() if len(pairs)}

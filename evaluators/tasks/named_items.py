@@ -14,7 +14,7 @@ def pair_items(pairs: Pairs) -> Items:
 
     The same pair has the same name in every task: STS-B is drawn from the yearly sets.
     """
-    ids = numbered(text_key(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
+    ids = numbered(pairs.text_keys())
     return Items(ids, Pairs(tuple(ids), pairs.a, pairs.b, pairs.gold).groups())
 
 

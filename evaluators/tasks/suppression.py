@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from corpora.benchmarks import sts
-from corpora.benchmarks.pairs import Pairs, joined, text_key
+from corpora.benchmarks.pairs import Pairs, joined
 from corpora.benchmarks.sts import Subsets
 from corpora.store.errors import CorpusError
 from evaluators.metrics import geometry, suppression
@@ -95,7 +95,7 @@ def _pair(pair: str, path: str | None) -> Pairs:
     """The one pair, as its set has it. CorpusError where the set has it not."""
     name, key = TABLE_11[pair]
     whole = joined(sts.read(name, path=path).values())
-    keys = [text_key(a, b) for a, b in zip(whole.a, whole.b, strict=True)]
+    keys = whole.text_keys()
     if key not in keys:
         raise CorpusError(
             f"corpora: suppression/table11: {name} does not hold the pair {pair!r} of SAN's table 11\n"
