@@ -98,8 +98,8 @@ def load_task(name: str, data: PairData) -> PairTask:
     on_test = name in data.final_eval
     train, evaluation, source = raw_splits(name, test=on_test, path=data.path)
     if name in ON_STSB and data.judge == STANDIN:
-        own = set(held_out(train))
-        train = train.take([row for row in range(len(train)) if row not in own])
+        own = held_out(train)
+        train = train.take(_others(train, own))
         source += f"; {len(own)} training rows belong to the judge"
     return PairTask(
         name,
@@ -141,13 +141,12 @@ def for_selection(task: PairTask) -> PairTask:
     The rest trains; the evaluation split is not looked at. The name gains `dev/`. Sentences may be in both parts.
     CorpusError where too few rows are left to rank, or none to train on.
     """
-    names = [pair_sha256(a, b) for a, b in zip(task.train.a, task.train.b, strict=True)]
-    chosen = [row for row, name in enumerate(names) if int(name[8:16], 16) / 2**32 < SELECTION]
-    kept = sorted(set(range(len(names))) - set(chosen))
+    chosen = [row for row, name in enumerate(_hashes(task.train)) if int(name[8:16], 16) / 2**32 < SELECTION]
+    kept = _others(task.train, chosen)
     if len(chosen) < 2 or not kept:
         raise CorpusError(
-            f"{task.name}: of {len(names)} training rows a search has {len(chosen)} to choose by, {len(kept)} to"
-            " train on\n  accepted: at least 2 and 1: a larger data.train_cap, or more rows"
+            f"{task.name}: of {len(task.train)} training rows a search has {len(chosen)} to choose by, {len(kept)}"
+            " to train on\n  accepted: at least 2 and 1: a larger data.train_cap, or more rows"
         )
     evaluation = task.train.take(chosen)
     return PairTask(f"dev/{task.name}", task.graded, task.train.take(kept), evaluation, "selection", task.source)
@@ -155,8 +154,16 @@ def for_selection(task: PairTask) -> PairTask:
 
 def held_out(pairs: Pairs) -> list[int]:
     """Rows of the STS-B training split that belong to the offline judge: about 30 %, by a hash of their text."""
-    hashes = (pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True))
-    return [row for row, name in enumerate(hashes) if int(name[:8], 16) / 2**32 < HELD_OUT]
+    return [row for row, name in enumerate(_hashes(pairs)) if int(name[:8], 16) / 2**32 < HELD_OUT]
+
+
+def _hashes(pairs: Pairs) -> list[str]:
+    return [pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)]
+
+
+def _others(pairs: Pairs, rows: list[int]) -> list[int]:
+    """All rows but these."""
+    return sorted(set(range(len(pairs))) - set(rows))
 
 
 def standin_pairs(data: PairData) -> Pairs:
@@ -169,10 +176,10 @@ def standin_pairs(data: PairData) -> Pairs:
     """
     train, validation, _ = raw_splits("stsb", test=False, path=data.path)
     _, test, _ = raw_splits("stsb", test=True, path=data.path)
-    own = set(held_out(train))
-    others = train.take([row for row in range(len(train)) if row not in own])
+    own = held_out(train)
+    others = train.take(_others(train, own))
     seen = {text for split in (others, validation, test) for text in (*split.a, *split.b)}
-    unseen = (row for row in sorted(own) if train.a[row] not in seen and train.b[row] not in seen)
+    unseen = (row for row in own if train.a[row] not in seen and train.b[row] not in seen)
     mrpc = _mrpc_texts(data) if ":" not in train.ids[0] and "mrpc" in data.tasks else frozenset()
     kept = [
         row
@@ -197,7 +204,7 @@ def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:
     """At most `cap` rows, in file order: the first ones, or those with the smallest sha256 of `a TAB b`."""
     if mode == "first" or len(pairs) <= cap:
         return pairs.take(range(min(cap, len(pairs))))
-    keys = [pair_sha256(a, b) for a, b in zip(pairs.a, pairs.b, strict=True)]
+    keys = _hashes(pairs)
     return pairs.take(sorted(sorted(range(len(keys)), key=keys.__getitem__)[:cap]))
 
 
