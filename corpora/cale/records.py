@@ -93,7 +93,7 @@ class Occurrences(Sequence[Occurrence]):
         lexnames, lexname = _coded([row.lexname for row in kept])
         return Occurrences(
             ids=pa.array([row.id for row in kept], pa.large_string()),
-            sentences=Texts(pa.array(texts, pa.large_string())),
+            sentences=Texts.of(texts),
             sentence=np.array([places[row.occurrence.text] for row in kept], np.int32),
             start=np.array([row.occurrence.start for row in kept], np.int32),
             end=np.array([row.occurrence.end for row in kept], np.int32),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from corpora.defsent.records import LABELS, Inferences
 from corpora.store.cache import digest_of
@@ -48,11 +47,7 @@ def read(source: str, path: str | None) -> Inferences | None:
     if not kept:
         raise CorpusError(f"corpora: data.nli = {source!r}: no pair has one of the labels {', '.join(LABELS)}")
     premises, hypotheses, labels = zip(*kept, strict=True)
-    return Inferences(source, _texts(premises), _texts(hypotheses), np.array(labels, np.uint8))
-
-
-def _texts(values: Iterable[str]) -> Texts:
-    return Texts(pa.array(list(values), pa.large_string()))
+    return Inferences(source, Texts.of(premises), Texts.of(hypotheses), np.array(labels, np.uint8))
 
 
 def _files(source: str, path: str | None) -> list[Path]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from corpora.store.columns import Texts
 
@@ -57,7 +56,7 @@ class DefinitionRows:
         """The rows at these places, in this order. (N,) integers -> N rows."""
         at = np.asarray(rows, np.int64)
         columns = (self.ids, self.words, self.definitions, self.keys)
-        return DefinitionRows(*(Texts(pa.array(column.take(at), pa.large_string())) for column in columns))
+        return DefinitionRows(*(Texts.of(column.take(at)) for column in columns))
 
 
 @dataclass(frozen=True, eq=False)

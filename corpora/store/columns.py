@@ -22,6 +22,11 @@ class Texts(Sequence[str]):
     def __init__(self, array: pa.Array) -> None:
         self._array = array
 
+    @staticmethod
+    def of(texts: Iterable[str]) -> Texts:
+        """These texts, in memory."""
+        return Texts(pa.array(list(texts), pa.large_string()))
+
     def __len__(self) -> int:
         return len(self._array)
 
