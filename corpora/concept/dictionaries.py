@@ -133,6 +133,8 @@ def cross_rows(
             own[norm(lemma), pos] |= dict.fromkeys(identifiers, lemma)
     rows = []
     for place, listed in others.items():
+        if counts is not None and len(own[place]) != 1:
+            continue
         theirs = _told(((sense.concept, sense.definition) for sense in listed), splits, place[0])
         ours = _told(
             (
@@ -143,8 +145,6 @@ def cross_rows(
             splits,
             place[0],
         )
-        if counts is not None and len(own[place]) != 1:
-            continue
         first, second = capped(len(ours), len(theirs))
         rows += [
             CrossRow((concept, other), place[0], left, right)

@@ -89,10 +89,9 @@ def pair_scores(
     decided, label = is_below(distances, threshold), category < 2
     scores = []
     for column, rows in _columns(category):
-        if len(np.unique(label[rows])) == 2:
-            chosen = (*items.take(rows, column), decided[rows], label[rows])
-            scores.append(score_of_items(f"{place}/ba_{column}", "balanced_accuracy", *chosen))
-            scores.append(score_of_items(f"{place}/f1_{column}", "f1", *chosen))
+        chosen = (*items.take(rows, column), decided[rows], label[rows])
+        scores.append(score_of_items(f"{place}/ba_{column}", "balanced_accuracy", *chosen))
+        scores.append(score_of_items(f"{place}/f1_{column}", "f1", *chosen))
     parts = [(f"acc_{short}", category == number) for number, short in enumerate(SHORT)]
     for figure, part in (*parts, ("recall_pos", label), ("recall_neg", ~label)):
         rows = np.flatnonzero(part)
@@ -113,11 +112,10 @@ def ranking_scores(place: str, items: PairItems, distances: np.ndarray, category
     near, label = -distances.astype(np.float64), category < 2
     scores = []
     for column, rows in _columns(category):
-        if len(np.unique(label[rows])) == 2:
-            chosen = (*items.take(rows, column), near[rows], label[rows])
-            scores.append(score_of_items(f"{place}/auc_{column}", "auc", *chosen))
-            precision = float(average_precision_score(label[rows], near[rows]))
-            scores.append(Score(metric=f"{place}/ap_{column}", value=precision))
+        chosen = (*items.take(rows, column), near[rows], label[rows])
+        scores.append(score_of_items(f"{place}/auc_{column}", "auc", *chosen))
+        precision = float(average_precision_score(label[rows], near[rows]))
+        scores.append(Score(metric=f"{place}/ap_{column}", value=precision))
     return scores
 
 
@@ -168,8 +166,8 @@ def baseline_scores(category: np.ndarray) -> list[Score]:
 
 
 def _columns(category: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Each column's name and rows."""
-    same_lemma = category % 2 == 0
-    yield from zip(
-        COLUMNS, (np.arange(len(category)), *map(np.flatnonzero, (same_lemma, ~same_lemma))), strict=True
-    )
+    """Name and rows of each column that holds pairs of both classes."""
+    same_lemma, label = category % 2 == 0, category < 2
+    for column, held in zip(COLUMNS, (np.full(len(category), True), same_lemma, ~same_lemma), strict=True):
+        if len(np.unique(label[held])) == 2:
+            yield column, np.flatnonzero(held)

@@ -159,7 +159,7 @@ def partner_ranks(task: PairTask, predicted: Predicted) -> np.ndarray | None:
     """Rank of every query's own partner among the distinct side-b texts, (N,) from 1; None without retrieval."""
     _, gold = task.evaluation.candidates()
     if predicted.vectors is not None:
-        return vector_ranks(*predicted.vectors, gold)
+        return cosine_ranks(*predicted.vectors, gold[:, None].tolist())
     if predicted.pair_score is not None and predicted.anchor is not None:
         return bounded_ranks(predicted.pair_score, predicted.anchor, predicted.reach, gold)
     return None
@@ -174,11 +174,6 @@ def _retrieval(
         score_of_items(f"{task.name}/recall@1{suffix}", "mean", ids, tied, hits(ranks[rows], 1)),
         score_of_items(f"{task.name}/mrr{suffix}", "mean", ids, tied, reciprocal(ranks[rows])),
     ]
-
-
-def vector_ranks(queries: np.ndarray, candidates: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Rank of each query's partner by cosine, ties counting against it. (N, D), (K, D), (N,) columns -> (N,)."""
-    return cosine_ranks(queries, candidates, gold[:, None].tolist())
 
 
 def bounded_ranks(score: ScorePairs, anchor: np.ndarray, reach: float, gold: np.ndarray) -> np.ndarray:

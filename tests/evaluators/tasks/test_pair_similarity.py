@@ -12,7 +12,8 @@ from corpora.difficulty.pairs import PairData
 from corpora.difficulty.rows import PairTask
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.tasks.pair_similarity import bounded_ranks, tasks, vector_ranks
+from evaluators.metrics.retrieval import cosine_ranks
+from evaluators.tasks.pair_similarity import bounded_ranks, tasks
 from tests.pair_scores import pair_metrics
 
 
@@ -44,7 +45,7 @@ def test_retrieval_proxy_golden() -> None:
     rows, gold = split.candidates()
     assert rows.tolist() == [0, 1, 3]
     assert gold.tolist() == [0, 1, 0, 2]
-    assert vector_ranks(GOLDEN_QUERIES, GOLDEN_VECTORS[rows], gold).tolist() == [2, 1, 3, 3]
+    assert cosine_ranks(GOLDEN_QUERIES, GOLDEN_VECTORS[rows], gold[:, None].tolist()).tolist() == [2, 1, 3, 3]
     task = PairTask("toy", False, split, split, "validation", "made up")
     found = {
         s.metric: s
