@@ -19,7 +19,7 @@ from corpora.difficulty.similarity_sets import SETS, read_set
 from corpora.difficulty.text_files import TEXT_FORMS
 from corpora.sources.texts import is_text
 from corpora.store.errors import CorpusError, kind_and_first_line
-from corpora.store.hub import local_splits
+from corpora.store.hub import fetching, local_splits
 from corpora.store.places import VARIABLE, roots
 
 
@@ -83,12 +83,8 @@ def _mend(task: str) -> str:
     wanted = f"\nMend it: export {VARIABLE}=FOLDER with FOLDER holding {TEXT_FORMS[task][0]}"
     if task not in HUB:
         return wanted
-    hub = HUB[task]
-    name = f'"{hub.name}", "{hub.config}"' if hub.config else f'"{hub.name}"'
-    return (
-        f"{wanted}, or, where the hub can be reached,\n"
-        f"  python -c 'from datasets import load_dataset; load_dataset({name}).save_to_disk(\"FOLDER/{task}\")'"
-    )
+    command = fetching(HUB[task].name, HUB[task].config, task)
+    return f"{wanted}, or, where the hub can be reached,\n  {command}"
 
 
 def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] | None:

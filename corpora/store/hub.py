@@ -34,11 +34,13 @@ class HubSet:
     @property
     def command(self) -> str:
         """What fetches the data set into FOLDER where the hub can be reached."""
-        args = ", ".join(f'"{arg}"' for arg in (self.name, self.config) if arg)
-        return (
-            "python -c 'from datasets import load_dataset; "
-            f'load_dataset({args}).save_to_disk("FOLDER/{self.name.rpartition("/")[2]}")\''
-        )
+        return fetching(self.name, self.config, self.name.rpartition("/")[2])
+
+
+def fetching(name: str, config: str | None, folder: str) -> str:
+    """The command that saves a data set of the hub as this folder of FOLDER."""
+    args = ", ".join(f'"{arg}"' for arg in (name, config) if arg)
+    return f"python -c 'from datasets import load_dataset; load_dataset({args}).save_to_disk(\"FOLDER/{folder}\")'"
 
 
 def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None, list[str]]:
