@@ -7,7 +7,7 @@ evaluated year, whatever its blanks, signs and case, are left out of training.
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from corpora.benchmarks import sts
 from corpora.benchmarks.pairs import Pairs, joined, said
@@ -23,18 +23,15 @@ def read_set(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs, 
     """
     if task == "sickr":
         part = "SICK-R" if test else "SICK-R/trial"
-        rows = [_scaled(_whole(name, path), sts.SICK_LEAST) for name in ("SICK-R/train", part)]
+        rows = [_scaled(name, path, sts.SICK_LEAST) for name in ("SICK-R/train", part)]
         return rows[0], rows[1], f"SICK: train, {'test' if test else 'trial'}"
-    evaluation = _scaled(_whole(YEARS[task], path), 0.0)
-    train = _scaled(_whole("STS-B/train", path), 0.0)
+    evaluation, train = (_scaled(name, path, 0.0) for name in (YEARS[task], "STS-B/train"))
     seen = {said(text) for text in (*evaluation.a, *evaluation.b)}
     kept = [row for row in range(len(train)) if seen.isdisjoint((said(train.a[row]), said(train.b[row])))]
     return train.take(kept), evaluation, f"STS-B's {len(kept)} training rows without a sentence of {YEARS[task]}"
 
 
-def _whole(name: str, path: str | None) -> Pairs:
-    return joined(sts.read(name, path=path).values())
-
-
-def _scaled(pairs: Pairs, least: float) -> Pairs:
-    return Pairs(pairs.ids, pairs.a, pairs.b, np.asarray((pairs.gold - least) / (sts.LARGEST - least)))
+def _scaled(name: str, path: str | None, least: float) -> Pairs:
+    """All subsets of a set, whose gold runs from `least`, with gold from 0 to 1."""
+    pairs = joined(sts.read(name, path=path).values())
+    return replace(pairs, gold=(pairs.gold - least) / (sts.LARGEST - least))

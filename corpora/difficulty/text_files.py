@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corpora.benchmarks.pairs import Pairs
@@ -85,7 +85,7 @@ def _number(path: Path, line: int, text: str) -> float:
 def _sts_rows(path: Path) -> Pairs:
     """Genre, file, year, id, score 0-5, sentence 1, sentence 2, sometimes licence columns."""
     pairs = stsb_pairs(path)
-    return Pairs(pairs.ids, pairs.a, pairs.b, pairs.gold / LARGEST)
+    return replace(pairs, gold=pairs.gold / LARGEST)
 
 
 def _mrpc_rows(path: Path) -> Pairs:
