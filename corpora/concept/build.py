@@ -74,9 +74,12 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
         replacements = {**masked, **{sense.concept: sense.definition for sense in kept}}
     text, name = Numbers(), Numbers()
     ids_of = _surface_ids(lexicon.synsets, name)
-    syn = _columns("syn", synonyms, text, (_synonym_ids(row, ids_of, name) for row in synonyms))
-    t2d = _columns("t2d", definitions, text, (_definition_ids(row, ids_of, name) for row in definitions))
-    d2d = _columns("d2d", crossed, text, (_cross_ids(row, ids_of, name) for row in crossed)) if crossed else None
+
+    def columns(view: str, rows: Sequence[Any], ids: Callable[..., list[int]]) -> PairRows:
+        return _columns(view, rows, text, (ids(row, ids_of, name) for row in rows))
+
+    syn, t2d = columns("syn", synonyms, _synonym_ids), columns("t2d", definitions, _definition_ids)
+    d2d = columns("d2d", crossed, _cross_ids) if crossed else None
     negatives = _training_negatives(definitions, replacements, splits, facts, settings, text)
     evaluated = {"dev": splits.dev, "id": splits.id[: data.test_concepts], "hh": splits.hh}
     spelt = shown if data.test_surfaces == "as-written" else norm
@@ -85,9 +88,7 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
         for which, concepts in evaluated.items()
     }
     labelled = label_rows(data, splits)
-    c2l = (
-        _columns("c2l", labelled, text, (_label_ids(row, ids_of, name) for row in labelled)) if labelled else None
-    )
+    c2l = columns("c2l", labelled, _label_ids) if labelled else None
     return BuiltCorpus(list(text.of), syn, t2d, negatives, held, d2d, c2l)
 
 
