@@ -16,6 +16,7 @@ from corpora.sources.texts import words
 from corpora.sources.wordnet_files import nltk_folders
 from corpora.store.cache import cache_folder
 from corpora.store.errors import CorpusError
+from corpora.store.places import roots
 
 # The files of each concordance, as ranges: `a01-02` is br-a01 and br-a02.
 CONCORDANCES = {
@@ -110,9 +111,8 @@ def locate(path: str | None = None) -> SemcorFiles:
                     f"  accepted: a folder with brown1, brown2 and brownv, or {' or '.join(ARCHIVES)}"
                 )
             return files
-    looked = [cache_folder() / "semcor", *(folder / "corpora" / "semcor" for folder in nltk_folders())]
-    if os.environ.get("SEMRAY_DATA"):
-        looked.insert(0, Path(os.environ["SEMRAY_DATA"]).expanduser() / "semcor")
+    of_semray = [*(root for _, root in roots(None)), cache_folder()]
+    looked = [*(root / "semcor" for root in of_semray), *(root / "corpora/semcor" for root in nltk_folders())]
     for place in looked:
         if files := _at(place) or _at(place.with_suffix(".zip")):
             return files
