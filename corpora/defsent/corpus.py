@@ -1,4 +1,4 @@
-"""The defsent family's corpus: what a study may ask for, its fingerprint, and loading it from the cache.
+"""The defsent family's corpus: its fingerprint, and loading it from the cache.
 
     corpus = load(DefsentData())
     corpus.rows["test"].words[0], corpus.rows["test"].definitions[0]

@@ -1,6 +1,6 @@
 """One part of speech per vocabulary entry, from closed lists, SemCor's counts, WordNet and endings.
 
-    tags = tags_of(tokenizer.tokens, initial, resolver(wordnet=..., counts=...))
+    tags = tags_of(words, resolver(wordnet=..., counts=...), initial=...)
 
 Static tagging of the SAN paper (appendix A), which ran a tagger on isolated entries. Departure: the steps below,
 of which the first that knows a word decides. A tagger may take the place of the last three.

@@ -1,6 +1,6 @@
 """spaCy's small English model: a tagger and a dependency parser, installed the usual way or from a package.
 
-nlp, name = load()
+nlp = load()
 codes = [token.pos_ for token in nlp("He left.")]
 """
 

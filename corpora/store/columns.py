@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 
 class Texts(Sequence[str]):
-    """Distinct texts over an Arrow string array: `texts[i]`, `texts[a:b]`, `texts.take(indices)`."""
+    """Texts over an Arrow string array: `texts[i]`, `texts[a:b]`, `texts.take(indices)`."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
