@@ -31,8 +31,11 @@ def tasks(path: str | None) -> Tasks:
     every: tuple[Task, ...] = (
         *(_change(language, path) for language in dwug.LANGUAGES),
         *(_similarity(language, path) for language in cosimlex.LANGUAGES),
-        _wic(path),
-        _wic_tsv(path),
+        _same_sense("wic", partial(wic.read, path=path), "test", "Pilehvar and Camacho-Collados 2019"),
+        # The word in its sentence beside the same word before a definition.
+        _same_sense(
+            "wic_tsv", partial(wic_tsv.read, path=path), "dev", "Breit et al. 2021; its test has no labels"
+        ),
     )
     return {task.name: task for task in every}
 
@@ -84,18 +87,8 @@ def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, .
     )
 
 
-def _wic(path: str | None) -> Task[Splits, Occurrence]:
-    return _same_sense("wic", lambda: wic.read(path=path), "test", "Pilehvar and Camacho-Collados 2019")
-
-
-def _wic_tsv(path: str | None) -> Task[Splits, Occurrence]:
-    """The word in its sentence beside the same word before a definition; scored on the development part."""
-    return _same_sense(
-        "wic_tsv", lambda: wic_tsv.read(path=path), "dev", "Breit et al. 2021; its test has no labels"
-    )
-
-
 def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str) -> Task[Splits, Occurrence]:
+    """scored: the split that is measured on."""
     return Task(
         name=name,
         metrics={f"{name}/accuracy": True, f"{name}/auc": True},
