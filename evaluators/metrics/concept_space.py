@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluators.metrics.vectors import unit
+from evaluators.metrics.vectors import ROUNDING, unit
 
 BLOCK = 2048  # rows whose distances to every cluster are held at once
-ROUNDING = 1e-12  # of a distance in float64
 METRICS = {
     f"space/{figure}": True
     for figure in ("gap", "silhouette_concept", "silhouette_ub", "wup_all", "wup_same_pos", "wup_dc_sl")

@@ -11,9 +11,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import check_finite
-
-ROUNDING = 1e-12  # of a cosine in float64
+from evaluators.metrics.vectors import ROUNDING, check_finite
 
 
 def metric_names(place: str) -> dict[str, bool]:

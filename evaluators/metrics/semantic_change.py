@@ -11,9 +11,7 @@ import numpy as np
 
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
-from evaluators.metrics.vectors import aligned_cosines, check_finite, unit
-
-ROUNDING = 1e-12  # of a distance in float64
+from evaluators.metrics.vectors import ROUNDING, aligned_cosines, check_finite, unit
 
 
 def average_pairwise_distance(first: np.ndarray, second: np.ndarray) -> float:

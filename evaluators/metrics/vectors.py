@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 BLOCK = 4096  # pairs whose vectors are in memory twice
+ROUNDING = 1e-12  # of a cosine in float64
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
