@@ -10,13 +10,13 @@ import re
 from functools import cache
 
 from corpora.sources.english import AUXILIARIES, DETERMINERS, PREPOSITIONS
-from corpora.sources.texts import WORD
+from corpora.sources.texts import WORD, word_set
 from corpora.sources.wordnet import Wordnet
 
-_ALSO_NOUNS = frozenset(("may", "might", "can", "will", "must", "does"))  # a can, the will, two does
+_ALSO_NOUNS = word_set("may might can will must does")  # a can, the will, two does
 # Before a modal `that`, `which` and `what` are relatives (that can fly), and pronouns may stand alone.
-_BEFORE_NOUNS = DETERMINERS - {"that", "which", "what", "both", "all", "none", "whatever", "whichever"}
-_RELATIVES = frozenset(("who", "that", "which"))
+_BEFORE_NOUNS = DETERMINERS - word_set("that which what both all none whatever whichever")
+_RELATIVES = word_set("who that which")
 
 
 class Negation:

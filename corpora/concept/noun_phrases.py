@@ -18,7 +18,7 @@ from typing import Any
 
 from corpora.concept.negatives import TYPES, types_of
 from corpora.sources.english import FUNCTION_WORDS
-from corpora.sources.texts import keyed, words
+from corpora.sources.texts import keyed, word_set
 from corpora.sources.wordnet import Wordnet, read
 from corpora.sources.wordnet_files import locate
 from corpora.store.cache import entry, key_of
@@ -41,14 +41,12 @@ STEPS_UP = 4
 _HEAD = re.compile(r"[a-z]{3,10}$")
 _TOKEN = re.compile(r"[a-z]+")
 # Words so broad that nobody would paraphrase by them.
-BLUNT = frozenset(
-    words("""
+BLUNT = word_set("""
     entity object whole artifact artefact instrumentality instrumentation thing matter unit structure
     device article organism person someone individual adult worker equipment commodity covering
     substance area way construction creation creator inhabitant male female man woman case facility
     product conveyance implement communicator
-    """)
-) | {"living thing", "physical entity", "causal agent"}
+    """) | {"living thing", "physical entity", "causal agent"}
 _INSULT = re.compile(r"\b(?:slur|offensive|disparaging)\b")  # WordNet marks such words in their glosses
 
 

@@ -8,22 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from corpora.sources.texts import word_set
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 PUNCTUATION = frozenset(',;:.!?()[]"')
-COORDINATORS = _words("and or but nor yet so")
-SUBORDINATORS = _words(
+COORDINATORS = word_set("and or but nor yet so")
+SUBORDINATORS = word_set(
     "because although though while when whenever where wherever if unless until since after before that which"
     " who whom whose whether once as"
 )
-AUXILIARIES = _words(
+AUXILIARIES = word_set(
     "is are was were be been being am has have had do does did will would can could shall should may might must"
 )
-PREPOSITIONS = _words("of in on at to for with by from into over under between about against through")
+PREPOSITIONS = word_set("of in on at to for with by from into over under between about against through")
 VERB_LENGTH = 5  # a word this long that ends in -ed or -ing counts as a verb
 
 # The paper names the features and gives no numbers: caps and weights are ours. A label of convenience.

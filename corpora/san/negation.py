@@ -15,19 +15,17 @@ from corpora.san.english_tokens import spans
 from corpora.san.lexicon import Resolve
 from corpora.san.splicing import cased
 from corpora.sources.spacy_model import load
+from corpora.sources.texts import word_set
 from corpora.sources.wordnet import Wordnet
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 PARSE, RULE = 3, 4  # part of a negator's name: raised whenever it would negate a sentence otherwise
-NOT = frozenset(("not", "n't", "n’t"))
+NOT = word_set("not n't n’t")
 WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
 WHOLE |= {"ai": "is"}  # of ain't: or am, or are
-TAKES_NOT = frozenset(
-    ("am", "is", "was", "were", "are", "could", "can", "will", "would", "shall", "should", "may")
-)
-TAKES_NOT |= {"might", "must"}
+TAKES_NOT = word_set("am is was were are could can will would shall should may might must")
 SUPPORT = {"VBP": "do not", "VBZ": "does not", "VBD": "did not"}
 
 

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from corpora.sources.inflection import variants
-from corpora.sources.texts import words
+from corpora.sources.texts import word_set, words
 
-DETERMINERS = frozenset(
-    words("""
+DETERMINERS = word_set("""
     a an the this that these those such same other another each every either neither both all any some no none
     my our your his her its their whose which what whatever whichever
     """)
-)
-PREPOSITIONS = frozenset(
-    words("""
+PREPOSITIONS = word_set("""
     of in on at by for with without within from to into onto upon about above across after against along among amid
     around before behind below beneath beside besides between beyond despite down during except inside like near
     off out outside over past per through throughout toward towards under underneath until up via
     """)
-)
-AUXILIARIES = frozenset(
-    words("is are was were am have has had does do did can could may might must shall should will would")
+AUXILIARIES = word_set(
+    "is are was were am have has had does do did can could may might must shall should will would"
 )
 # A word that carries the grammar of a definition and not its meaning.
 FUNCTION_WORDS = (
     DETERMINERS
     | PREPOSITIONS
     | AUXILIARIES
-    | frozenset(
-        words("""
+    | word_set("""
         i me mine we us ours you yours he him she hers it they them theirs one oneself himself herself itself
         themselves who whom whoever where when while how why and or but nor so yet if unless till because since
         although though whereas whether than as be been being having doing done ought not also too very more most
         much many less least few only just even then there here ever never often usually especially particularly
         etc
         """)
-    )
 )
 # Words too general for their opposite to be the opposite of the concept ("the act of" -> "the inaction of").
 _LIGHT_NOUNS = words("""

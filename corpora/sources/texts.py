@@ -44,6 +44,11 @@ def words(block: str) -> tuple[str, ...]:
     return tuple(block.split())
 
 
+def word_set(block: str) -> frozenset[str]:
+    """The same without an order."""
+    return frozenset(block.split())
+
+
 def shown(lemma: str) -> str:
     """A lemma as a reader sees it: WordNet writes spaces as underscores."""
     return lemma.replace("_", " ")

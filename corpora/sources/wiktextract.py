@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from corpora.sources.dictionary import DictionarySense, Word, says_enough
-from corpora.sources.texts import norm
+from corpora.sources.texts import norm, word_set
 from corpora.store.errors import CorpusError
 
 VARIABLE = "SEMRAY_WIKTEXTRACT"
 ACCEPTED = "an extract of English Wiktionary as JSON lines (.jsonl or .jsonl.gz), from the wiktextract project"
 POS = {"noun": "n", "name": "n", "verb": "v", "adj": "a", "adv": "r"}
-NOT_A_SENSE = frozenset({"form-of", "alt-of", "misspelling"})  # of another word's entry, or of none
-NOT_A_FORM = frozenset(
-    {"table-tags", "inflection-template", "class", "romanization"}
-)  # of a table, not of the word
+NOT_A_SENSE = word_set("form-of alt-of misspelling")  # of another word's entry, or of none
+NOT_A_FORM = word_set("table-tags inflection-template class romanization")  # of a table, not of the word
 LONGEST_SYNONYM = 5  # words
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character, as JSON may write it
 Kind = TypeVar("Kind")
