@@ -9,14 +9,15 @@ import numpy as np
 
 from corpora.store.columns import Ragged, Texts
 
-RULES = ("antonym", "negate", "pos_random", "pos_prefix", "type_swap")
-KINDS = (
-    *("direct", "indirect", "fallback"),  # antonym
-    *("toggle", "aux", "lexical", "prefix"),  # negate
-    "random",  # pos_random
-    *("morph", "init3"),  # pos_prefix
-    *("replace", "edit"),  # type_swap
-)
+KINDS_OF = {  # rule -> the kinds of negatives that it makes
+    "antonym": ("direct", "indirect", "fallback"),
+    "negate": ("toggle", "aux", "lexical", "prefix"),
+    "pos_random": ("random",),
+    "pos_prefix": ("morph", "init3"),
+    "type_swap": ("replace", "edit"),
+}
+RULES = tuple(KINDS_OF)
+KINDS = tuple(kind for kinds in KINDS_OF.values() for kind in kinds)
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from corpora.concept.records import RULES, EvalSplit, StressRow
+from corpora.concept.records import KINDS_OF, RULES, EvalSplit, StressRow
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 
-KINDS_OF = {  # rules that make more than one kind of negative
-    "antonym": ("direct", "indirect", "fallback"),
-    "negate": ("toggle", "aux", "lexical", "prefix"),
-    "pos_prefix": ("morph", "init3"),
-}
+BY_KIND = ("antonym", "negate", "pos_prefix")  # rules that make several kinds of negatives of one corpus
 
 
 def metric_names(task: str = "stress") -> tuple[str, ...]:
     """Everything `stress_scores` can yield for a task of this name."""
     places = [f"{task}/{rule}" for rule in RULES]
-    places += [f"{task}/{rule}/{kind}" for rule, kinds in KINDS_OF.items() for kind in kinds]
+    places += [f"{task}/{rule}/{kind}" for rule in BY_KIND for kind in KINDS_OF[rule]]
     return tuple(f"{place}/{figure}" for place in places for figure in ("auc", "acc"))
 
 
@@ -68,7 +64,7 @@ def _selections(task: str, rows: Sequence[StressRow]) -> Iterator[tuple[str, np.
     rules, kinds = np.array([row.rule for row in rows]), np.array([row.kind for row in rows])
     for rule in RULES:
         yield f"{task}/{rule}", np.flatnonzero(rules == rule)
-        for kind in KINDS_OF.get(rule, ()):
+        for kind in KINDS_OF[rule] if rule in BY_KIND else ():
             yield f"{task}/{rule}/{kind}", np.flatnonzero((rules == rule) & (kinds == kind))
 
 
