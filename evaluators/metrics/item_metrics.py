@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -99,6 +99,15 @@ def mid_ranks(values: np.ndarray) -> np.ndarray:
     return (np.cumsum(count) - (count - 1) / 2)[place]
 
 
+AGAINST_GOLD: Mapping[Aggregate, Callable[[np.ndarray, np.ndarray], float]] = {
+    "auc": roc_auc,
+    "spearman": lambda values, gold: spearman(gold, values),
+    "pearson": lambda values, gold: pearson(gold, values),
+    "balanced_accuracy": balanced_accuracy,
+    "f1": f1,
+}  # kind -> the metric of values and gold
+
+
 def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = None) -> float:
     """The metric of these items, as `Score` defines it. values, gold (N,) -> scalar.
 
@@ -112,18 +121,9 @@ def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = Non
         return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     if gold is None:
         raise ValueError(f"{kind} compares values with gold, and these items have no gold")
-    match kind:
-        case "auc":
-            return roc_auc(values, gold)
-        case "spearman":
-            return spearman(gold, values)
-        case "pearson":
-            return pearson(gold, values)
-        case "balanced_accuracy":
-            return balanced_accuracy(values, gold)
-        case "f1":
-            return f1(values, gold)
-    raise ValueError(f"no aggregate {kind!r}: {', '.join(get_args(Aggregate))}")
+    if kind not in AGAINST_GOLD:
+        raise ValueError(f"no aggregate {kind!r}: {', '.join(get_args(Aggregate))}")
+    return AGAINST_GOLD[kind](values, gold)
 
 
 def score_of_items(
