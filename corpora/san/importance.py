@@ -32,14 +32,12 @@ def read_scores(path: str | Path | None = None) -> dict[str, float]:
         given = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CorpusError(f"corpora: importance table {file} cannot be read: {error}") from error
-    if not isinstance(given, dict) or set(given) != set(POS):
-        names = set(given) if isinstance(given, dict) else set()
-        wrong = [*(f"lacks {name}" for name in POS if name not in names)]
+    names = set(given) if isinstance(given, dict) else set()
+    if names != set(POS):
+        wrong = [f"lacks {name}" for name in POS if name not in names]
         wrong += [f"has {name}" for name in sorted(map(str, names - set(POS)))]
-        raise CorpusError(
-            f"corpora: importance table {file} {wrong[0] if wrong else 'is no mapping'}\n"
-            f"  accepted: a score for each of {', '.join(POS)}"
-        )
+        accepted = f"a score for each of {', '.join(POS)}"
+        raise CorpusError(f"corpora: importance table {file} {wrong[0]}\n  accepted: {accepted}")
     for name, score in given.items():
         if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < float("inf"):
             raise CorpusError(f"corpora: importance table {file}: {name} = {score!r}\n  accepted: a number from 0")

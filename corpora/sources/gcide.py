@@ -131,8 +131,7 @@ def senses(
 def _entry(lines: list[str]) -> Iterator[GcideEntry]:
     """The entry of these lines, the first of which is its header; nothing when it says nothing."""
     match = _HEAD.match(lines[0])
-    if match is None:  # text in column 0 that is no entry
-        return
+    assert match is not None
     whole = "\n".join([lines[0][match.end() :], *lines[1:]])
     from_wordnet = any("WordNet" in mark for mark in _BRACKET.findall(whole))
     header, _, body = _without_brackets(whole).partition("\n")
