@@ -87,12 +87,12 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
     """What the claims can reach; and in words which the study has no longer as they were declared."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import nulls_by_group, withdrawn
+    from orchestration.verdicts.declared import declaration_of, nulls_by_group, withdrawn
     from orchestration.verdicts.pairing import seen
     from orchestration.verdicts.records import StudyRecords
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    gone = withdrawn(records)
+    gone = withdrawn(records, declaration_of(records))
     besides = nulls_by_group(one for one in gone if not one.reseeded)
     return reachability(plan, seen(records), besides), [one.words for one in gone]
 

@@ -89,10 +89,11 @@ def _with_seeds_put_right(first: Declaration, records: StudyRecords) -> Declarat
     return records.ledger.redeclare(records.study.name, claims)
 
 
-def claims_of(records: StudyRecords) -> list[tuple[Declared, bool]]:
-    """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be
-    seen."""
-    declaration = declaration_of(records)
+def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tuple[Declared, bool]]:
+    """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be seen.
+
+    declaration: as `declaration_of` has it.
+    """
     study = records.study
     judged = [one for claim in study.compare for one in claim.each(study.backbones)]
     return [(one.resolved(study.figures), _exploratory(declaration, records, one)) for one in judged]
@@ -111,10 +112,9 @@ def declaration_of(records: StudyRecords) -> Declaration | None:
     return own or _inherited(records)
 
 
-def withdrawn(records: StudyRecords) -> list[Withdrawn]:
+def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Withdrawn]:
     """The claims that were declared before they could be seen and are not in the study's file now, or not with the
     seeds that they were declared with."""
-    declaration = declaration_of(records)
     claims = [claim for claim in declaration.claims if not claim.get("seen")] if declaration else []
     made = {
         digest

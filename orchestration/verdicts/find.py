@@ -31,6 +31,7 @@ from orchestration.verdicts.pairing import paired
 from orchestration.verdicts.records import StudyRecords, contradiction
 
 if TYPE_CHECKING:
+    from orchestration.ledger.claims import Declaration
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.study import Study
 
@@ -45,15 +46,15 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
     records = StudyRecords(study, runs, ledger)
     if asked is None:
         records.records_of(runs)  # all at once, which a store across a network is quicker at
-    gone = withdrawn(records)
+    declaration = declaration_of(records)
+    gone = withdrawn(records, declaration)
     findings = [
         _finding(records, claim, pairs, verdict)
-        for claim, pairs, verdict in _judged(records, gone, asked)
+        for claim, pairs, verdict in _judged(records, declaration, gone, asked)
         if asked in (None, verdict.claim, verdict.part_of)
     ]
     places = {place for finding in findings for place in finding.places}
     shown = [run for run in runs if asked is None or (run.arm, run.backbone) in places]
-    declaration = declaration_of(records)
     return Findings(
         study=study.name,
         question=study.question,
@@ -88,7 +89,8 @@ def still_open(findings: Findings) -> list[Finding]:
 
 def arms_to_decide(records: StudyRecords) -> set[tuple[str, str]]:
     """The `undecided_arms` of what `find` would find, and nothing else of it."""
-    judged = _judged(records, withdrawn(records))
+    declaration = declaration_of(records)
+    judged = _judged(records, declaration, withdrawn(records, declaration))
     return {place for claim, _, verdict in judged if _is_open(verdict) for place in sides_of(claim.parts)}
 
 
@@ -99,10 +101,10 @@ def _is_open(verdict: Verdict) -> bool:
 
 
 def _judged(
-    records: StudyRecords, gone: Sequence[Withdrawn], asked: str | None = None
+    records: StudyRecords, declaration: Declaration | None, gone: Sequence[Withdrawn], asked: str | None = None
 ) -> list[tuple[Declared, PairedSeeds | None, Verdict]]:
     """The study's claims with their scores and their verdicts, in the order of `judge`."""
-    study, claims = records.study, claims_of(records)
+    study, claims = records.study, claims_of(records, declaration)
     if asked is not None:
         claims = _judged_with(study, claims, asked)
     seeds = study.seeds

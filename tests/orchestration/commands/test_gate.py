@@ -13,7 +13,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.verdicts import declared
-from orchestration.verdicts.declared import claims_of, declare
+from orchestration.verdicts.declared import claims_of, declaration_of, declare
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
@@ -96,7 +96,9 @@ def test_a_question_goes_by_recipes_and_not_by_the_names_of_arms(
         (place / "renamed.yaml").write_text(re.sub(r"\bB1\b(?!-)", name, text))
         assert asked("H1", "names", "renamed") == first
     with monkeypatch.context() as before:
-        before.setattr(declared, "ids_by_recipes", lambda of: {one.id: one.id for one, _ in claims_of(of)})
+        before.setattr(
+            declared, "ids_by_recipes", lambda of: {one.id: one.id for one, _ in claims_of(of, declaration_of(of))}
+        )
         former = asked("P1", "old")
     assert asked("H3b", "old")["level"] != former["level"]
     assert asked("P1", "old") == former
