@@ -19,15 +19,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import digest_of
+from evaluators.metrics.item_metrics import aggregate
+from orchestration.ledger.columns import numbers
+from orchestration.ledger.entries.items import of_metric
+from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.repeats import Reproduction
+from orchestration.plan.plan import Facts, Plan, extend, plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut
 from orchestration.study.run import Run
+from orchestration.verdicts.declared import declaration_of
+from orchestration.verdicts.distributions import with_distributions
+from orchestration.verdicts.find import find
+from orchestration.verdicts.growing import grown
+from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
 
 if TYPE_CHECKING:
-    from orchestration.ledger.ledger import Ledger
-    from orchestration.plan.plan import Facts, Plan
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
@@ -66,9 +75,6 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
 
     Returns its SHA-256. LedgerError when an entry is damaged, or holds a link or a folder in a file's place.
     """
-    from orchestration.verdicts.declared import declaration_of
-    from orchestration.verdicts.records import StudyRecords
-
     study, held = plan.study, ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,13 +139,6 @@ def plain(findings: Findings) -> dict[str, Any]:
 
 
 def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
-    from orchestration.ledger.ledger import Ledger
-    from orchestration.plan.plan import plan
-    from orchestration.reading.read_study import read_study
-    from orchestration.verdicts.distributions import with_distributions
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
-
     study, ledger = read_study(folder / f"{header['study']}.yaml"), Ledger(folder / "ledger")
     printed = read_json(path, folder / "findings.json")
     if (folder / "declared.json").exists():
@@ -160,7 +159,7 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     return Verification(
         study=study.name,
         rules=rules,
-        figures=sum(1 for _ in _figures(again)),
+        figures=_figures_in(again),
         differences=tuple(differences),
         sha256=digest_of(path),
         declared=findings.declared,
@@ -170,8 +169,6 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
 
 
 def _facts(given: Mapping[str, Any], study: Study) -> Facts:
-    from orchestration.plan.plan import Facts
-
     names = {field.name for field in fields(Facts)}.difference(UNTOLD)
     if set(given) != names or given["precision"] not in ("fp32", "bf16"):
         raise ValueError(f"facts: {', '.join(sorted(names))} are wanted, precision fp32 or bf16")
@@ -183,8 +180,6 @@ def _facts(given: Mapping[str, Any], study: Study) -> Facts:
 
 def _put_failures(ledger: Ledger, plan: Plan, failures: Sequence[Mapping[str, Any]]) -> None:
     """Failures of runs that the study asks for, or may ask for with another seed."""
-    from orchestration.plan.plan import extend
-
     study = plan.study
     pairs = {(arm, backbone) for arm in study.arms for backbone in study.backbones}
     runs = {run.id: run for run in extend(plan, study.seeds.reserve, pairs).runs}
@@ -218,10 +213,6 @@ def _differing_metrics(
     runs: Sequence[Run], ledger: Ledger, better: Mapping[str, bool]
 ) -> Iterator[tuple[str, Any, Any]]:
     """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
-    from evaluators.metrics.item_metrics import aggregate
-    from orchestration.ledger.columns import numbers
-    from orchestration.ledger.entries.items import of_metric
-
     held = ledger.entries()
     for run in {run.id: run for run in runs if not run.lacking(held)}.values():
         metrics = ledger.record(run).metrics
@@ -243,17 +234,16 @@ def _differing_metrics(
 
 def comparable(told: Any) -> Any:
     """What was printed, but for when and where. An arm or a metric may bear the same names: those stay."""
+    kept = _without(WHEN_AND_WHERE, told)
+    if isinstance(kept, dict) and isinstance(rows := kept.get("runs"), list):
+        kept["runs"] = [_without(OF_A_RUN, row) for row in rows]
+    return kept
+
+
+def _without(names: Collection[str], told: Any) -> Any:
     if not isinstance(told, Mapping):
         return told
-    kept = {name: value for name, value in told.items() if name not in WHEN_AND_WHERE}
-    if isinstance(rows := kept.get("runs"), list):
-        kept["runs"] = [
-            {name: value for name, value in row.items() if name not in OF_A_RUN}
-            if isinstance(row, Mapping)
-            else row
-            for row in rows
-        ]
-    return kept
+    return {name: value for name, value in told.items() if name not in names}
 
 
 def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -285,15 +275,11 @@ def _same(left: Any, right: Any) -> bool:
     return left == right
 
 
-def _figures(value: Any) -> Iterator[float]:
-    if isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _figures(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _figures(entry)
-    elif isinstance(value, float):
-        yield value
+def _figures_in(told: Any) -> int:
+    """How many there are, however deep."""
+    if isinstance(told, Mapping):
+        told = list(told.values())
+    return sum(map(_figures_in, told)) if isinstance(told, list) else int(isinstance(told, float))
 
 
 def _without_nan(value: Any) -> Any:
