@@ -83,11 +83,7 @@ def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> st
     captions = [f"{findings.study}: {caption(findings)}" for findings in several if findings.findings]
     remarks = [f"{findings.study}: {line}" for findings in several for line in _remarks(findings)]
     metrics = list(dict.fromkeys(metric for findings in several for metric in compared_metrics(findings)))
-    arms = [
-        (findings.study, arm, backbone, *(f"{cell.text} ({cell.n})" for cell in cells))
-        for findings in several
-        for arm, backbone, cells in arm_rows(findings, metrics)
-    ]
+    arms = [(findings.study, *row) for findings in several for row in arm_rows(findings, metrics)]
     blocks = [
         [*laid_out(("study", *claim_head(several)), claims, width), *captions, *remarks] if claims else [],
         [*laid_out(("study", "arm", "backbone", *metrics), arms, width), ARMS_CAPTION],

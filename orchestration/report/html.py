@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
@@ -52,6 +53,7 @@ GLYPHS = {
     "fails": "✗",
     "undecided": "○",
 }
+OVERVIEWS = ("forest", "curves", "distributions", "layers", "figures")  # plots that stand for all runs or claims
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
 ITEM_LETTERS, TEXT_LETTERS = 90, 400  # of an item's text where several stand in a line, and in a line of its own
 
@@ -94,6 +96,7 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
     compared = compared_metrics(findings)
     rest = [metric for metric in findings.metrics if metric not in compared]
     widest, bills = _widest(findings), bill_rows(findings)
+    counts: Counter[str] = Counter(finding.verdict.verdict for finding in findings.findings)
     return {
         "findings": findings,
         "links": links,
@@ -101,14 +104,8 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
             _claim(findings, finding, row, drawn, widest[finding.verdict.metric])
             for finding, row in zip(findings.findings, claim_rows(findings), strict=True)
         ],
-        "counts": [
-            (word, glyph, _count(findings, word)) for word, glyph in GLYPHS.items() if _count(findings, word)
-        ],
-        "forest": drawn.get("forest", ""),
-        "curves": drawn.get("curves", ""),
-        "distributions": drawn.get("distributions", ""),
-        "layers": drawn.get("layers", ""),
-        "figures": drawn.get("figures", ""),
+        "counts": [(word, glyph, counts[word]) for word, glyph in GLYPHS.items() if counts[word]],
+        **{name: drawn.get(name, "") for name in OVERVIEWS},
         "encoders": [name for name in findings.backbones if is_encoder(name)],
         "trouble": _trouble(findings),
         "compared": compared,
@@ -207,10 +204,6 @@ def _claim(
             name: _cut(text, TEXT_LETTERS) for name, text in findings.item_texts.get(verdict.metric, {}).items()
         },
     }
-
-
-def _count(findings: Findings, word: str) -> int:
-    return sum(finding.verdict.verdict == word for finding in findings.findings)
 
 
 def _trouble(findings: Findings) -> list[Trouble]:
