@@ -10,7 +10,7 @@ import numpy as np
 
 from orchestration.families.contract import Against, ByLayer
 from orchestration.families.registry import family
-from orchestration.report.drawing import LINES, PANEL, Picture, canvas, picture, short_name, styled
+from orchestration.report.drawing import COLUMNS, LINES, PANEL, Picture, canvas, picture, short_name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,29 +18,33 @@ if TYPE_CHECKING:
 
     from orchestration.verdicts.findings import Findings, RunRow
 
-COLUMNS = 3
 MARKS = "o^sDvP*X<>"
 Figures = Mapping[str, "list[tuple[RunRow, np.ndarray]]"]  # arm -> its runs, and so many figures of each, (M,)
+Looks = Mapping[str, tuple[str, str, str]]  # arm -> its colour, dash and mark, the same in every panel
 
 
 def every(findings: Findings) -> Mapping[str, Picture]:
     """Name -> plot: layers, figures; those that the family asks for and the runs have figures of."""
-    wanted = family(findings.family).arm_plots
+    wanted, looks = family(findings.family).arm_plots, _looks(list(findings.arms))
     panels = {
         "layers": [
-            (f"{one.name}, {short_name(on, PANEL)}", partial(_by_layer, found, list(findings.arms)))
+            (f"{one.name}, {short_name(on, PANEL)}", partial(_by_layer, found, looks))
             for one in wanted
             if isinstance(one, ByLayer)
             for on, found in _of_backbones(findings, [one.metric(layer) for layer in range(_depth(findings, one))])
         ],
         "figures": [
-            (short_name(on, PANEL), partial(_against, found, list(findings.arms), (one.x, one.y)))
+            (short_name(on, PANEL), partial(_against, found, looks, (one.x, one.y)))
             for one in wanted
             if isinstance(one, Against)
             for on, found in _of_backbones(findings, [one.x, one.y])
         ],
     }
     return {name: picture(_figure(drawn), name) for name, drawn in panels.items() if drawn}
+
+
+def _looks(arms: Sequence[str]) -> Looks:
+    return {arm: (*LINES[at % len(LINES)], MARKS[at % len(MARKS)]) for at, arm in enumerate(arms)}
 
 
 def _depth(findings: Findings, plot: ByLayer) -> int:
@@ -87,11 +91,10 @@ def _figure(panels: Sequence[tuple[str, partial[None]]]) -> Figure:
     return figure
 
 
-def _by_layer(found: Figures, arms: Sequence[str], axes: Axes) -> None:
+def _by_layer(found: Figures, looks: Looks, axes: Axes) -> None:
     """A line for each arm, the mean of its seeds, with a band of one standard deviation."""
     for arm, values in found.items():
-        colour, dash = LINES[arms.index(arm) % len(LINES)]
-        mark = MARKS[arms.index(arm) % len(MARKS)]
+        colour, dash, mark = looks[arm]
         each = np.stack([row for _, row in values])  # (seeds, layers)
         layers, means = np.arange(each.shape[1]), each.mean(0)
         if len(each) > 1:
@@ -101,11 +104,10 @@ def _by_layer(found: Figures, arms: Sequence[str], axes: Axes) -> None:
     axes.set_xlabel("layer, 0 the embeddings")
 
 
-def _against(found: Figures, arms: Sequence[str], names: tuple[str, str], axes: Axes) -> None:
-    """A mark for each run, linked to it; arms differ in colour and mark, and have the same in every panel."""
+def _against(found: Figures, looks: Looks, names: tuple[str, str], axes: Axes) -> None:
+    """A mark for each run, linked to it."""
     for arm, values in found.items():
-        colour, _ = LINES[arms.index(arm) % len(LINES)]
-        mark = MARKS[arms.index(arm) % len(MARKS)]
+        colour, _, mark = looks[arm]
         for number, (row, (x, y)) in enumerate(values):
             label = short_name(arm) if number == 0 else "_"
             (drawn,) = axes.plot([x], [y], mark, ms=5, color=colour, alpha=0.75, label=label)

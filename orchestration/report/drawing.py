@@ -109,10 +109,7 @@ def short_name(name: str, width: int = 18) -> str:
 
 def svg(figure: Figure, name: str) -> str:
     """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
-    buffer = io.StringIO()
-    with styled({"svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
+    text = svg_file(figure, name, transparent=True)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     meant = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
@@ -149,11 +146,11 @@ def named(svg: str, what: str, links: Mapping[str, str]) -> Markup:
     return Markup(link.sub(lambda found: f"{found[0]} {spoken(links.get(found[1], what))}", svg))
 
 
-def svg_file(figure: Figure) -> str:
-    """The figure as an SVG that stands alone, with the colours of paper."""
+def svg_file(figure: Figure, name: str = "file", *, transparent: bool | None = None) -> str:
+    """The figure as an SVG that stands alone, with the colours of paper. name: what its ids are made of."""
     buffer = io.StringIO()
-    with styled({"svg.hashsalt": "file"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    with styled({"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=transparent, metadata={"Date": None})
     return buffer.getvalue()
 
 

@@ -155,17 +155,14 @@ def pairs(finding: Finding) -> Figure:
 
 def _slope(axes: Axes, finding: Finding, pair: Mapping[str, float]) -> None:
     """One seed: solid where the treatment wins, dashed where it does not."""
-    wins = pair["delta"] > 0
-    colour = COLOURS["better"] if wins else COLOURS["worse"]
-    axes.plot(
-        [0, 1], [pair["control"], pair["treatment"]], color=colour, lw=1.1, ls="-" if wins else "--", alpha=0.8
-    )
+    word, dash = ("better", "-") if pair["delta"] > 0 else ("worse", "--")
+    axes.plot([0, 1], [pair["control"], pair["treatment"]], color=COLOURS[word], lw=1.1, ls=dash, alpha=0.8)
     seed = int(pair["seed"])
     for x, value, runs in (
         (0, pair["control"], finding.control_runs),
         (1, pair["treatment"], finding.treatment_runs),
     ):
-        (point,) = axes.plot(x, value, MARKS["better" if wins else "worse"], ms=5.5, color=colour)
+        (point,) = axes.plot(x, value, MARKS[word], ms=5.5, color=COLOURS[word])
         if seed in runs and " - " not in runs[seed]:  # a gain is of two runs
             point.set_url(f"#run-{runs[seed]}")
 
@@ -175,14 +172,8 @@ def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]
     _margin(axes.fill_between, [-0.7, len(complete) + 1.3], verdict.margin)
     axes.axhline(0, color=FAINT, linewidth=0.9, zorder=0)
     for rank, pair in enumerate(complete):
-        wins = pair["delta"] > 0
-        (point,) = axes.plot(
-            rank,
-            pair["delta"],
-            MARKS["better" if wins else "worse"],
-            ms=5,
-            color=COLOURS["better" if wins else "worse"],
-        )
+        word = "better" if pair["delta"] > 0 else "worse"
+        (point,) = axes.plot(rank, pair["delta"], MARKS[word], ms=5, color=COLOURS[word])
         if int(pair["seed"]) in finding.treatment_runs:
             point.set_url(f"#run-{finding.treatment_runs[int(pair['seed'])]}")
     middle = len(complete) + 0.6
