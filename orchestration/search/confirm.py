@@ -163,13 +163,13 @@ def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
     Where they differ is what they are compared for, and stays. So does an arm that is not trained, and one for
     which nothing that moved matters.
     """
-    mine, start, (name, tuned) = study.arms[arm], study.arms[searched], point
-    own, before, after = flat(mine), flat(start), flat(tuned)
+    mine, (called, settings) = study.arms[arm], point
+    own, before, after = flat(mine), flat(study.arms[searched]), flat(settings)
     moved = changed(mine, {name: after[name] for name in own if name in before and own[name] == before[name]})
     defining = family(study.family).defining
     if not mine.train or defining(moved) == defining(mine):
         return arm, mine
-    return f"{arm}@{name}", moved
+    return f"{arm}@{called}", moved
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -74,24 +74,26 @@ def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, .
 
     found = []
     for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
-        tested = selection.points(ledger).confirmed() if selection.id in known else {}
-        if tested:
-            came = outcome(selection.id)
-            best = came.best if came else None
-            number = max(tested, key=lambda one: (one == best, tested[one].confirmed_at))
-            told = tested[number]
-            found.append(
-                ConfirmedSearch(
-                    **asdict(told),
-                    arm=selection.arm,
-                    point=number,
-                    best=best,
-                    moved_on=came is not None and best != number,
-                    ended=came is not None and came.ended,
-                    words=f"search {selection.arm}: {_tested(told)}; {_since(selection, number, came)}",
-                )
-            )
+        if selection.id in known and (tested := selection.points(ledger).confirmed()):
+            found.append(_confirmed(selection, tested, outcome(selection.id)))
     return tuple(found)
+
+
+def _confirmed(
+    selection: Selection, tested: Mapping[int, Confirmed], came: SearchOutcome | None
+) -> ConfirmedSearch:
+    """The point that is the best now, else the one tested last. tested: what came of each, by its number."""
+    best = came.best if came else None
+    number = max(tested, key=lambda one: (one == best, tested[one].confirmed_at))
+    return ConfirmedSearch(
+        **asdict(tested[number]),
+        arm=selection.arm,
+        point=number,
+        best=best,
+        moved_on=came is not None and best != number,
+        ended=came is not None and came.ended,
+        words=f"search {selection.arm}: {_tested(tested[number])}; {_since(selection, number, came)}",
+    )
 
 
 def _tested(told: Confirmed) -> str:

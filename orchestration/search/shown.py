@@ -79,7 +79,7 @@ def table(searched: Searched) -> str:
     shown = ranked(searched)[:SHOWN]
     shown += [trial for trial in searched.trials[:1] if trial not in shown]
     names = [dimension.name for dimension in selection.space]
-    head = ["point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names]
+    head = ["point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names, ""]
     marks = {best.number: "best"} if best else {}
     marks = {0: "the arm itself"} | marks | ({0: "best: the arm itself"} if best and best.number == 0 else {})
     front = {trial.number for trial in searched.front} if len(selection.objectives) > 1 else set()
@@ -96,15 +96,15 @@ def table(searched: Searched) -> str:
         ]
         for trial in shown
     ]
-    widths = [max(map(len, column)) for column in zip([*head, ""], *rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
     ]
-    heading = "  ".join(cell.ljust(width) for cell, width in zip([*head, ""], widths, strict=True)).rstrip()
     hidden = len(searched.trials) - len(shown)
     notes = [f"and {hidden} points more"] if hidden > 0 else []
     notes += ["* no other point is better in every objective"] if front else []
-    return "\n".join([summary(searched), heading, *lines, *notes])
+    return "\n".join([summary(searched), *lines, *notes])
 
 
 def summary(searched: Searched) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -181,15 +181,10 @@ class Standings:
 
     def _leader(self) -> Trial | None:
         """The best point that has all seeds."""
-        best = best_of(self.trials, self.selection.signs)
+        best = self.best
         return best if best is not None and len(best.scores) == len(self.selection.seeds) else None
 
     def _scores(self) -> np.ndarray:
         """(points, seeds) of the first objective, larger is better; nan where a seed was not run."""
-        return table(self.trials, self.selection.seeds, self.selection.signs[0])
-
-
-def table(trials: list[Trial], seeds: tuple[int, ...], sign: int) -> np.ndarray:
-    """(trials, seeds) scores of the first objective times sign; nan where there is none."""
-    rows: list[Mapping[int, Any]] = [trial.scores for trial in trials]
-    return np.array([[sign * row[seed][0] if seed in row else math.nan for seed in seeds] for row in rows])
+        seeds, sign, rows = self.selection.seeds, self.selection.signs[0], [one.scores for one in self.trials]
+        return np.array([[sign * row[seed][0] if seed in row else math.nan for seed in seeds] for row in rows])
