@@ -34,7 +34,7 @@ from orchestration.tracking.entries import (
     planned,
     planned_study,
 )
-from orchestration.tracking.write import DIGEST, LONGEST_NAME, as_tags, evidence_in, write_entry
+from orchestration.tracking.write import DIGEST, LONGEST_NAME, as_tags, evidence_in, milliseconds, write_entry
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -138,10 +138,8 @@ def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncRepo
 def mirror(tree: Tree, uri: str) -> SyncReport:
     """Bring MLflow up to a tree, adding nothing that is there. What went wrong is in `problem`."""
     started = time.monotonic()
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
     counts, links, problem = dict.fromkeys(("new", "updated", "unchanged", "restored"), 0), {}, ""
-    with quiet():
+    with mlflow_settled():
         try:
             refuse_unwritable(uri)
             with _alone(uri, tree.experiment):
@@ -183,7 +181,7 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     existing = _by_key(client, experiment)
     if parent is None:
         parent = client.create_run(
-            experiment, start_time=_milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
+            experiment, start_time=milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
         )
     children: dict[str, str] = {}
     for plan in plans():
@@ -287,7 +285,7 @@ def _put(
     if run is None:
         run = client.create_run(
             experiment,
-            start_time=_milliseconds(entry.began),
+            start_time=milliseconds(entry.began),
             run_name=cut(entry.name, LONGEST_NAME),
             tags={**as_tags(entry.tags), **_birth(plan, parent)},
         )
@@ -305,10 +303,6 @@ def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> 
         if 1 < len(runs) <= pages.MOST_COMPARED:
             parts.append(f"[{metric} of its {len(runs)} runs]({pages.compared(experiment, metric, runs)})")
     return "\n\n".join(parts)
-
-
-def _milliseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(1000 * seconds)
 
 
 def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
@@ -375,8 +369,10 @@ def outside_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """MLflow's migrations and urllib3's retries are their own affair and stay off the terminal."""
+def mlflow_settled() -> Iterator[None]:
+    """MLflow by `SETTINGS`, from now on; within, its migrations and urllib3's retries stay off the terminal."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}
     before = {name: logging.getLogger(name).level for name in levels}
     import mlflow  # noqa: F401  # sets its own levels when first imported

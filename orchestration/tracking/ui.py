@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
 from orchestration.tracking import pages
-from orchestration.tracking.sync import SETTINGS, outside_errors, quiet, reason, refuse_unwritable, shown
+from orchestration.tracking.sync import mlflow_settled, outside_errors, reason, refuse_unwritable, shown
 
 START_SECONDS = 120.0
 SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -26,13 +26,11 @@ def experiment_page(uri: str, study: str, base: str) -> str:
 
     StudyError where MLflow has no such experiment, or does not answer.
     """
-    from mlflow import MlflowClient
-
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
     try:
-        refuse_unwritable(uri)
-        with quiet():
+        with mlflow_settled():
+            from mlflow import MlflowClient
+
+            refuse_unwritable(uri)
             found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
     except outside_errors() as error:
         raise StudyError(

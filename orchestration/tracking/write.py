@@ -51,8 +51,7 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     if entry.tables:
         told["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
     new = [RunTag(name, value) for name, value in told.items() if run.data.tags.get(name) != value]
-    ended = None if entry.ended is None else round(1000 * entry.ended)
-    client.set_terminated(run_id, entry.status, end_time=ended)
+    client.set_terminated(run_id, entry.status, end_time=milliseconds(entry.ended))
     batches = list(zip_longest(_chunks(points, 800), _chunks(params, 100), _chunks(new, 90), fillvalue=()))
     for metrics, few_params, few_tags in batches[:-1]:
         client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
@@ -82,6 +81,11 @@ def evidence_in(tags: Mapping[str, str]) -> dict[str, str] | None:
 def as_tags(told: Mapping[str, str]) -> dict[str, str]:
     """Tags in characters that every page and terminal can show."""
     return {name: printable(value, keep="\n") for name, value in told.items()}
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """A moment in Unix time as MLflow has it."""
+    return None if seconds is None else round(1000 * seconds)
 
 
 def _chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
