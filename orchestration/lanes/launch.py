@@ -67,7 +67,7 @@ class Lanes:
         """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
         self._reach(grouped=True)  # jobs of any kind may follow
         grouped = any(launcher(job, self.resources) == "train" for job in jobs)
-        return self.resources.lanes or _fitting(self._share(grouped), self._growing)
+        return self.resources.lanes or self._fitting(grouped)
 
     def run(self, jobs: Sequence[Job], *, more: bool = False) -> Outcome:
         """Execute the jobs and commit every result to the ledger.
@@ -85,12 +85,12 @@ class Lanes:
         pooled = [job for job in jobs if launcher(job, self.resources) == "pool"]
         grouped = [job for job in jobs if launcher(job, self.resources) == "train"]
         self._reach(more or bool(grouped))
-        fitting = _fitting(self._share(bool(grouped)), self._growing)  # known before the first job starts
+        fitting = self._fitting(bool(grouped))  # known before the first job starts
         growing = self._growing and self.resources.lanes is None
         outcome = Outcome()
         with asked_to_stop(self.stop):
             if pooled:
-                lanes = self.resources.lanes or _fitting(self._share(grouped=False), self._growing)
+                lanes = self.resources.lanes or self._fitting(grouped=False)
                 warm = family(pooled[0].runs[0].family).imports if self.warm is None else self.warm
                 pool = self._pooled(warm, growing=growing)
                 outcome = pool.run(pooled, lanes=min(lanes, len(pooled)), tries=self._tries, more=more)
@@ -119,7 +119,7 @@ class Lanes:
         assert self.warm is not None, "no job tells yet what lanes are to import"
         self._reach(grouped=False)
         with asked_to_stop(self.stop):
-            fitting = _fitting(self._share(grouped=False), self._growing)  # looked at whatever `lanes` says
+            fitting = self._fitting(grouped=False)  # looked at whatever `lanes` says
             lanes = min(self.resources.lanes or fitting, at_once)
             pool = self._pooled(self.warm, growing=False)
             with open_source(lanes) as source:
@@ -135,19 +135,31 @@ class Lanes:
         return named_address() is not None
 
     def _share(self, grouped: bool) -> RunShare:
-        one = RunShare(
-            cpus=self.threads_per_lane,
-            gpus=self.resources.gpus_per_worker,
-            memory=self.resources.memory_per_worker,
-        )
         workers = self.resources.workers_per_run if grouped else 1
-        return RunShare(cpus=one.cpus * workers, gpus=one.gpus * workers, memory=one.memory * workers)
+        return RunShare(
+            cpus=self.threads_per_lane * workers,
+            gpus=self.resources.gpus_per_worker * workers,
+            memory=self.resources.memory_per_worker * workers,
+        )
+
+    def _fitting(self, grouped: bool) -> int:
+        """How many runs fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
+        share = self._share(grouped)
+        fitting = runs_that_fit(share)
+        if fitting < 1 and not self._growing:
+            raise StudyError(
+                f"resources: a run needs {share.words}, and Ray has no such room\n"
+                f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, less `memory_gib_per_run`, or a "
+                f"cluster with as much"
+            )
+        return max(fitting, 1)
 
     def _reach(self, grouped: bool) -> None:
         """Be connected to Ray from now on. grouped: there may be jobs for worker groups."""
         if self._reached:
             return
-        self.on_event(_reaching())
+        address = named_address()
+        self.on_event(Preparing(what=f"joining Ray at {address}" if address else "starting Ray"))
         self._ray.enter_context(connected(max(cores(), self._share(grouped).cpus * (self.resources.lanes or 1))))
         self._reached = True
 
@@ -202,12 +214,6 @@ def launch(
         return lanes.run(jobs)
 
 
-def _reaching() -> Preparing:
-    """Joining a cluster and starting a Ray of one's own take seconds each."""
-    address = named_address()
-    return Preparing(what=f"joining Ray at {address}" if address else "starting Ray")
-
-
 @contextmanager
 def asked_to_stop(stop: threading.Event) -> Iterator[None]:
     """Within the block SIGINT or SIGTERM sets the event; the second signal raises KeyboardInterrupt."""
@@ -227,17 +233,3 @@ def asked_to_stop(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _fitting(share: RunShare, growing: bool) -> int:
-    """How many runs of this size fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
-    fitting = runs_that_fit(share)
-    if fitting < 1 and growing:
-        return 1
-    if fitting < 1:
-        raise StudyError(
-            f"resources: a run needs {share.words}, and Ray has no such room\n"
-            f"  accepted: fewer `workers_per_run`, other `gpus_per_run`, less `memory_gib_per_run`, or a cluster "
-            f"with as much"
-        )
-    return fitting
