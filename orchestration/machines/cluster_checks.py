@@ -18,7 +18,7 @@ from typing import Any
 
 from corpora.store.errors import last_line
 from orchestration.ledger.away import away, words_of
-from orchestration.ledger.environment import LIBRARIES
+from orchestration.ledger.environment import LIBRARIES, environment
 from orchestration.ledger.object_storage import MARKER
 from orchestration.ledger.storage import open_storage
 from orchestration.machines.doctor import tracking
@@ -74,18 +74,11 @@ def cluster_checks(address: str, ledger: str) -> list[Check]:
 
 
 def _answer(ledger: str, mark: str, name: str, gpus: float) -> Node:
-    from importlib import metadata
-
-    versions = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            versions[library] = "none"
+    versions = {"python": platform.python_version(), **dict.fromkeys(LIBRARIES, "none")}
     return Node(
         name=name,
         checks=node_checks(ledger, in_cluster=True, gpus=gpus),
-        versions=versions,
+        versions=versions | environment()["libraries"],
         clock=time.time(),
         left=_leave(ledger, f"{mark}/{name}"),
     )

@@ -12,8 +12,6 @@ from urllib.request import urlopen
 
 from orchestration.machines.node_checks import GIB, Check, listed_cards, node_checks
 
-__all__ = ["Check", "checks", "tracking"]
-
 ANSWER_SECONDS = 5.0  # for an MLflow server
 TRAIN = "pip install 'semray[train]'; in a clone: make environment"
 GPU_TORCH = "install a torch that is built for GPUs; in a clone: SEMRAY_TORCH=gpu make environment, from scratch"
