@@ -138,12 +138,11 @@ def _ledger(place: str | Path | None) -> Ledger:
 
 
 def _of_study(study: Study, ledger: str | Path | None) -> Findings:
-    from orchestration.commands.standing import finished, standing
+    from orchestration.commands.standing import to_report
     from orchestration.verdicts.published import with_published
 
-    held = _ledger(ledger)
-    _, findings = standing(study, held)
-    return with_published(finished(findings, held, study), study)
+    _, findings = to_report(study, _ledger(ledger))
+    return with_published(findings, study)
 
 
 def report(findings: Findings, folder: str | Path) -> Path:

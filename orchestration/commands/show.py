@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import report_folder
-from orchestration.commands.standing import beside, finished, for_report, standing
+from orchestration.commands.standing import beside, for_report, standing, to_report
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -82,10 +82,10 @@ def report(options: Namespace) -> int:
 
     check_outputs(options)
     if options.others:
-        return _beside(options)
+        return _side_by_side(options)
     study, ledger = study_of(options), ledger_of(options)
-    plan, findings = standing(study, ledger)
-    findings = replace(finished(findings, ledger, study), price=options.price)
+    plan, findings = to_report(study, ledger)
+    findings = replace(findings, price=options.price)
     if options.methods:
         print(fitted(methods(findings), width_of(sys.stdout)))
         return DONE
@@ -138,7 +138,7 @@ def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findi
             say(f"signature {sign(passport, Path(options.sign))}")
 
 
-def _beside(options: Namespace) -> int:
+def _side_by_side(options: Namespace) -> int:
     """The verdicts of several studies in one table; each keeps its own report."""
     from orchestration.report.forms import as_json, side_by_side
     from orchestration.verdicts.published import with_published
@@ -150,8 +150,8 @@ def _beside(options: Namespace) -> int:
             both = f"{files[study.name]} and {study.path}: both are {study.name}"
             raise StudyError(f"{both}\n  accepted: studies of different names")
         files[study.name] = study.path
-        _, findings = standing(study, ledger)
-        several.append(with_published(finished(findings, ledger, study), study))
+        _, findings = to_report(study, ledger)
+        several.append(with_published(findings, study))
     if options.json:
         print(json.dumps({findings.study: as_json(findings) for findings in several}, indent=1))
     else:

@@ -29,13 +29,14 @@ def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Pl
     return plan, noted(findings, study, ledger, before)
 
 
-def finished(findings: Findings, ledger: Ledger, study: Study) -> Findings:
-    """The same. StudyError where no run of the study has finished: there is nothing to judge yet."""
+def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
+    """As `standing`. StudyError where no run of the study has finished: there is nothing to judge yet."""
+    plan, findings = standing(study, ledger)
     if not findings.with_status("finished"):
         raise StudyError(
             f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
         )
-    return findings
+    return plan, findings
 
 
 def noted(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:
