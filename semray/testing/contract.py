@@ -96,6 +96,15 @@ def at_rate(run: Run, rate: float) -> Run:
     return replace(run, settings={**own, **(changed if "learning_rate" in own else held)})
 
 
+def saved(trained: Trained | None, folder: Path) -> Path:
+    """The folder with the model of a run that was trained, which must have left one."""
+    assert trained is not None
+    assert trained.save_model is not None
+    folder.mkdir(exist_ok=True)
+    trained.save_model(folder)
+    return folder
+
+
 class FamilyContract:
     """Tests of one family: a subclass names it and writes its study, from `data:` on.
 
@@ -141,10 +150,7 @@ class FamilyContract:
         run = small.run(arm, None if arm == "still" else 3)
         settings, folder = built(small.family.settings, run.settings), resolve_backbone(run.backbone)
         if arm == "plain":
-            trained = outcome(execute(Job(runs=(run,)), world())).trained
-            assert trained is not None
-            assert trained.save_model is not None
-            trained.save_model(folder := tmp_path)
+            folder = saved(outcome(execute(Job(runs=(run,)), world())).trained, tmp_path)
         encoder = small.family.trainer().read(settings, folder, world())
         assert set(small.family.reads(settings)) <= set(encoder.readers)
 
@@ -156,18 +162,12 @@ class FamilyContract:
             outcome(execute(Job(runs=(one,)), world())) for one in (run, run, small.run("plain", 4))
         )
         assert first.values == again.values
-        assert first.trained is not None
-        assert again.trained is not None
         assert [(p.step, p.loss, p.terms) for p in first.curve] == [(p.step, p.loss, p.terms) for p in again.curve]
         assert [point.loss for point in first.curve] != [point.loss for point in other.curve]
-        saved = [tmp_path / "one", tmp_path / "two"]
-        for trained, folder in zip((first.trained, again.trained), saved, strict=True):
-            assert trained.save_model is not None
-            folder.mkdir()
-            trained.save_model(folder)
-        weights = [sorted(path.relative_to(saved[0]) for path in saved[0].rglob("*.safetensors"))]
-        assert weights[0]
-        assert all((saved[0] / name).read_bytes() == (saved[1] / name).read_bytes() for name in weights[0])
+        one, two = (saved(of.trained, tmp_path / name) for of, name in ((first, "one"), (again, "two")))
+        weights = [path.relative_to(one) for path in one.rglob("*.safetensors")]
+        assert weights
+        assert all((one / name).read_bytes() == (two / name).read_bytes() for name in weights)
 
     def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
         """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
@@ -216,9 +216,7 @@ class FamilyContract:
     def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(self, small: Small, tmp_path: Path) -> None:
         run = small.run("plain")
         first = outcome(execute(Job(runs=(run,)), world()))
-        assert first.trained is not None
-        assert first.trained.save_model is not None
-        first.trained.save_model(tmp_path)
+        saved(first.trained, tmp_path)
         again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), world()))
         assert again.trained is None
         assert again.values == pytest.approx(first.values, abs=1e-7, nan_ok=True)
@@ -226,8 +224,7 @@ class FamilyContract:
     def test_what_is_saved_opens_as_its_card_says(self, small: Small, tmp_path: Path) -> None:
         results = list(execute(Job(runs=(small.run("plain"),)), world()))
         (trained,) = (one for one in results if isinstance(one, Trained))
-        assert trained.save_model is not None
-        trained.save_model(tmp_path)
+        saved(trained, tmp_path)
         said: dict[str, Any] = {}
         exec(small.family.opened_by(tmp_path).replace("FOLDER", str(tmp_path)), said)
         assert np.isfinite(said["scores"] if "scores" in said else said["vectors"]).all()
