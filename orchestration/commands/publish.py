@@ -61,7 +61,7 @@ def report_folder(options: Namespace, study: Study, ledger: Ledger) -> Path:
 
 def _sync(findings: Findings, ledger: Ledger, uri: str | None) -> SyncReport:
     """Mirror the findings in MLflow."""
-    from orchestration.tracking.sync import default_uri, sync
+    from orchestration.tracking.sync import sync
 
     with doing("bringing MLflow up to what the ledger holds"):
-        return sync(findings, ledger, uri or default_uri(ledger.url))
+        return sync(findings, ledger, uri)

@@ -17,7 +17,7 @@ PORTS = range(5000, 5020)  # the first that is free
 
 def ui(options: Namespace) -> int:
     """Start MLflow's server and say where the study's table is; with a server elsewhere, only that."""
-    from orchestration.tracking.sync import database_of, default_uri, shown
+    from orchestration.tracking.reaching import database_of, default_uri, shown
     from orchestration.tracking.ui import experiment_page, server
 
     study, ledger = study_of(options), ledger_of(options)

@@ -89,7 +89,7 @@ def _cluster_named() -> Check:
 
 def tracking(ledger: str) -> Check:
     """MLflow, where `semray run` would write: a server that answers, or a database that can be opened."""
-    from orchestration.tracking.sync import database_of, default_uri, shown
+    from orchestration.tracking.reaching import database_of, default_uri, shown
 
     uri = default_uri(ledger)
     place = shown(uri)

@@ -12,9 +12,9 @@ from orchestration.ledger.beside import reports
 from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug, typed
-from orchestration.tracking import sync
 from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
-from orchestration.tracking.sync import Tree
+from orchestration.tracking.reaching import default_uri
+from orchestration.tracking.sync import Tree, mirror
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
     """Write the journals and the plots, mirror the searches in MLflow; returns what to tell a person."""
-    uri, lines = uri or sync.default_uri(ledger.url), []
+    uri, lines = uri or default_uri(ledger.url), []
     for searched in found:
         selection = searched.selection
         folder = reports(ledger.url, selection.study.name) / f"search-{slug(selection.arm)}"
@@ -31,7 +31,7 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
         for name, content in plots(searched).items():
             (folder / name).write_bytes(content)
         lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
-        lines.append(sync.mirror(_tree(searched), uri).line)
+        lines.append(mirror(_tree(searched), uri).line)
     studies = dict.fromkeys(one.selection.study.path for one in found)
     return [*lines, *(f"look at it:  {typed('ui', path)}" for path in studies)]
 

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import logging
 import os
-import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
 from corpora.store.cache import cache_folder
-from orchestration.ledger.beside import beside
 from orchestration.study.names import cut
 from orchestration.tracking import pages
 from orchestration.tracking.entries import (
@@ -34,6 +28,15 @@ from orchestration.tracking.entries import (
     planned,
     planned_study,
 )
+from orchestration.tracking.reaching import (
+    database_of,
+    default_uri,
+    mlflow_settled,
+    outside_errors,
+    reason,
+    refuse_unwritable,
+    shown,
+)
 from orchestration.tracking.write import DIGEST, LONGEST_NAME, as_tags, evidence_in, milliseconds, write_entry
 
 if TYPE_CHECKING:
@@ -43,20 +46,10 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.verdicts.findings import Findings
 
-SQLITE = "sqlite:///"
-ADDRESS = re.compile(r"\w[\w+.-]*://\S*")
 KEY, KIND = "semray.run_key", "semray.kind"
 ACTIVE, DELETED = 1, 2  # MLflow's ViewType, which is not imported for it
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
-SETTINGS = {  # of the MLflow client; a value set by the user stands
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # stdout is for results
-    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default of 7 holds a study up for minutes when a server is gone
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,21 +77,6 @@ class SyncReport:
             return f"mlflow  {self.uri}: up to date"
         restored = f", {self.restored} restored" if self.restored else ""
         return f"mlflow  {self.uri}: {self.new} new, {self.updated} updated, {self.unchanged} unchanged{restored}"
-
-
-def default_uri(ledger: str) -> str:
-    """$MLFLOW_TRACKING_URI, else mlflow.db beside a local ledger, or in this folder when the ledger is remote."""
-    if uri := os.environ.get("MLFLOW_TRACKING_URI"):
-        return uri
-    place = str(beside(ledger).absolute() / "mlflow.db")
-    return SQLITE + place.replace("%", "%25").replace("?", "%3F")  # MLflow makes an empty folder of that name, too
-
-
-def database_of(uri: str) -> Path | None:
-    """The file of a local database, as SQLAlchemy reads its URI; None for what is elsewhere."""
-    if not uri.startswith(SQLITE):
-        return None
-    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0])).absolute()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,19 +125,6 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
         except outside_errors() as error:
             problem = reason(error, uri)
     return SyncReport(uri=shown(uri), problem=problem, links=links, seconds=time.monotonic() - started, **counts)
-
-
-def refuse_unwritable(uri: str) -> None:
-    """PermissionError for a local database that cannot be written: MLflow's client would try for minutes."""
-    database = database_of(uri)
-    if database is None:
-        return
-    if os.path.lexists(database) and not database.is_file():
-        raise PermissionError(f"{database} is no plain file")
-    folder = next(place for place in database.parents if place.exists())  # it is made below that
-    for place, fit in ((folder, folder.is_dir()), (database, True)):  # SQLite keeps its journal beside the file
-        if not fit or (place.exists() and not os.access(place, os.W_OK)):
-            raise PermissionError(f"{place} cannot be written")
 
 
 def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
@@ -335,55 +300,6 @@ def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, 
         return {}
     page = f"{shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/"
     return {key.rsplit("/", 1)[1]: page + run_id for key, run_id in children.items() if key.startswith("run/")}
-
-
-def shown(uri: str) -> str:
-    """The URI without user, password and query, whatever signs a password holds; that of a path is whole."""
-    scheme, between, rest = uri.partition("://")
-    if scheme in ("sqlite", "file"):
-        return uri
-    place, _, query = rest.partition("?")
-    host = "…" if "@" in query else place.rpartition("@")[2]  # of the password or of the query: nobody knows
-    return f"{scheme}{between}{host}"
-
-
-def reason(error: Exception, uri: str) -> str:
-    """The last cause, in one line and without secrets: neither this URI's nor another's."""
-    said = str(error).replace(uri, shown(uri))
-    text = ADDRESS.sub(lambda found: shown(found[0]), said).strip() or type(error).__name__
-    if "Max retries exceeded" in text or "Connection" in type(error).__name__:
-        return "the server does not answer"
-    return text.splitlines()[0][:200]
-
-
-def outside_errors() -> tuple[type[Exception], ...]:
-    """What MLflow, its database, the network, the disk or an object store raises, or a driver that is not
-    installed. Anything else would be our mistake."""
-    from alembic.util import CommandError
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    store: Any = sys.modules.get("botocore.exceptions")
-    of_store = (store.BotoCoreError, store.ClientError) if store else ()
-    return (MlflowException, SQLAlchemyError, CommandError, ImportError, OSError, *of_store)
-
-
-@contextmanager
-def mlflow_settled() -> Iterator[None]:
-    """MLflow by `SETTINGS`, from now on; within, its migrations and urllib3's retries stay off the terminal."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
-    levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}
-    before = {name: logging.getLogger(name).level for name in levels}
-    import mlflow  # noqa: F401  # sets its own levels when first imported
-
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
-    try:
-        yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
 from orchestration.tracking import pages
-from orchestration.tracking.sync import mlflow_settled, outside_errors, reason, refuse_unwritable, shown
+from orchestration.tracking.reaching import mlflow_settled, outside_errors, reason, refuse_unwritable, shown
 
 START_SECONDS = 120.0
 SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}

@@ -30,7 +30,8 @@ from orchestration.study.errors import StudyError
 from orchestration.tracking import entries, write
 from orchestration.tracking.entries import Entry, Planned, metric_name, planned
 from orchestration.tracking.model import model_files
-from orchestration.tracking.sync import SyncReport, Tree, database_of, default_uri, mirror, reason, shown, sync
+from orchestration.tracking.reaching import database_of, default_uri, reason, shown
+from orchestration.tracking.sync import SyncReport, Tree, mirror, sync
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import ARMS, CLAIMS, METRICS, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
