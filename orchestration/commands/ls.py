@@ -57,13 +57,12 @@ def _studies(ledger: Ledger) -> list[dict[str, str]]:
             continue  # `semray plan` says what is wrong with it
         if isinstance(content.get("question"), str):
             found[file.stem] = {"study": str(file), "question": " ".join(content["question"].split())}
-    names = [*found, *(name for name in declared if name not in found)]
     return [
         {
             **found.get(name, {"study": name, "question": ELSEWHERE}),
             "declared": declared.get(name, ""),
         }
-        for name in names
+        for name in dict.fromkeys((*found, *declared))
     ]
 
 

@@ -202,7 +202,8 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     for says, rows in own:
         known = dict.fromkeys(canonical([one, rows]) for one in says)
         alike = [one for key in known for one in others.get(key, ())]
-        for one, claim in sorted(alike, key=lambda pair: (bool(pair[1].get("seen")), differ(pair[1], now)))[:1]:
+        if alike:
+            one, claim = min(alike, key=lambda pair: (bool(pair[1].get("seen")), differ(pair[1], now)))
             found.append(claim)
             if not claim.get("seen"):
                 sources.setdefault((one.study, claim.get("family")), one)
@@ -216,10 +217,8 @@ def _inherited(records: StudyRecords) -> Declaration | None:
         if other.get("family") == group and not other.get("seen") and canonical(other.get("says")) not in made
     ]
     found += {canonical(claim): claim for claim in beside}.values()  # each once
-    text = canonical(found)
-    return Declaration(
-        study=records.study.name, claims=tuple(found), digest=hashlib.sha256(text).hexdigest(), declared_at=""
-    )
+    digest = hashlib.sha256(canonical(found)).hexdigest()
+    return Declaration(study=records.study.name, claims=tuple(found), digest=digest, declared_at="")
 
 
 def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
