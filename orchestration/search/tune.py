@@ -82,7 +82,7 @@ def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     selection = board.selection
-    first = points(selection, board.points.suggested())
+    first = tried_first(selection, board.points.suggested())
     here = {"CPU": 0, **driver_node()}
     trial = partial(ask_for_seeds, exchange=exchange, seeds=len(selection.seeds))
     return tune.Tuner(
@@ -115,7 +115,7 @@ def ask_for_seeds(config: dict[str, Any], *, exchange: Any, seeds: int) -> None:
             return
 
 
-def points(selection: Selection, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def tried_first(selection: Selection, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What is tried before the sampler is asked: what was tried already, the arm itself, a whole grid."""
     start = default_point(selection.space, selection.settings)
     assert start is not None, "checked with the study"
@@ -132,7 +132,7 @@ def suggesting(
     """Optuna behind Tune's interface. suggest(number, point) is told of every point."""
 
     def define(trial: Any) -> dict[str, Any]:
-        suggest(trial.number, drawn(selection.space, selection.settings, partial(suggested, trial)))
+        suggest(trial.number, drawn(selection.space, selection.settings, partial(asked_of, trial)))
         return {"number": trial.number}
 
     names = [objective_name(index) for index in range(len(selection.objectives))]
@@ -147,7 +147,7 @@ def suggesting(
     )
 
 
-def suggested(trial: Any, dimension: Dimension) -> Any:
+def asked_of(trial: Any, dimension: Dimension) -> Any:
     """A value of one dimension, asked of an Optuna trial."""
     if dimension.choices:
         return trial.suggest_categorical(dimension.name, dimension.choices)
