@@ -29,7 +29,7 @@ def methods(findings: Findings) -> str:
     judged = (
         _judged(findings, declared, len(verdicts) - len(declared))
         if declared
-        else "No comparison was declared before the runs."
+        else f"No comparison was declared{' with these seeds' * bool(verdicts)} before the runs."
     )
     paragraphs = [_runs(findings), judged, _record(findings)]
     return "\n\n".join(paragraphs)
@@ -76,7 +76,10 @@ def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
     if any(verdict.scope == "task" for verdict in declared):
         said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
     if late:
-        said += f" {counted(late, 'further comparison')} made later {'is' if late == 1 else 'are'} exploratory."
+        said += (
+            f" {counted(late, 'further comparison')}, made or given other seeds later, "
+            f"{'is' if late == 1 else 'are'} exploratory."
+        )
     return said
 
 

@@ -22,7 +22,10 @@ def in_short(findings: Findings) -> str:
     if not findings.findings:
         return ""
     if not verdicts:
-        return "in short  nothing was declared before the runs: what is above is a lead to follow, and no finding"
+        return (
+            "in short  no claim was declared with these seeds before the runs: what is above is a lead to follow, "
+            "and no finding"
+        )
     held = [v for v in verdicts if v.as_expected]
     still_open = [v for v in verdicts if v.as_expected is None]
     against = [v for v in verdicts if v.as_expected is False]
@@ -40,6 +43,7 @@ def in_short(findings: Findings) -> str:
     if still_open:
         parts.append(f"{names(still_open)} cannot be told from these seeds and items")
     if late:
-        parts.append(f"{len(late)} more {'was' if len(late) == 1 else 'were'} not declared before the runs")
+        were = "was" if len(late) == 1 else "were"
+        parts.append(f"{len(late)} more {were} not declared with these seeds before the runs")
     counted = f"{len(held)} of {len(verdicts)} claims {'holds' if len(held) == 1 else 'hold'}"
     return f"in short  {counted}: {'; '.join(parts)}"

@@ -27,6 +27,7 @@ FLAGS = {
     "check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike",
     "within_rounding": "both score the same but for rounding: the arms may be alike, or an offset too large",
 }
+TOO_MANY = "over 20 % of the pairs, or two and more in one arm alone, are too many to compare the others"
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 
@@ -104,7 +105,8 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
     if verdict.advice:
         found.append(verdict.advice)
     if verdict.dropped:
-        found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}")
+        too_many = f": {TOO_MANY}" if "runs missing" in verdict.words else ""
+        found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}{too_many}")
     return (
         *found,
         *(FLAGS.get(flag, flag.replace("_", " ")) for flag in verdict.flags if flag not in verdict.words),

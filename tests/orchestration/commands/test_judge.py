@@ -343,6 +343,21 @@ def test_a_run_that_lacks_a_figure_is_named(
     assert (verdict["verdict"], verdict["n_seeds"]) == ("better", 7)
 
 
+def test_where_too_many_runs_lack_a_figure_the_rule_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of eight, both in B."""
+    monkeypatch.chdir(tmp_path)
+    table_of_runs(rho="")
+    runs = Path("runs.csv")
+    assert "B,4,0.05," in runs.read_text()
+    runs.write_text(runs.read_text().replace("B,4,0.05,", "B,4,,"))
+    assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "undecided: runs missing" in told
+    assert "no pair for seed 1, 4: over 20 % of the pairs, or two and more in one arm alone, are too many" in told
+
+
 def test_items_that_are_not_the_same_are_told_of_the_table(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,6 +121,12 @@ def test_a_program_that_does_not_start_here_is_warned_of(
     assert warned == ([f"warn    slow, fast: run begins with {said}"] if said else [])
 
 
+def test_a_placeholder_without_quotes_is_told_what_yaml_makes_of_it(place: Path) -> None:
+    told = r"train\.run\[3\] = \{seed: null\}\n  accepted: text .*; YAML reads \{seed\} as a mapping, write \"\{seed\}\""
+    with pytest.raises(StudyError, match=told):
+        planned(place, '"{seed}"', "{seed}")
+
+
 def test_a_script_that_is_not_there_is_refused(place: Path) -> None:
     """The one that Python is told, not what a module or a script of its own is told."""
     told = r"arms\.slow\.run: trian\.py: no such file in .*\n  accepted: a script that is there \(did you mean train\.py"

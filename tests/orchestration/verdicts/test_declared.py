@@ -16,6 +16,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
+from orchestration.report.methods import methods
+from orchestration.report.short import in_short
 from orchestration.study.run import Run
 from orchestration.study.study import Study
 from orchestration.verdicts import declared
@@ -320,6 +322,8 @@ def test_other_seeds_after_a_look_are_no_declared_test(
         other = judged(path, with_seeds(seeds), name)
         assert exploratory(other) == [True] * 3
         assert about_seeds(other) == [NOTE.format("0, 1", told)]
+        assert in_short(other).startswith("in short  no claim was declared with these seeds before the runs: ")
+        assert "No comparison was declared with these seeds before the runs." in methods(other)
         study = read_study(path.with_name(f"{name}.yaml"))
         asked = replace(planned(study), finished=ledger.entries())
         assert NOTE.format("0, 1", told) in words_of(asked, ledger)
@@ -427,4 +431,6 @@ def test_claims_that_no_seed_moves_have_none_to_declare(tmp_path: Path) -> None:
     finish(ledger, runs_of(study))
     later = judged(path, with_seeds(3))
     assert exploratory(later) == [False, True, True]
+    assert in_short(later).endswith("2 more were not declared with these seeds before the runs")
+    assert "2 further comparisons, made or given other seeds later, are exploratory." in methods(later)
     assert later.findings[0].verdict.family_size == 2  # H2 is counted, if not as a declared claim
