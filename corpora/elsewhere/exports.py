@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from corpora.command.data import NAME, NAMES
 from corpora.command.scores import wrong
 from corpora.store.errors import first_line
-from corpora.store.rows import check_each_once, number_of
+from corpora.store.rows import check_head, number_of
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
 WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
@@ -111,7 +111,7 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            check_each_once(reader.fieldnames or (), partial(wrong, path))
+            check_head(reader, partial(wrong, path))
             rows: list[Mapping[str, Any]] = []
             for row in reader:
                 if any(row.get(None) or ()):

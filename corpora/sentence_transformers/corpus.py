@@ -17,13 +17,15 @@ from corpora.sentence_transformers.data import FILES, GRADED, TRIPLETS, RecipeDa
 from corpora.sentence_transformers.files import Row, rows_of_file
 from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
-from corpora.store.hub import HubSet, hub_rows
+from corpora.store.hub import HubSet, hub_rows, was_saved
+from corpora.store.places import looked_at
 from corpora.store.rows import number_of
 
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
 Part = Literal["test", "dev", "train"]
 PARTS: tuple[Part, ...] = ("test", "dev", "train")  # none holds a text of one before it
 HELD = PARTS[:2]
+FILES_SHOWN = 8  # of a folder that is no data set
 
 
 @dataclass(frozen=True)
@@ -178,14 +180,33 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
     elif Path(one.source).expanduser().is_file():
         raise CorpusError(f"data.datasets.{name}.source = {one.source}\n  accepted: a file as {', '.join(FILES)}")
     else:
-        asked = HubSet(one.source, one.split, one.read, one.config)
-        rows, remarks = hub_rows(asked, path)
+        folder = Path(one.source).expanduser()
+        asked = HubSet(str(folder), one.split, one.read, one.config)
+        rows, remarks = hub_rows(asked, "." if _is_set_here(name, folder, path) else path)
         if rows is None:
             looked = "".join(f"\n    {remark}" for remark in remarks)
             raise CorpusError(
                 f"data.datasets.{name}: {one.source} not found; looked at{looked}\n  to get it: {asked.command}"
             )
         yield from rows
+
+
+def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
+    """Whether a source is a data set's folder as seen from where semray starts, not one by its name elsewhere.
+
+    CorpusError for any other folder here, whose name the hub would be asked for.
+    """
+    by_name = looked_at((str(folder), folder.name), path) if folder.name not in ("", "..") else []
+    if not folder.is_dir() or any(place.is_dir() for _, place in by_name):
+        return False
+    if not was_saved(folder):
+        files = sorted(str(file) for file in folder.iterdir() if file.name.endswith(FILES))
+        told = f"a file in it: {', '.join(files[:FILES_SHOWN])}" if files else f"a file as {', '.join(FILES)}"
+        raise CorpusError(
+            f"data.datasets.{name}.source = {folder}: is a folder\n"
+            f"  accepted: {told}; or a folder that a DatasetDict of `datasets` was saved to"
+        )
+    return True
 
 
 def _file(name: str, one: TrainingSet) -> Iterator[Row]:

@@ -59,6 +59,11 @@ def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None
         return None, [*remarks, f"the hub: {hub.name}: {kind_and_first_line(error)}"]
 
 
+def was_saved(folder: Path) -> bool:
+    """Whether `datasets` saved the splits of a data set there."""
+    return (folder / "dataset_dict.json").exists()
+
+
 def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
     """The splits of a local folder: as it was saved, else as `load_dataset` makes them of what it is asked.
 
@@ -67,7 +72,7 @@ def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
     from datasets import load_dataset, load_from_disk
 
     try:
-        if (folder / "dataset_dict.json").exists():
+        if was_saved(folder):
             return load_from_disk(str(folder))
         with own_cache(folder):
             return load_dataset(*asked, **files, trust_remote_code=False)

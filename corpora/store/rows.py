@@ -14,6 +14,7 @@ from corpora.store.errors import CorpusError, first_line
 
 NoRow = Callable[[int, str, str], CorpusError]  # of a line: its number, what it is, what is accepted
 EACH_ONCE = "each name once"
+SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # that part the columns of a table
 
 
 def sha256_of(rows: Iterable[object]) -> str:
@@ -47,12 +48,19 @@ def json_lines(lines: Iterable[str], no_row: NoRow) -> Iterator[tuple[int, Any]]
 
 def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict[str, str]]:
     """The rows of a table with a head of names, each of which stands there once."""
-    names = reader.fieldnames or ()
-    check_each_once(names, partial(no_row, reader.line_num))
+    check_head(reader, partial(no_row, 1))
     for row in reader:
         if None in row or None in row.values():
             raise no_row(reader.line_num, "has another number of columns", "as many as its head")
         yield row
+
+
+def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusError]) -> None:
+    """CorpusError for a head whose names are parted by another sign, or that has one of them twice."""
+    names, sign = reader.fieldnames or (), reader.reader.dialect.delimiter
+    if len(names) == 1 and (other := next((one for one in SIGNS if one in names[0]), None)):
+        raise wrong(f"has columns parted by {SIGNS[other]}", f"parted by {SIGNS[sign]}")
+    check_each_once(names, wrong)
 
 
 def check_each_once(names: Iterable[str], wrong: Callable[[str, str], CorpusError]) -> None:

@@ -107,6 +107,11 @@ def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
             RUNS.replace("params.seed", "seed"),
             r"lacks the column params\.seed\n  accepted: Run ID, params\.loss, seed",
         ),
+        (
+            "params.loss;params.seed;acc\nmnrl;0;0,5\n",
+            r"runs\.csv: has columns parted by semicolons\n  accepted: parted by commas",
+        ),
+        (RUNS.replace(",", "\t"), "parted by tabs"),
         ("params.loss,params.seed,note\nmnrl,0,good\n", "has no column of numbers"),
         ("params.loss,params.seed,acc\n,0,1\n", r"row 1: params\.loss is empty"),
         ("params.loss,params.seed,acc\n", "holds no row"),

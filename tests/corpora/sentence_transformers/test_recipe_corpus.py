@@ -50,6 +50,36 @@ def test_a_folder_in_the_hubs_form(tmp_path: Path) -> None:
     assert found.texts["a"] == ['the "old" cat', "fire"]
 
 
+def test_a_folder_here_is_refused_for_the_files_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither all of $SEMRAY_DATA is read for it, nor is the hub asked; a data set of its name still comes first."""
+    (tmp_path / "sub").mkdir()
+    written(tmp_path / "sub", ".jsonl").rename(tmp_path / "sub" / "train.jsonl")
+    monkeypatch.setenv("SEMRAY_DATA", str(tmp_path))
+    assert len(rows_of("sub")) == len(rows_of("sub/")) == 2
+    monkeypatch.chdir(tmp_path / "sub")
+    for source, file in ((".", r"train\.jsonl"), ("..", r"\.csv, "), ("../sub/..", r"\.csv, ")):
+        with pytest.raises(CorpusError, match=rf"source = {source}: is a folder\n  accepted: a file .*{file}"):
+            rows_of(source)
+    monkeypatch.setenv("SEMRAY_DATA", str(tmp_path / "elsewhere"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").rename("own")
+    with pytest.raises(
+        CorpusError, match=r"source = own: is a folder\n  accepted: a file in it: own/train\.jsonl; or"
+    ):
+        rows_of("own/")
+
+
+def test_a_folder_here_that_a_data_set_was_saved_to_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasets import Dataset, DatasetDict
+
+    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(str(tmp_path / "saved"))
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert rows_of("saved").texts["a"] == rows_of(tmp_path / "saved").texts["a"] == ['the "old" cat', "fire"]
+
+
 def test_benchmarks_by_name(tmp_path: Path) -> None:
     (tmp_path / "STSBenchmark").mkdir()
     line = "main\tnews\t2012\t1\t2.5\ta cat\tthe dog\n"
@@ -166,6 +196,21 @@ def test_a_row_of_another_width_is_refused(name: str, text: str, tmp_path: Path)
     (tmp_path / name).write_text(text)
     said = rf"data\.datasets\.one: .*{name}, line 3 has another number of columns\n  accepted: as many as its head"
     with pytest.raises(CorpusError, match=said):
+        rows_of(tmp_path / name, label=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("rows.csv", "a;b\nWell, well;what is it?\n", "semicolons\n  accepted: parted by commas"),
+        ("rows.csv", "a\tb\nx\ty\n", "tabs\n  accepted: parted by commas"),
+        ("rows.tsv", "a,b\nx,y\n", "commas\n  accepted: parted by tabs"),
+    ],
+)
+def test_columns_that_another_sign_parts_are_told_by_it(name: str, text: str, said: str, tmp_path: Path) -> None:
+    """Not by the cells that a reader makes of them."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CorpusError, match=rf"data\.datasets\.one: .*{name}, line 1 has columns parted by {said}"):
         rows_of(tmp_path / name, label=None)
 
 
