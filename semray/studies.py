@@ -113,7 +113,7 @@ def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: st
     if isinstance(scores, str | Path):
         return judged(Path(scores), compare, read, folder)
     place = Path(folder or "judged/frame")
-    return judged(_as_file(scores, place), compare, read, place)
+    return judged(_as_file(scores, place), compare, read, place, made_of="a data frame")
 
 
 def _as_file(scores: Any, folder: Path) -> Path:

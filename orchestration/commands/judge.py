@@ -31,7 +31,7 @@ from orchestration.reading.document import Document, Mistake, Place, document_of
 from orchestration.reading.limits import content_of
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
-from orchestration.study.names import slug
+from orchestration.study.names import printable, slug
 from orchestration.study.run import NO_BACKBONE, Run, canonical
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
@@ -73,7 +73,9 @@ def judge(options: Namespace) -> int:
     told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     with doing(JUDGING):
-        done = judged(_as_table(options, claims, folder), claims, told, folder, declared)
+        table = _as_table(options, claims, folder)
+        made_of = "" if table == Path(options.table) else printable(Path(options.table).name)
+        done = judged(table, claims, told, folder, declared, made_of)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -86,11 +88,13 @@ def judged(
     told: Mapping[str, str],
     folder: str | Path | None = None,
     declared: str = "",
+    made_of: str = "",
 ) -> Judged:
     """The verdicts of these claims on a table. told: metric -> how it is read, beyond what the table says.
 
     claims: themselves, or the document whose `compare` they are. folder: where study and ledger go. declared: the
-    digest of the claims that was shown from before.
+    digest of the claims that was shown from before. made_of: what was given instead of a
+    table, of which this one was made.
     """
     given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
     claims = claims.content["compare"] if isinstance(claims, Document) else claims
@@ -101,7 +105,7 @@ def judged(
         raise StudyError(str(error)) from None
     name = slug(table_file.stem)
     folder = Path(folder or f"judged/{name}")
-    content = study_of_table(table_file, table, metrics, claims, declared)
+    content = study_of_table(table_file, table, metrics, claims, declared=declared, made_of=made_of)
     study = _written(folder / f"{name}.yaml", content, given)
     asked = hashlib.sha256(canonical([claims, dict(metrics), declared]) + table_file.read_bytes()).hexdigest()
     ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one

@@ -39,11 +39,12 @@ class ElsewhereSettings:
 @dataclass(frozen=True, kw_only=True)
 class ElsewhereData:
     """table: the file. metrics: what it holds, and how its rows are read. declared: the SHA-256 of the claims that
-    was shown from before."""
+    was shown from before. made_of: what was given instead of a table, of which this one was made."""
 
     table: str = ""
     metrics: Mapping[str, Reading] = field(default_factory=dict)
     declared: str = ""
+    made_of: str = ""
 
 
 class ElsewhereFamily(PlainFamily):
@@ -85,7 +86,7 @@ class ElsewhereFamily(PlainFamily):
         names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
         rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
         there = {metric: reading for metric, reading in data.metrics.items() if metric in rows}
-        notes = {"scores": f"made elsewhere, read from {path.name}", **_shown(data)}
+        notes = {"scores": f"made elsewhere, read from {data.made_of or path.name}", **_shown(data)}
         notes |= {f"{metric} is left out": LEFT_OUT for metric in rows if metric not in data.metrics}
         if lacking := ", ".join(metric for metric in data.metrics if metric not in there):
             notes[f"{run.label} has no figure of"] = lacking
@@ -101,21 +102,21 @@ def _table(path: Path, digest: str) -> Table:
 
 
 def study_of_table(
-    path: Path, table: Table, metrics: Mapping[str, str], claims: Sequence[Mapping[str, Any]], declared: str
+    path: Path, table: Table, metrics: Mapping[str, str], claims: Sequence[Mapping[str, Any]], **told: str
 ) -> dict[str, Any]:
     """The study that a table answers, as the content of its file.
 
-    metrics: how each is read. declared: the SHA-256 of the claims that was shown from before, or "".
+    metrics: how each is read. told: `declared` and `made_of` of the study's data, "" where there is none.
     """
     unseeded = {run.arm for run in table if run.seed is None}
     backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
-    data = {"table": str(path), "metrics": _declared(table, metrics, claims)}
+    more = {name: text for name, text in told.items() if text}
     return {
-        "question": f"What do the scores in {path.name} show?",
+        "question": f"What do the scores in {more.get('made_of', path.name)} show?",
         "family": FAMILY_NAME,
         **({"backbones": backbones} if backbones else {}),
         "seeds": sorted({run.seed for run in table if run.seed is not None}) or [0],
-        "data": {**data, "declared": declared} if declared else data,
+        "data": {"table": str(path), "metrics": _declared(table, metrics, claims), **more},
         "arms": {
             arm: {"arm": arm, **({"train": False} if arm in unseeded else {})}
             for arm in dict.fromkeys(run.arm for run in table)

@@ -101,6 +101,8 @@ def test_a_data_frame_of_scores(tmp_path: Path) -> None:
     page = found._repr_html_()
     assert page.startswith("<iframe")
     assert "H1" in page
+    assert "What do the scores in a data frame show?" in page
+    assert found.notes[0] == "scores: made elsewhere, read from a data frame"
     assert str(found).startswith("claim ")
     with pytest.raises(semray.StudyError, match=r"DataFrame is no study.*\n.*compare=\[\{\.\.\.\}\]"):
         semray.judge(frame)

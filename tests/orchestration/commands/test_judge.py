@@ -225,6 +225,9 @@ def test_runs_that_another_tool_exported(
     for source in (["runs.csv", "--arm", "loss", "--seed", "seed"], ["results"]):
         assert main(["judge", *source, *claim]) == 0
         (verdict,) = json.loads(capsys.readouterr().out)
+        page = Path(f"judged/{Path(source[0]).stem}/report.md").read_text()
+        assert f"What do the scores in {source[0]} show?" in page
+        assert f"made elsewhere, read from {source[0]}" in page
         found.append({name: verdict[name] for name in ("verdict", "words", "p", "deltas") if name in verdict})
     assert found[0]["verdict"] == "better"
     assert found[0] == found[1]
