@@ -27,7 +27,7 @@ FLAGS = {
     "check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike",
     "within_rounding": "both score the same but for rounding: the arms may be alike, or an offset too large",
 }
-TOO_MANY = "over 20 % of the pairs, or two and more in one arm alone, are too many to compare the others"
+TOO_MANY = "over 20 % of the pairs, or two or more in one arm alone, are too many to compare the others"
 CLAIM_HEAD = ("claim", "comparison", "metric", "difference [95 %]", "seeds agree", "verdict")
 
 

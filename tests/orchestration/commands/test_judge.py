@@ -358,7 +358,7 @@ def test_where_too_many_runs_lack_a_figure_the_rule_is_told(
     assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "undecided: runs missing" in told
-    assert "no pair for seed 1, 4: over 20 % of the pairs, or two and more in one arm alone, are too many" in told
+    assert "no pair for seed 1, 4: over 20 % of the pairs, or two or more in one arm alone, are too many" in told
 
 
 def test_items_that_are_not_the_same_are_told_of_the_table(
