@@ -18,7 +18,7 @@ from corpora.sentence_transformers.files import Row, rows_of_file
 from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows, was_saved
-from corpora.store.places import looked_at
+from corpora.store.places import first_of
 from corpora.store.rows import number_of
 
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
@@ -196,8 +196,8 @@ def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
 
     CorpusError for any other folder here, whose name the hub would be asked for.
     """
-    by_name = looked_at((str(folder), folder.name), path) if folder.name not in ("", "..") else []
-    if not folder.is_dir() or any(place.is_dir() for _, place in by_name):
+    named = folder.name not in ("", "..")
+    if not folder.is_dir() or (named and first_of((str(folder), folder.name), path, Path.is_dir)[0]):
         return False
     if not was_saved(folder):
         files = sorted(str(file) for file in folder.iterdir() if file.name.endswith(FILES))

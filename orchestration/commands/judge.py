@@ -93,8 +93,7 @@ def judged(
     """The verdicts of these claims on a table. told: metric -> how it is read, beyond what the table says.
 
     claims: themselves, or the document whose `compare` they are. folder: where study and ledger go. declared: the
-    digest of the claims that was shown from before. made_of: what was given instead of a
-    table, of which this one was made.
+    digest of the claims that was shown from before. made_of: what was given, where this table was made of it.
     """
     given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
     claims = claims.content["compare"] if isinstance(claims, Document) else claims
