@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +24,7 @@ from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, Scored, Trained, built
-from semray.testing.outcomes import outcome
+from semray.testing.outcomes import RunResults, outcome
 from semray.testing.tiny import tiny_backbone
 from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.world import Stopped, World
@@ -66,6 +69,11 @@ class Small:
             pytest.skip("no setting of this family trains")
         return found[0]
 
+    @cached_property
+    def plain(self) -> RunResults:
+        """What came of `plain` at seed 3, executed once for all tests."""
+        return outcome(execute(Job(runs=(self.run("plain"),)), world()))
+
 
 @contextmanager
 def prepared(
@@ -86,6 +94,9 @@ def prepared(
         study_of_it = read_study(place / "study.yaml")
         runs = plan(study_of_it, gather_facts(study_of_it)).runs
         prepare(study_of_it)
+        for module in family(name).imports:
+            importlib.import_module(module)
+        gc.freeze()  # as in a lane: else every run would look through torch for garbage, twice
         yield Small(family(name), place, text, runs)
 
 
@@ -150,17 +161,15 @@ class FamilyContract:
         run = small.run(arm, None if arm == "still" else 3)
         settings, folder = built(small.family.settings, run.settings), resolve_backbone(run.backbone)
         if arm == "plain":
-            folder = saved(outcome(execute(Job(runs=(run,)), world())).trained, tmp_path)
+            folder = saved(small.plain.trained, tmp_path)
         encoder = small.family.trainer().read(settings, folder, world())
         assert set(small.family.reads(settings)) <= set(encoder.readers)
 
     def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(
         self, small: Small, tmp_path: Path
     ) -> None:
-        run = small.run("plain")
-        first, again, other = (
-            outcome(execute(Job(runs=(one,)), world())) for one in (run, run, small.run("plain", 4))
-        )
+        first = small.plain
+        again, other = (outcome(execute(Job(runs=(small.run("plain", seed),)), world())) for seed in (3, 4))
         assert first.values == again.values
         assert [(p.step, p.loss, p.terms) for p in first.curve] == [(p.step, p.loss, p.terms) for p in again.curve]
         assert [point.loss for point in first.curve] != [point.loss for point in other.curve]
@@ -173,7 +182,7 @@ class FamilyContract:
         """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
         part after the first. A card chooses products by their sizes, and rounds those of more texts otherwise."""
         rounding = 1e-5 if world().device.startswith("cuda") else 0.0
-        plain, fast = (outcome(execute(Job(runs=(small.run(arm),)), world())) for arm in ("plain", "fast"))
+        plain, fast = small.plain, outcome(execute(Job(runs=(small.run("fast"),)), world()))
         assert plain.curve[0].loss == fast.curve[0].loss
         assert plain.curve[-1].loss != fast.curve[-1].loss
         arms = [arm for arm in ("plain", "fast", "more") if any(run.arm == arm for run in small.runs)]
@@ -199,7 +208,7 @@ class FamilyContract:
         with pytest.raises(Stopped):
             list(execute(Job(runs=(run,)), stopped))
         resumed = outcome(execute(Job(runs=(run,)), world(scratch=tmp_path, checkpoint_every=1)))
-        assert resumed.values == outcome(execute(Job(runs=(run,)), world())).values
+        assert resumed.values == small.plain.values
 
     def test_a_stack_trains_each_run_as_it_trains_alone(self, small: Small) -> None:
         """But for the order in which sums are rounded: the losses are those of the run alone."""
@@ -214,17 +223,14 @@ class FamilyContract:
             assert [p.loss for p in one.curve] == pytest.approx([p.loss for p in own.curve], rel=1e-4)
 
     def test_a_saved_model_scores_as_it_did_and_is_not_trained_again(self, small: Small, tmp_path: Path) -> None:
-        run = small.run("plain")
-        first = outcome(execute(Job(runs=(run,)), world()))
+        run, first = small.run("plain"), small.plain
         saved(first.trained, tmp_path)
         again = outcome(execute(Job(runs=(run,), models={run.id: tmp_path}), world()))
         assert again.trained is None
         assert again.values == pytest.approx(first.values, abs=1e-7, nan_ok=True)
 
     def test_what_is_saved_opens_as_its_card_says(self, small: Small, tmp_path: Path) -> None:
-        results = list(execute(Job(runs=(small.run("plain"),)), world()))
-        (trained,) = (one for one in results if isinstance(one, Trained))
-        saved(trained, tmp_path)
+        saved(small.plain.trained, tmp_path)
         said: dict[str, Any] = {}
         exec(small.family.opened_by(tmp_path).replace("FOLDER", str(tmp_path)), said)
         assert np.isfinite(said["scores"] if "scores" in said else said["vectors"]).all()
