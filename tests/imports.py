@@ -23,12 +23,14 @@ def names(node: ast.AST) -> list[str]:
     return []
 
 
-def anywhere(source: str) -> set[str]:
+@cache
+def anywhere(source: str) -> frozenset[str]:
     """Modules imported by any statement, in functions and for type checking too."""
-    return {name for node in ast.walk(ast.parse(source)) for name in names(node)}
+    return frozenset(name for node in ast.walk(ast.parse(source)) for name in names(node))
 
 
-def on_import(source: str) -> set[str]:
+@cache
+def on_import(source: str) -> frozenset[str]:
     """Modules loaded when this one is: not those of function bodies, nor those for the type checker alone."""
 
     def walk(statements: list[ast.stmt]) -> Iterator[str]:
@@ -40,7 +42,7 @@ def on_import(source: str) -> set[str]:
                 for field in ("body", "orelse", "handlers", "finalbody"):
                     yield from walk(getattr(node, field, []))
 
-    return set(walk(ast.parse(source).body))
+    return frozenset(walk(ast.parse(source).body))
 
 
 def tops(modules: Collection[str]) -> set[str]:
@@ -58,16 +60,11 @@ def modules_under(root: Path, packages: Collection[str]) -> dict[str, Path]:
     return found
 
 
-@cache
-def _imported(path: Path) -> frozenset[str]:
-    return frozenset(anywhere(path.read_text()))
-
-
 def arrows(modules: Mapping[str, Path]) -> Arrows:
     """Which of these modules each one imports, by any statement. A package counts where none of its modules does."""
     found = {}
     for module, path in modules.items():
-        named = _imported(path) & modules.keys()
+        named = anywhere(path.read_text()) & modules.keys()
         whole = {name for name in named if any(other.startswith(f"{name}.") for other in named)}
         found[module] = frozenset(named - whole - {module})
     return found
