@@ -55,9 +55,13 @@ def on_terminal(
     interrupt: Sequence[str] = (),
     seconds: float = 240.0,
     environment: dict[str, str] | None = None,
+    program: Sequence[str] = ("-m", "orchestration"),
 ) -> Session:
-    """Run `semray WORDS` in a folder on a pseudo-terminal; `interrupt`: press Ctrl-C when each text is first seen."""
-    process, terminal = _start(words, width, folder, environment or {})
+    """Run `semray WORDS` in a folder on a pseudo-terminal; `interrupt`: press Ctrl-C when each text is first seen.
+
+    program: what Python runs on these words instead of `semray`.
+    """
+    process, terminal = _start([*program, *words], width, folder, environment or {})
     session, waited, last = Session(width), list(interrupt), time.monotonic()
     if typed:
         os.write(terminal, typed)
@@ -99,7 +103,7 @@ def _start(
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches the command as it would a person's
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "orchestration", *words],
+        [sys.executable, *words],
         cwd=folder,
         env={**kept, "TERM": "xterm-256color", **environment},
         stdin=theirs,

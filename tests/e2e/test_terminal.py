@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -31,6 +32,12 @@ compare:
 resources: {{lanes: 1}}
 """
 WIDTHS = (60, 80, 120)
+ONE_AFTER_ANOTHER = """
+import sys
+from orchestration.commands.cli import main
+for words in sys.argv[1:]:
+    print(f"{main(words.split())} of semray {words}", flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +53,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def session(place: Path, *words: str, width: int = 80, interrupt: tuple[str, ...] = ()) -> Session:
+def session(place: Path, *words: str, width: int = 80, **given: Any) -> Session:
     own = {"SEMRAY_CACHE": str(place / "cache"), "MLFLOW_TRACKING_URI": ""}
-    return on_terminal(words, width, place, environment=own, interrupt=interrupt)
+    return on_terminal(words, width, place, environment=own, **given)
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +91,11 @@ def test_a_run_says_what_it_waits_for_and_ends_with_what_to_type(run: Session) -
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_plan_and_report_fit_the_terminal(place: Path, run: Session, width: int) -> None:
-    for words in (
-        ("plan", "small"),
-        ("report", "small"),
-        ("report", "small", "slow"),
-        ("ls",),
-        ("report", "small", "--methods"),
-    ):
-        seen = session(place, *words, width=width)
-        text = "\n".join(seen.lines)
-        assert (seen.code, fits(seen)) == (0, True), text  # of `slow` there is B0's run, which both studies share
+    asked = ("plan small", "report small", "report small slow", "ls", "report small --methods")
+    seen = session(place, *asked, width=width, program=("-c", ONE_AFTER_ANOTHER))
+    text = "\n".join(seen.lines)
+    assert (seen.code, fits(seen)) == (0, True), text  # of `slow` there is B0's run, which both studies share
+    assert [line for line in seen.lines if " of semray " in line] == [f"0 of semray {words}" for words in asked]
 
 
 def test_mlflow_opens_at_the_study_and_ends_with_ctrl_c(place: Path, run: Session) -> None:
