@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ NEVER = {
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 
 
+@cache
 def _calls(file: Path) -> list[tuple[int, str, ast.Call]]:
     calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
     return [(call.lineno, ast.unparse(call.func), call) for call in calls]

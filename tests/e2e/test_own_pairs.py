@@ -35,6 +35,7 @@ def test_from_a_file_to_a_verdict(tmp_path: Path) -> None:
     for old, new in small.items():
         assert old in study
         study = study.replace(old, new)
+    study += "resources: {lanes: 1}\n"  # each imports for longer than it trains
     (folder / "mine.yaml").write_text(study)
 
     def said(*words: str) -> str:
