@@ -222,7 +222,8 @@ def test_a_study_that_is_killed_again_and_again(
     )
     peaceful, troubled = tmp_path / "peaceful", tmp_path / "troubled"
     server = Server(tmp_path, free_port())
-    peace = Driver(tmp_path, ["--ledger", str(peaceful), "--mlflow", f"sqlite:///{tmp_path}/peaceful.db"])
+    alone = ["--lanes", "1"]  # as many figures, of fewer processes
+    peace = Driver(tmp_path, ["--ledger", str(peaceful), "--mlflow", f"sqlite:///{tmp_path}/peaceful.db", *alone])
     trouble = Driver(tmp_path, ["--ledger", str(troubled), "--mlflow", server.uri])
     with ended(peace, trouble, server):
         server.start()

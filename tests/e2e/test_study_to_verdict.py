@@ -314,7 +314,8 @@ def test_a_study_with_a_task_more_trains_nothing_though_its_driver_is_killed(ask
     assert len(runs) == 7
     scored = ledger.entries()
 
-    command = [sys.executable, "-m", "orchestration", "run", "stressed.yaml", "--ledger", "ledger"]
+    words = ["run", "stressed.yaml", "--lanes", "1"]
+    command = [sys.executable, "-m", "orchestration", *words, "--ledger", "ledger"]
     driver = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until(lambda: ledger.entries() > scored or driver.poll() is not None)
     left = psutil.Process(driver.pid).children(recursive=True)
@@ -326,7 +327,7 @@ def test_a_study_with_a_task_more_trains_nothing_though_its_driver_is_killed(ask
     halfway = ledger.entries()
     assert len(halfway - scored) < len(runs)
 
-    assert ask("run", "stressed.yaml")[0] == 0
+    assert ask(*words)[0] == 0
     new = ledger.entries() - scored
     assert {run_of(entry) for entry in new} == runs
     assert {ledger.scores(entry).run.tasks.keys() == {"stress"} for entry in new} == {True}
