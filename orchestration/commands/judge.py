@@ -7,6 +7,7 @@ were made after the scores could be seen, and are marked so, unless a digest of 
 from __future__ import annotations
 
 import hashlib
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ def judge(options: Namespace) -> int:
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     with doing(JUDGING):
         table = _as_table(options, claims, folder)
-        made_of = "" if table == Path(options.table) else printable(Path(options.table).name)
+        made_of = "" if table == Path(options.table) else printable(Path(os.path.abspath(options.table)).name)
         done = judged(table, claims, told, folder, declared, made_of)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
@@ -106,7 +107,8 @@ def judged(
     folder = Path(folder or f"judged/{name}")
     content = study_of_table(table_file, table, metrics, claims, declared=declared, made_of=made_of)
     study = _written(folder / f"{name}.yaml", content, given)
-    asked = hashlib.sha256(canonical([claims, dict(metrics), declared]) + table_file.read_bytes()).hexdigest()
+    about = canonical([claims, dict(metrics), declared, *filter(None, [made_of])])
+    asked = hashlib.sha256(about + table_file.read_bytes()).hexdigest()
     ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one
     facts = _facts(study)
     if declared:
@@ -132,8 +134,13 @@ def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:
             return given
     except CorpusError as error:
         raise StudyError(str(error)) from None
+    written = folder / "scores.csv"
+    if written.exists() and written.samefile(given):
+        raise StudyError(
+            f"--out {folder}: {written} is the table itself, and would be written over\n  accepted: another folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    return write_rows(rows, folder / "scores.csv")
+    return write_rows(rows, written)
 
 
 def _told(entries: Sequence[str]) -> dict[str, str]:

@@ -102,17 +102,23 @@ def _table(path: Path, digest: str) -> Table:
 
 
 def study_of_table(
-    path: Path, table: Table, metrics: Mapping[str, str], claims: Sequence[Mapping[str, Any]], **told: str
+    path: Path,
+    table: Table,
+    metrics: Mapping[str, str],
+    claims: Sequence[Mapping[str, Any]],
+    *,
+    declared: str,
+    made_of: str,
 ) -> dict[str, Any]:
     """The study that a table answers, as the content of its file.
 
-    metrics: how each is read. told: `declared` and `made_of` of the study's data, "" where there is none.
+    metrics: how each is read. declared, made_of: as in its data, "" where there is none.
     """
     unseeded = {run.arm for run in table if run.seed is None}
     backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
-    more = {name: text for name, text in told.items() if text}
+    more = {**({"declared": declared} if declared else {}), **({"made_of": made_of} if made_of else {})}
     return {
-        "question": f"What do the scores in {more.get('made_of', path.name)} show?",
+        "question": f"What do the scores in {made_of or path.name} show?",
         "family": FAMILY_NAME,
         **({"backbones": backbones} if backbones else {}),
         "seeds": sorted({run.seed for run in table if run.seed is not None}) or [0],

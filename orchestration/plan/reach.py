@@ -27,14 +27,14 @@ MOST_SEEDS = 10_000
 class Reach:
     """What `seeds` pairs can say about one comparison on one backbone, in a group of `claims`.
 
-    test decides; smallest_p is the least it can give (0: no floor). At Holm's first step and with power .80,
-    smallest_effect (in sds of the paired deltas; None where items are sampled too) and smallest_difference (in
-    the metric's unit) are detected, and seeds_for_margin (10,000: or more; None: no number of seeds, or no
-    margin) settle the declared margin at the observed difference, at none before there is one, where nobody looks
-    before the end. on_margin says that in words. All rest on sd, of the deltas of single seeds, and on item_sd,
-    the standard error that `items` independent items leave with any number of seeds (0: not known, or not
-    sampled); whence: their sources. correlation is that of the arms at equal seed. None: nothing to compute it
-    from.
+    test decides; smallest_p is the least it can give (0: no floor) and can_decide says whether that passes
+    Holm's first step. At that step and with power .80, smallest_effect (in sds of the paired deltas; None where
+    items are sampled too) and smallest_difference (in the metric's unit) are detected, and seeds_for_margin
+    (10,000: or more; None: no number of seeds, or no margin) settle the declared margin at the observed
+    difference, at none before there is one, where nobody looks before the end. on_margin says that in words. All
+    rest on sd, of the deltas of single seeds, and on item_sd, the standard error that `items` independent items
+    leave with any number of seeds (0: not known, or not sampled); whence: their sources. correlation is that of
+    the arms at equal seed. None: nothing to compute it from.
     """
 
     claim: str
@@ -44,6 +44,7 @@ class Reach:
     test: str
     smallest_p: float
     sign_flip_floor: float
+    can_decide: bool
     sd: float | None
     item_sd: float
     items: int
@@ -82,10 +83,10 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     flips = min(1.0, smallest_sign_flip_p(n))
     growing = bool(plan.study.seeds.reserve) and n >= 2
     test, floor = _decided_by(claim, n, claims, flips, growing=growing, crossed=crossed)
-    hopeless = growing and floor * claims > ALPHA
-    level = _level_of_e_process(n, claims) if growing and not hopeless else ALPHA / claims
+    can_decide = floor * claims <= ALPHA
+    level = _level_of_e_process(n, claims) if growing and can_decide else ALPHA / claims
     effect = difference = None
-    if (n >= 2 and not hopeless) or (not trained and crossed):
+    if (n >= 2 and (can_decide or not growing)) or (not trained and crossed):
         seeds = n if trained else math.inf
         difference = None if noise is None else smallest_effect(seeds, level, noise=noise)
         effect = None if crossed else smallest_effect(seeds, level)
@@ -98,6 +99,7 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
         test=test,
         smallest_p=floor,
         sign_flip_floor=flips,
+        can_decide=can_decide,
         sd=noise.sd if noise else None,
         item_sd=noise.item if noise else 0.0,
         items=noise.groups if noise else 0,

@@ -282,9 +282,9 @@ def _mended(value: Any, plain: str | None, kind: Any) -> str:
         return f"; YAML reads {plain} as {str(value).lower()}, write '{plain}'"
     if isinstance(value, int | float) and str in members:
         return f"; write '{plain}' in quotes" if plain else ""
-    if isinstance(value, dict) and str in members and [*value.values()] == [None]:  # {seed}, a placeholder
-        name = f"{{{next(iter(value))}}}"
-        return f'; YAML reads {name} as a mapping, write "{name}"'
+    if isinstance(value, dict) and str in members and [*value.values()] == [None]:
+        name = next(iter(value))
+        return f'; YAML reads a colon at its end, or braces, as a mapping: write {name}, or "{{{name}}}" in quotes'
     if isinstance(value, str) and bool in members and value.lower() in {"true", "false"}:
         return f"; write {value.lower()} without quotes"
     if isinstance(value, str) and (int in members or float in members):

@@ -27,10 +27,10 @@ def experiment_page(uri: str, study: str, base: str) -> str:
     StudyError where MLflow has no such experiment, or does not answer.
     """
     try:
+        refuse_unwritable(uri)
         with mlflow_settled():
             from mlflow import MlflowClient
 
-            refuse_unwritable(uri)
             found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
     except outside_errors() as error:
         raise StudyError(

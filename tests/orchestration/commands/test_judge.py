@@ -235,6 +235,18 @@ def test_runs_that_another_tool_exported(
     assert "accepted: both, for a table with a row for each run" in capsys.readouterr().err
 
 
+def test_a_table_is_not_written_over_by_what_is_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = "loss,seed,acc,host\n" + "".join(f"{loss},{seed},0.{seed}5,h\n" for loss in "AB" for seed in range(3))
+    Path("scores.csv").write_text(given)
+    claim = ["--treatment", "B", "--control", "A", "--metric", "acc"]
+    assert main(["judge", "scores.csv", "--arm", "loss", "--seed", "seed", *claim, "--out", "."]) == 2
+    assert "scores.csv is the table itself" in capsys.readouterr().err
+    assert Path("scores.csv").read_text() == given
+
+
 def test_the_table_of_runs_that_weights_and_biases_exports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

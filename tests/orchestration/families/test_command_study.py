@@ -122,7 +122,7 @@ def test_a_program_that_does_not_start_here_is_warned_of(
 
 
 def test_a_placeholder_without_quotes_is_told_what_yaml_makes_of_it(place: Path) -> None:
-    told = r"train\.run\[3\] = \{seed: null\}\n  accepted: text .*; YAML reads \{seed\} as a mapping, write \"\{seed\}\""
+    told = r"train\.run\[3\] = \{seed: null\}\n  accepted: text .*; YAML reads .* braces, as a mapping: .*\"\{seed\}\" in quotes"
     with pytest.raises(StudyError, match=told):
         planned(place, '"{seed}"', "{seed}")
 

@@ -252,6 +252,7 @@ def test_smallest_p_and_smallest_effect(
 ) -> None:
     (reach,) = reachability(plan(one_claim(load, str(seeds)), FACTS))
     assert (reach.test, reach.smallest_p, reach.sign_flip_floor) == (test, least, floor)
+    assert reach.can_decide
     assert reach.smallest_effect == pytest.approx(effect, abs=5e-4)
     assert reach.smallest_difference == pytest.approx(effect * 0.0084, abs=1e-5)
     assert "SimCSE" in reach.whence[0]
@@ -261,6 +262,7 @@ def test_smallest_p_and_smallest_effect(
 def test_one_seed_shows_nothing(load: Load) -> None:
     (reach,) = reachability(plan(one_claim(load, "1"), FACTS))
     assert (reach.test, reach.smallest_p, reach.smallest_effect) == ("none", 1.0, None)
+    assert not reach.can_decide
 
 
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:

@@ -85,6 +85,7 @@ STUDIES = {
     "an arm twice": changed("  B1:", "  B1: {steps: 3}\n  B1:", ":10: arms.B1 is written twice", "line 9"),
     "an arm called no": changed("  B1:", "  no: {steps: 3}\n  B1:", ":9: arms.no: YAML reads the key no as bool", "write 'no'"),
     "an arm called 1": changed("  B1:", "  1: {steps: 3}\n  B1:", ":9: arms.1: YAML reads the key 1 as int", "write '1'"),
+    "a colon at the end of a name": changed("[t2d, stress]", "[t2d: , stress]", "evaluate[0] = {t2d: null}", "as a mapping: write t2d, or"),
     "a number beyond all numbers": changed("2.0e-5", "1.0e+999", "train.learning_rate = 1.0e+999", "a finite number"),
     "not a number": changed("2.0e-5", ".nan", "train.learning_rate = .nan", "a finite number"),
     # names of fields, and values of the wrong kind
