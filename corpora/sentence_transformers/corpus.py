@@ -194,10 +194,11 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
 def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
     """Whether a source is a data set's folder as seen from where semray starts, not one by its name elsewhere.
 
-    CorpusError for any other folder here, whose name the hub would be asked for.
+    CorpusError for any other folder here, whose name the hub would be asked for; an absolute one is no name.
     """
-    named = folder.name not in ("", "..")
-    if not folder.is_dir() or (named and first_of((str(folder), folder.name), path, Path.is_dir)[0]):
+    if not folder.is_dir() or folder.is_absolute():
+        return folder.is_dir()
+    if folder.name not in ("", "..") and first_of((str(folder), folder.name), path, Path.is_dir)[0]:
         return False
     if not was_saved(folder):
         files = sorted(str(file) for file in folder.iterdir() if file.name.endswith(FILES))

@@ -58,7 +58,7 @@ def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict
 def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusError]) -> None:
     """CorpusError for a head whose names are parted by another sign, or that has one of them twice."""
     names, sign = reader.fieldnames or (), reader.reader.dialect.delimiter
-    if len(names) == 1 and (other := next((one for one in SIGNS if one in names[0]), None)):
+    if len(names) == 1 and (other := next((one for one in SIGNS if one != sign and one in names[0]), None)):
         raise wrong(f"has columns parted by {SIGNS[other]}", f"parted by {SIGNS[sign]}")
     check_each_once(names, wrong)
 

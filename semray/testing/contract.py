@@ -96,6 +96,7 @@ def prepared(
         prepare(study_of_it)
         for module in family(name).imports:
             importlib.import_module(module)
+        gc.collect()
         gc.freeze()  # as in a lane: else every run would look through torch for garbage, twice
         yield Small(family(name), place, text, runs)
 

@@ -80,6 +80,24 @@ def test_a_folder_here_that_a_data_set_was_saved_to_is_read(
     assert rows_of("saved").texts["a"] == rows_of(tmp_path / "saved").texts["a"] == ['the "old" cat', "fire"]
 
 
+def test_an_absolute_folder_is_read_wherever_named_sets_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "train.jsonl").write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+    unset = rows_of(tmp_path / "sets").texts
+    monkeypatch.setenv("SEMRAY_DATA", str(tmp_path / "elsewhere"))
+    assert rows_of(tmp_path / "sets").texts == unset
+
+
+def test_a_column_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text('"text, cleaned"\na cat\n')
+    assert rows_of(tmp_path / "one.csv", columns=("text, cleaned",), label=None).texts == {
+        "text, cleaned": ["a cat"]
+    }
+
+
 def test_benchmarks_by_name(tmp_path: Path) -> None:
     (tmp_path / "STSBenchmark").mkdir()
     line = "main\tnews\t2012\t1\t2.5\ta cat\tthe dog\n"
