@@ -36,7 +36,9 @@ def export(options: Namespace) -> int:
     check_empty(target)
     model = ledger.model_of(run_id)
     if model is None:
-        raise StudyError(f"run {run_id} left no model in {ledger.url}")
+        raise StudyError(
+            f"run {run_id} has no model in {ledger.url}: it left none, or `semray prune` gave it back"
+        )
     record = ledger.training(run_id)
     with written_to(target), _filled(target) as draft:
         shutil.copytree(model, draft, dirs_exist_ok=True)
@@ -78,8 +80,14 @@ def _run_named(options: Namespace, ledger: Ledger) -> str:
         raise StudyError(
             f"{wanted}: {len(named)} runs there\n{found}\n  accepted: an id of these, or --study FILE"
         )
-    arms = sorted({run.arm for run in runs if run.id in ids})
+    finished = [run for run in runs if run.id in ids]
+    seeds = sorted({run.seed for run in finished if run.arm == options.run and run.seed is not None})
+    arms = sorted({run.arm for run in finished})
     known = names_accepted(options.run, arms) if arms else "an arm of a finished run; there is none yet"
+    if seeds:
+        known = f"--seed {', '.join(map(str, seeds))}"
+    elif options.run in arms:
+        known = "a trained arm: of this one no seed leaves a model"
     raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {known}")
 
 

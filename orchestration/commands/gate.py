@@ -95,7 +95,7 @@ def _answer(
     if verdict.exploratory:
         return answer(
             "not shown",
-            "it, or its seeds, were declared after its outcome could be seen; fresh seeds would test it",
+            "it, its seeds or its rows were declared after its outcome could be seen; fresh seeds would test it",
         )
     if budget is None:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)

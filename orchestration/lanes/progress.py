@@ -148,8 +148,8 @@ class Watch:
             self._line(f"running {self._names()}   [{self.state()}]")
 
     def _names(self) -> str:
-        named = listed([label for label, _ in self.running.values()], SHOWN)
-        return "; ".join([*(moved.doing for moved in self.moved.values() if moved.doing), named])
+        doing = dict.fromkeys(moved.doing for moved in self.moved.values() if moved.doing)
+        return "; ".join([*doing, listed([label for label, _ in self.running.values()], SHOWN)])
 
     def _name(self, run: Run) -> str:
         if self.several:

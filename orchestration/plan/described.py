@@ -140,7 +140,7 @@ def foretold_words(expected: Foretold | None, lanes: int) -> str:
     """How long a study may take, as other runs tell; how to find out where there are none."""
     if expected is None:
         return (
-            "unknown: no finished run of this family and backbone on this machine; `semray run` tells it from the "
+            "unknown: no finished run like these on this machine; `semray run` tells it from the "
             "first steps on, and after Ctrl-C the same command goes on"
         )
     places = ", ".join(map(_seen_from_here, expected.ledgers))

@@ -26,7 +26,7 @@ GLOSSARY = {
         "its scores"
     ),
     "lane": "a place where runs are trained one after another: a core, or a share of a GPU",
-    "exploratory": "a claim that was added, or given other seeds, after the first run, when results could be seen",
+    "exploratory": "a claim that was added, or given other seeds or rows, when results could be seen already",
     "seeds agree": "paired seeds whose difference has the sign of the verdict, else of the mean; no test",
 }
 TERM = re.compile(rf"\b({'|'.join(map(re.escape, GLOSSARY))})\b")

@@ -29,7 +29,7 @@ def methods(findings: Findings) -> str:
     judged = (
         _judged(findings, declared, len(verdicts) - len(declared))
         if declared
-        else f"No comparison was declared{' with these seeds' * bool(verdicts)} before the runs."
+        else f"No comparison was declared{' with these seeds and rows' * bool(verdicts)} before the runs."
     )
     paragraphs = [_runs(findings), judged, _record(findings)]
     return "\n\n".join(paragraphs)
@@ -63,8 +63,9 @@ def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
     said += (
         f"the first run (SHA-256 of the declaration: {findings.declared})." if findings.declared else "the runs."
     )
-    said += f" Differences are paired by seed and tested with the {_listed(tests_of(declared))}"
-    said += f" test{'s' * (len(tests_of(declared)) > 1)} at a level of {declared[0].alpha:g}."
+    if tests := tests_of(declared):
+        said += f" Differences are paired by seed and tested with the {_listed(tests)}"
+        said += f" test{'s' * (len(tests) > 1)} at a level of {declared[0].alpha:g}."
     if any(verdict.expect == "equivalent" for verdict in declared):
         said += " Equivalence was tested with two one-sided tests against a margin declared beforehand."
     corrected = {verdict.group: verdict.family_size for verdict in declared if verdict.family_size > 1}
@@ -77,7 +78,7 @@ def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
         said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
     if late:
         said += (
-            f" {counted(late, 'further comparison')}, made or given other seeds later, "
+            f" {counted(late, 'further comparison')}, made or given other seeds or rows later, "
             f"{'is' if late == 1 else 'are'} exploratory."
         )
     return said

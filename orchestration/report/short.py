@@ -23,8 +23,8 @@ def in_short(findings: Findings) -> str:
         return ""
     if not verdicts:
         return (
-            "in short  no claim was declared with these seeds before the runs: what is above is a lead to follow, "
-            "and no finding"
+            "in short  no claim was declared with these seeds and rows before the runs: what is above is a lead "
+            "to follow, and no finding"
         )
     held = [v for v in verdicts if v.as_expected]
     still_open = [v for v in verdicts if v.as_expected is None]
@@ -44,6 +44,6 @@ def in_short(findings: Findings) -> str:
         parts.append(f"{names(still_open)} cannot be told from these seeds and items")
     if late:
         were = "was" if len(late) == 1 else "were"
-        parts.append(f"{len(late)} more {were} not declared with these seeds before the runs")
+        parts.append(f"{len(late)} more {were} not declared with these seeds and rows before the runs")
     counted = f"{len(held)} of {len(verdicts)} claims {'holds' if len(held) == 1 else 'hold'}"
     return f"in short  {counted}: {'; '.join(parts)}"

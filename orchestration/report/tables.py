@@ -25,6 +25,7 @@ MOST_PLACES = 6  # decimals of a figure
 PUBLISHED = "published"  # a column where a paper's figure is known of any claim
 FLAGS = {
     "check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike",
+    "degenerate": "its differences are equal at all seeds: there is no noise to hold them against",
     "within_rounding": "both score the same but for rounding: the arms may be alike, or an offset too large",
 }
 TOO_MANY = "over 20 % of the pairs, or two or more in one arm alone, are too many to compare the others"

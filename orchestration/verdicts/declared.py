@@ -1,25 +1,27 @@
 """Which claims were written down before their outcome could be seen?
 
 A claim is known by what it says: the recipes of its arms, backbone, metric, expectation, margins and the group
-it is corrected with. What it, its arms or its study are called is no part of that, nor the order of its parts. A
-study that has written nothing down yet inherits what other studies of the ledger wrote of the same claims on the
-same rows, the seeds that they were to be judged on among it.
+it is corrected with. What it, its arms or its study are called is no part of that, nor the order of its parts. The
+seeds and the rows that it was declared with are written beside it. A study that has written nothing down yet
+inherits what other studies of the ledger wrote of the same claims on the same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
+from orchestration.verdicts import declared_rows
+from orchestration.verdicts.declared_rows import elsewhere, rows_of, seen_there
 from orchestration.verdicts.declared_seeds import differ, in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
-from orchestration.verdicts.seen import could_be_seen, measured_on
+from orchestration.verdicts.seen import could_be_seen
 
 if TYPE_CHECKING:
     from evaluators.significance.claims import Declared
@@ -30,27 +32,28 @@ if TYPE_CHECKING:
 Order = Callable[[Iterable[Any]], list[Any]]  # that the parts of a claim are written in
 ANY: Order = partial(sorted, key=canonical)
 AS_GIVEN: Order = list  # in ledgers of before
-NAMES = ("claim", "seen", "seeds", "says", "rows", "of")  # written down, and not said by the comparison itself
+# Written down, and not said by the comparison itself
+NAMES = ("claim", "seen", "seeds", "says", "rows", "made_on", "of")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawn:
-    """Claims that were declared before they could be seen and that the study makes no longer, or with other seeds:
-    they stay counted.
+    """Claims that were declared before they could be seen and that the study makes no longer, or with other seeds,
+    or on other rows: they stay counted.
 
-    nulls: as of a claim, over all backbones on which that is so. words: what became of them, for a reader.
-    reseeded: the study makes them still, as exploratory ones.
+    nulls: as of a claim, over all backbones on which that is so. words: what became of them, for a reader. still:
+    the study makes them, as exploratory ones.
     """
 
     group: str | None
     nulls: int
     words: str
-    reseeded: bool = False
+    still: bool = False
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
-    """Write the study's comparisons down before its first run. A later call changes nothing but seeds, and these
-    while the ledger is empty. Returns what stands there.
+    """Write the study's comparisons down before its first run. A later call changes nothing but what can be put
+    right (`righted`). Returns what stands there.
 
     A claim whose two arms have scores already is written down as seen, unless a study that declared it before is
     its source; then with the claims it was declared with, since it is corrected with them, and with its seeds.
@@ -58,11 +61,12 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
     records = StudyRecords(study, runs, ledger)
     first = ledger.declared(study.name)
     if first is not None:
-        return _with_seeds_put_right(first, records)
+        claims = righted(first, records).claims
+        return first if claims == first.claims else ledger.redeclare(study.name, claims)
     inherited = _inherited(records)
     own = [
         claim.said
-        | {"says": _says(records, claim), "rows": _rows(records, claim)}
+        | {"says": _says(records, claim), **rows_of(records, claim)}
         | _standing(records, claim, inherited)
         for claim in study.compare
     ]
@@ -80,13 +84,19 @@ def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | N
     return {"seen": seen, **(seeds_of(records.study) if trained else {})}
 
 
-def _with_seeds_put_right(first: Declaration, records: StudyRecords) -> Declaration:
-    """What was declared, with the study's seeds where nothing can have been seen: the file was corrected."""
-    now = seeds_of(records.study)
-    if not any(differ(claim, now) for claim in first.claims) or records.ledger.entries():
-        return first
-    claims = [{**claim, **now} if differ(claim, now) else claim for claim in first.claims]
-    return records.ledger.redeclare(records.study.name, claims)
+def righted(declaration: Declaration, records: StudyRecords) -> Declaration:
+    """What was declared, with the study's seeds while the ledger is empty and with its rows where nothing can have
+    been seen on those of before: the file, or the script, was corrected."""
+    now, made = seeds_of(records.study), _made(records)
+    other_seeds = any(differ(claim, now) for claim in declaration.claims) and not records.ledger.entries()
+
+    def right(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = next((made[digest] for digest in claim.get("says", {}).values() if digest in made), None)
+        corrected = own and elsewhere(claim, records, own) and not seen_there(claim, records, own)
+        seeds = now if other_seeds and differ(claim, now) else {}
+        return {**claim, **seeds, **(rows_of(records, own) if own and corrected else {})}
+
+    return replace(declaration, claims=tuple(map(right, declaration.claims)))
 
 
 def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tuple[Declared, bool]]:
@@ -102,7 +112,8 @@ def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tu
 def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
     written = _written(declaration, records, claim) if declaration else None
     if written is not None:
-        return bool(written.get("seen")) or differ(written, seeds_of(records.study))
+        changed = differ(written, seeds_of(records.study)) or elsewhere(written, records, claim)
+        return bool(written.get("seen")) or changed
     return declaration is not None or could_be_seen(records, claim)
 
 
@@ -114,14 +125,9 @@ def declaration_of(records: StudyRecords) -> Declaration | None:
 
 def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Withdrawn]:
     """The claims that were declared before they could be seen and are not in the study's file now, or not with the
-    seeds that they were declared with."""
+    seeds or on the rows that they were declared with."""
     claims = [claim for claim in declaration.claims if not claim.get("seen")] if declaration else []
-    made = {
-        digest
-        for own in records.study.compare
-        for order in (ANY, AS_GIVEN)
-        for digest in _says(records, own, order).values()
-    }
+    made = _made(records)
     words = [_words(own.said) for own in records.study.compare]
     found = []
     for claim in claims:
@@ -131,7 +137,18 @@ def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Wi
             gone = 0 if _words(claim) in words else len(records.study.backbones)
         if gone:
             found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_farewell(claim)))
-    return found + _reseeded(records, claims, made)
+    reseeded = _reseeded(records, claims, made)
+    return found + reseeded + _on_other_rows(records, claims, made)
+
+
+def _made(records: StudyRecords) -> dict[str, Declared]:
+    """The study's claims, by the digest of what each says on a backbone."""
+    return {
+        digest: own
+        for own in records.study.compare
+        for order in (ANY, AS_GIVEN)
+        for digest in _says(records, own, order).values()
+    }
 
 
 def _reseeded(
@@ -150,9 +167,30 @@ def _reseeded(
             group=own[0][0].get("family"),
             nulls=sum(_nulls(claim, still) for claim, still in own),
             words=in_words([claim["claim"] for claim, _ in own], own[0][0]["seeds"], now["seeds"]),
-            reseeded=True,
+            still=True,
         )
         for own in alike.values()
+    ]
+
+
+def _on_other_rows(
+    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
+) -> list[Withdrawn]:
+    """Of the claims those that the study makes with their own seeds, but on other rows, by group."""
+    now = seeds_of(records.study)
+    by_group: dict[str | None, list[tuple[Mapping[str, Any], int]]] = {}
+    for claim in (claim for claim in claims if not differ(claim, now)):
+        own = [made[digest] for digest in claim.get("says", {}).values() if digest in made]
+        if own and elsewhere(claim, records, own[0]):
+            by_group.setdefault(claim.get("family"), []).append((claim, len(own)))
+    return [
+        Withdrawn(
+            group=group,
+            nulls=sum(_nulls(claim, still) for claim, still in own),
+            words=declared_rows.in_words([claim["claim"] for claim, _ in own]),
+            still=True,
+        )
+        for group, own in by_group.items()
     ]
 
 
@@ -193,7 +231,7 @@ def _inherited(records: StudyRecords) -> Declaration | None:
         for claim in one.claims:
             others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
     own = [
-        ([_says(records, claim, order) for order in (ANY, AS_GIVEN)], _rows(records, claim))
+        ([_says(records, claim, order) for order in (ANY, AS_GIVEN)], rows_of(records, claim)["rows"])
         for claim in records.study.compare
     ]
     found: list[Mapping[str, Any]] = []  # an unseen one, if any, and of these one with the study's seeds
@@ -293,13 +331,3 @@ def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
         apart = len(set(names.values())) == len(names)
         found[claim.id] = claim.renamed(names).id if apart else claim.id
     return found
-
-
-def _rows(records: StudyRecords, claim: Declared) -> str:
-    """Digest of what the claim's arms are trained and its metrics are measured on."""
-    tasks = [task.name for task in measured_on(records, claim.resolved(records.study.figures))]
-    arms = set(claim.arms)
-    runs = [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
-    trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
-    measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
-    return hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16]

@@ -20,7 +20,7 @@ def _chain(findings: Findings, finding: Finding) -> str:
     places = {row.id: row.location for row in findings.runs}
     lines = [f"{verdict.claim}   {verdict.words}", f"  {verdict.sentence}"]
     if verdict.exploratory:
-        lines += ["  declared, or its seeds changed, after its runs could be seen: exploratory"]
+        lines += ["  declared, or its seeds or rows changed, after its runs could be seen: exploratory"]
     else:
         lines += ["  declared before" if findings.declared else "  not declared yet: the first run writes it down"]
     tested = f", {verdict.test}" if verdict.test else ""

@@ -438,8 +438,13 @@ def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:
         "SHA-256",
     ):
         assert part in card
-    code, _, err = ask("export", "B2", str(tmp_path / "b2"), "--seed", "3")
-    assert (code, "accepted: B0, B1, B1-noHN" in err) == (2, True)
+    for asked, accepted in (
+        (("B2", "3"), "B0, B1, B1-noHN"),
+        (("B1", "99"), "--seed 0, 1, 2, 3"),
+        (("B0", "3"), "a trained arm"),
+    ):
+        code, _, err = ask("export", asked[0], str(tmp_path / "b2"), "--seed", asked[1])
+        assert (code, f"accepted: {accepted}" in err) == (2, True), err
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -86,4 +86,4 @@ def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, ot
     unlike = plan(new.study, replace(FACTS, **other))  # type: ignore[arg-type]
     own = Ledger(str(tmp_path / "now" / "ledger"))
     assert foretell(unlike, own) is None
-    assert foretold_words(None, lanes=2).startswith("unknown: no finished run of this family and backbone")
+    assert foretold_words(None, lanes=2).startswith("unknown: no finished run like these")

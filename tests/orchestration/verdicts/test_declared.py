@@ -32,13 +32,13 @@ Study_ = dict[str, Any]
 SAYS = declared._says
 
 
-def planned(study: Study) -> Plan:
-    tasks = dict.fromkeys(study.evaluate, "7" * 16)
-    return plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
+def planned(study: Study, rows: str = "c", items: str = "7") -> Plan:
+    tasks = dict.fromkeys(study.evaluate, items * 16)
+    return plan(study, Facts(backbones={"tiny": "s" * 64}, corpus=rows * 64, tasks=tasks, precision="fp32"))
 
 
-def runs_of(study: Study) -> tuple[Run, ...]:
-    return planned(study).runs
+def runs_of(study: Study, **rows: str) -> tuple[Run, ...]:
+    return planned(study, **rows).runs
 
 
 @pytest.fixture
@@ -188,7 +188,8 @@ def test_declarations_of_before_are_known_by_their_words(path: Path, tmp_path: P
     place = tmp_path / "ledger" / ".declared" / "first.json"
     body = json.loads(place.read_text())
     old = [
-        {name: value for name, value in claim.items() if name not in ("says", "rows")} for claim in body["claims"]
+        {name: value for name, value in claim.items() if name not in ("says", "rows", "made_on")}
+        for claim in body["claims"]
     ]
     place.unlink()
     Ledger(tmp_path / "ledger").declare("first", old)
@@ -322,8 +323,10 @@ def test_other_seeds_after_a_look_are_no_declared_test(
         other = judged(path, with_seeds(seeds), name)
         assert exploratory(other) == [True] * 3
         assert about_seeds(other) == [NOTE.format("0, 1", told)]
-        assert in_short(other).startswith("in short  no claim was declared with these seeds before the runs: ")
-        assert "No comparison was declared with these seeds before the runs." in methods(other)
+        assert in_short(other).startswith(
+            "in short  no claim was declared with these seeds and rows before the runs: "
+        )
+        assert "No comparison was declared with these seeds and rows before the runs." in methods(other)
         study = read_study(path.with_name(f"{name}.yaml"))
         asked = replace(planned(study), finished=ledger.entries())
         assert NOTE.format("0, 1", told) in words_of(asked, ledger)
@@ -405,6 +408,55 @@ def test_what_was_seen_of_one_claim_leaves_no_seeds_of_the_others_open(tmp_path:
     assert declare(changed, runs_of(changed), ledger) == first
 
 
+OTHERWISE = (
+    "{} declared on other rows, or by another script, and {} judged on these: exploratory, and counted as declared; "
+    "fresh seeds in a new study would show it"
+)
+
+
+@pytest.mark.parametrize("other", [{"rows": "d"}, {"items": "8"}])
+def test_other_rows_after_a_look_are_no_declared_test(path: Path, tmp_path: Path, other: Any) -> None:
+    """To train on or to measure on; a script is among the first."""
+    ledger, study = Ledger(tmp_path / "ledger"), read_study(path)
+    assert OTHERWISE.format("H1, H2, H3 were", "are") in words_of(planned(study, **other), ledger)
+    first = ledger.declared("first")
+    assert declare(study, runs_of(study, **other), ledger) == first
+    finish(ledger, [run for run in runs_of(study, **other) if not ledger.holds(run)])
+    later = find(study, runs_of(study, **other), ledger)
+    assert exploratory(later) == [True] * 3
+    assert OTHERWISE.format("H1, H2, H3 were", "are") in later.notes
+    asked = replace(planned(study, **other), finished=ledger.entries())
+    write_passport(tmp_path / "p.passport", asked, ledger, with_distributions(later, ledger))
+    assert verify(tmp_path / "p.passport").differences == ()
+    assert exploratory(find(study, runs_of(study), ledger)) == [False] * 3  # what was declared
+
+
+def test_rows_that_are_put_right_before_anything_is_seen_are_the_declared_ones(tmp_path: Path) -> None:
+    """As of a script that failed: what one arm alone gave shows no claim. H1 has a pair by then, B2 has no run."""
+    path, ledger = declared_alone(tmp_path, 2)
+    study = read_study(path)
+    finish(ledger, [run for run in runs_of(study) if run.arm == "B1"])
+    assert "by another script" not in words_of(planned(study, rows="d"), ledger)
+    declare(study, runs_of(study, rows="d"), ledger)
+    finish(ledger, [run for run in runs_of(study, rows="d") if run.arm != "B2"])
+    declare(study, runs_of(study, rows="e"), ledger)
+    finish(ledger, runs_of(study, rows="e"))
+    found = find(study, runs_of(study, rows="e"), ledger)
+    assert exploratory(found) == [True, False, False]
+    assert OTHERWISE.format("H1 was", "is") in found.notes
+
+
+def test_claims_that_were_declared_without_their_rows_are_left_alone(path: Path, tmp_path: Path) -> None:
+    """As in ledgers of before."""
+    place, ledger = tmp_path / "ledger" / ".declared" / "first.json", Ledger(tmp_path / "ledger")
+    claims = json.loads(place.read_text())["claims"]
+    place.unlink()
+    ledger.declare("first", [{key: value for key, value in claim.items() if key != "made_on"} for claim in claims])
+    study = read_study(path)
+    finish(ledger, runs_of(study, rows="d"))
+    assert exploratory(find(study, runs_of(study, rows="d"), ledger)) == [False] * 3
+
+
 @pytest.mark.parametrize("other", [{"precision": "bf16"}, {"corpus": "d" * 64}])
 def test_a_look_is_not_forgotten_with_the_runs_that_gave_it(path: Path, tmp_path: Path, other: Any) -> None:
     """Runs of another precision or corpus have other ids, and nothing of these was seen."""
@@ -431,6 +483,6 @@ def test_claims_that_no_seed_moves_have_none_to_declare(tmp_path: Path) -> None:
     finish(ledger, runs_of(study))
     later = judged(path, with_seeds(3))
     assert exploratory(later) == [False, True, True]
-    assert in_short(later).endswith("2 more were not declared with these seeds before the runs")
-    assert "2 further comparisons, made or given other seeds later, are exploratory." in methods(later)
+    assert in_short(later).endswith("2 more were not declared with these seeds and rows before the runs")
+    assert "2 further comparisons, made or given other seeds or rows later, are exploratory." in methods(later)
     assert later.findings[0].verdict.family_size == 2  # H2 is counted, if not as a declared claim

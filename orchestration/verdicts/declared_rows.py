@@ -1,0 +1,71 @@
+"""The rows that a claim was declared on: what its arms are trained on, a script of theirs among it, and what its
+metrics are measured on. Others, chosen after a look, are another test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orchestration.study.names import listed
+from orchestration.study.run import canonical
+from orchestration.verdicts.seen import could_be_seen, measured_on
+
+if TYPE_CHECKING:
+    from evaluators.significance.claims import Declared
+    from orchestration.study.run import Run
+    from orchestration.verdicts.records import StudyRecords
+
+
+def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
+    """What is written down with each claim: the digest of its rows, and the fingerprints of each arm and task."""
+    runs, tasks = _runs(records, claim), _tasks(records, claim)
+    trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
+    measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
+    return {
+        "rows": hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16],
+        "made_on": {
+            "arms": {run.arm: run.corpus_fingerprint for run in runs},
+            "tasks": {task: run.tasks[task] for run in runs for task in tasks if task in run.tasks},
+        },
+    }
+
+
+def elsewhere(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
+    """Whether a claim was declared on other rows than the study's; ledgers of before do not tell."""
+    return "made_on" in written and written["rows"] != rows_of(records, claim)["rows"]
+
+
+def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
+    """Whether the outcome of a claim can be known on the rows that it was declared on."""
+    arms, tasks = written["made_on"]["arms"], written["made_on"]["tasks"]
+    runs = [
+        replace(
+            run,
+            corpus_fingerprint=arms.get(run.arm, ""),
+            tasks={task: tasks.get(task, rows) for task, rows in run.tasks.items()},
+            former="",
+        )
+        for run in _runs(records, claim)
+    ]
+    known = arms.keys() >= {run.arm for run in runs}  # an arm that was renamed since may have had other rows
+    return not known or could_be_seen(replace(records, runs=runs, held=None), claim)
+
+
+def in_words(claims: Sequence[str]) -> str:
+    """What a reader is told of claims that were declared on other rows, and what would show them."""
+    were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
+    return (
+        f"{listed(claims)} {were} declared on other rows, or by another script, and {are} judged on these: "
+        "exploratory, and counted as declared; fresh seeds in a new study would show it"
+    )
+
+
+def _runs(records: StudyRecords, claim: Declared) -> list[Run]:
+    arms = set(claim.arms)
+    return [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
+
+
+def _tasks(records: StudyRecords, claim: Declared) -> list[str]:
+    return [task.name for task in measured_on(records, claim.resolved(records.study.figures))]
