@@ -93,7 +93,9 @@ def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     declared = declaration_of(records)
-    gone = withdrawn(records, declared and righted(declared, records))
+    gone = withdrawn(records, declared)
+    if declared and any(one.still for one in gone):
+        gone = withdrawn(records, righted(declared, records))
     besides = nulls_by_group(one for one in gone if not one.still)
     return reachability(plan, seen(records), besides), [one.words for one in gone]
 
