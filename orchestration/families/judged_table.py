@@ -116,7 +116,7 @@ def study_of_table(
     """
     unseeded = {run.arm for run in table if run.seed is None}
     backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
-    more = {**({"declared": declared} if declared else {}), **({"made_of": made_of} if made_of else {})}
+    more = {name: text for name, text in (("declared", declared), ("made_of", made_of)) if text}
     return {
         "question": f"What do the scores in {made_of or path.name} show?",
         "family": FAMILY_NAME,

@@ -9,7 +9,7 @@ inherits what other studies of the ledger wrote of the same claims on the same r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
-from orchestration.verdicts import declared_rows
-from orchestration.verdicts.declared_rows import elsewhere, rows_of, seen_there
+from orchestration.verdicts.declared_rows import elsewhere, elsewhere_in_words, rows_of, seen_there
 from orchestration.verdicts.declared_seeds import differ, in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.seen import could_be_seen
@@ -91,10 +90,9 @@ def righted(declaration: Declaration, records: StudyRecords) -> Declaration:
     other_seeds = any(differ(claim, now) for claim in declaration.claims) and not records.ledger.entries()
 
     def right(claim: Mapping[str, Any]) -> Mapping[str, Any]:
-        own = next((made[digest] for digest in claim.get("says", {}).values() if digest in made), None)
-        corrected = own and elsewhere(claim, records, own) and not seen_there(claim, records, own)
-        seeds = now if other_seeds and differ(claim, now) else {}
-        return {**claim, **seeds, **(rows_of(records, own) if own and corrected else {})}
+        own, seeds = _still(claim, made), now if other_seeds and differ(claim, now) else {}
+        corrected = own and elsewhere(claim, records, own[0]) and not seen_there(claim, records, own[0])
+        return {**claim, **seeds, **(rows_of(records, own[0]) if corrected else {})}
 
     return replace(declaration, claims=tuple(map(right, declaration.claims)))
 
@@ -137,8 +135,7 @@ def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Wi
             gone = 0 if _words(claim) in words else len(records.study.backbones)
         if gone:
             found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_farewell(claim)))
-    reseeded = _reseeded(records, claims, made)
-    return found + reseeded + _on_other_rows(records, claims, made)
+    return found + _reseeded(records, claims, made) + _on_other_rows(records, claims, made)
 
 
 def _made(records: StudyRecords) -> dict[str, Declared]:
@@ -151,24 +148,24 @@ def _made(records: StudyRecords) -> dict[str, Declared]:
     }
 
 
+def _still(claim: Mapping[str, Any], made: Mapping[str, Declared]) -> list[Declared]:
+    """The study's claim that says the same as a declared one, once for each backbone on which it does."""
+    return [made[digest] for digest in claim.get("says", {}).values() if digest in made]
+
+
 def _reseeded(
-    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Collection[str]
+    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
 ) -> list[Withdrawn]:
     """Of the claims those that the study makes with other seeds, by group and by the seeds they had."""
     now = seeds_of(records.study)
     alike: dict[bytes, list[tuple[Mapping[str, Any], int]]] = {}
     for claim in (claim for claim in claims if differ(claim, now)):
-        if still := sum(digest in made for digest in claim["says"].values()):
+        if still := len(_still(claim, made)):
             alike.setdefault(canonical([claim.get("family"), claim["seeds"]]), []).append((claim, still))
     if not alike or not records.ledger.entries():  # which is empty: they can be put right
         return []
     return [
-        Withdrawn(
-            group=own[0][0].get("family"),
-            nulls=sum(_nulls(claim, still) for claim, still in own),
-            words=in_words([claim["claim"] for claim, _ in own], own[0][0]["seeds"], now["seeds"]),
-            still=True,
-        )
+        _exploratory_now(own, in_words([claim["claim"] for claim, _ in own], own[0][0]["seeds"], now["seeds"]))
         for own in alike.values()
     ]
 
@@ -180,18 +177,19 @@ def _on_other_rows(
     now = seeds_of(records.study)
     by_group: dict[str | None, list[tuple[Mapping[str, Any], int]]] = {}
     for claim in (claim for claim in claims if not differ(claim, now)):
-        own = [made[digest] for digest in claim.get("says", {}).values() if digest in made]
+        own = _still(claim, made)
         if own and elsewhere(claim, records, own[0]):
             by_group.setdefault(claim.get("family"), []).append((claim, len(own)))
     return [
-        Withdrawn(
-            group=group,
-            nulls=sum(_nulls(claim, still) for claim, still in own),
-            words=declared_rows.in_words([claim["claim"] for claim, _ in own]),
-            still=True,
-        )
-        for group, own in by_group.items()
+        _exploratory_now(own, elsewhere_in_words([claim["claim"] for claim, _ in own]))
+        for own in by_group.values()
     ]
+
+
+def _exploratory_now(own: Sequence[tuple[Mapping[str, Any], int]], words: str) -> Withdrawn:
+    """Claims of one group that the study still makes, each with the number of backbones on which it does."""
+    nulls = sum(_nulls(claim, backbones) for claim, backbones in own)
+    return Withdrawn(group=own[0][0].get("family"), nulls=nulls, words=words, still=True)
 
 
 def _nulls(claim: Mapping[str, Any], backbones: int) -> int:

@@ -22,13 +22,11 @@ def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
     """What is written down with each claim: the digest of its rows, and the fingerprints of each arm and task."""
     runs, tasks = _runs(records, claim), _tasks(records, claim)
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
-    measured = {run.tasks[task] for run in runs for task in tasks if task in run.tasks}
+    measured = {task: run.tasks[task] for run in runs for task in tasks if task in run.tasks}
+    rows = canonical([sorted(trained), sorted(set(measured.values()))])
     return {
-        "rows": hashlib.sha256(canonical([sorted(trained), sorted(measured)])).hexdigest()[:16],
-        "made_on": {
-            "arms": {run.arm: run.corpus_fingerprint for run in runs},
-            "tasks": {task: run.tasks[task] for run in runs for task in tasks if task in run.tasks},
-        },
+        "rows": hashlib.sha256(rows).hexdigest()[:16],
+        "made_on": {"arms": {run.arm: run.corpus_fingerprint for run in runs}, "tasks": measured},
     }
 
 
@@ -53,7 +51,7 @@ def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declare
     return not known or could_be_seen(replace(records, runs=runs, held=None), claim)
 
 
-def in_words(claims: Sequence[str]) -> str:
+def elsewhere_in_words(claims: Sequence[str]) -> str:
     """What a reader is told of claims that were declared on other rows, and what would show them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (

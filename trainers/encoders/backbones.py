@@ -341,7 +341,7 @@ def converted_to(name: str) -> Path:
     folder = folder_of(name)
     if folder is not None:
         return folder.with_name(f"{folder.name}-safetensors")
-    return Path(os.environ.get("SEMRAY_BACKBONES") or "backbones").expanduser() / name.replace("/", "--")
+    return (_shelf() or Path("backbones")) / name.replace("/", "--")
 
 
 def _remedy(name: str, pickled: bool) -> str:
