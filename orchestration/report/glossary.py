@@ -21,6 +21,9 @@ GLOSSARY = {
         "a correction for several claims: the smallest p is multiplied by the number of claims, the next by one "
         "less, and so on"
     ),
+    "Benjamini-Hochberg": (
+        "a correction for several claims that bounds the share of false ones among those that are shown"
+    ),
     "ledger": (
         "the folder that every figure here is read from: one sealed entry for each run's training and for each of "
         "its scores"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.families.registry import family
-from orchestration.report.tables import tests_of
+from orchestration.report.tables import known, tests_of
 from orchestration.study.names import counted
 from orchestration.study.run import is_encoder
 
@@ -19,6 +19,7 @@ SHARED = {  # by runs of one seed: random stream -> what is drawn from it. A scr
     "init": "the initialisation of what they have in common",
     "negatives": "the negatives that they draw",
 }
+GROWING = "t e-process"  # the test of a study until decided
 LIBRARIES = ("semray", "torch", "transformers", "deepspeed", "sentence-transformers")
 
 
@@ -36,26 +37,40 @@ def methods(findings: Findings) -> str:
 
 
 def _runs(findings: Findings) -> str:
-    seeded = sorted({row.seed for row in findings.runs if row.seed is not None and row.status == "finished"})
     trained = [
         arm for arm in findings.arms if any(row.seed is not None for row in findings.runs if row.arm == arm)
     ]
     untrained = [arm for arm in findings.arms if arm not in trained]
     encoders = [Path(name).name for name in findings.backbones if is_encoder(name)]
     said = f"We compared {_listed(list(findings.arms))}{f' on {_listed(encoders)}' if encoders else ''}."
-    if trained and seeded:
-        shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]
-        said += (
-            f" Each trained recipe ({_listed(trained)}) was run with {counted(len(seeded), 'random seed')}"
-            f"{_span(seeded)}; recipes with the same seed "
-            f"{f'share {_listed(shared)}' if shared else 'are paired, whatever they make of it'}."
-        )
-    elif trained:
-        said += f" No run of a trained recipe ({_listed(trained)}) is finished."
+    if trained:
+        said += _seeds(findings, trained)
     if untrained:
         verbs = ("is", "stands") if len(untrained) == 1 else ("are", "stand")
         said += f" {_listed(untrained)} {verbs[0]} not trained and {verbs[1]} beside every seed with one result."
     return said
+
+
+def _seeds(findings: Findings, trained: list[str]) -> str:
+    """How many seeds each trained arm has on a backbone, and what runs of one seed share."""
+    places = {(row.arm, row.backbone): set[int]() for row in findings.runs if row.seed is not None}
+    for row in findings.with_status("finished"):
+        if row.seed is not None:
+            places[row.arm, row.backbone].add(row.seed)
+    seeds, counts = sorted(set().union(*places.values())), sorted(map(len, places.values()))
+    if not seeds:
+        return f" No run of a trained recipe ({_listed(trained)}) is finished."
+    if counts[0] == len(seeds):
+        said = f" Each trained recipe ({_listed(trained)}) was run with {counted(len(seeds), 'random seed')}"
+    else:
+        least = f"{counts[0]} to " * (counts[0] != counts[-1])
+        said = f" The trained recipes ({_listed(trained)}) were run with {least}{counts[-1]} of "
+        said += counted(len(seeds), "random seed")
+    shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]
+    return (
+        f"{said}{_span(seeds)}; recipes with the same seed "
+        f"{f'share {_listed(shared)}' if shared else 'are paired, whatever they make of it'}."
+    )
 
 
 def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
@@ -63,24 +78,41 @@ def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
     said += (
         f"the first run (SHA-256 of the declaration: {findings.declared})." if findings.declared else "the runs."
     )
-    if tests := tests_of(declared):
-        said += f" Differences are paired by seed and tested with the {_listed(tests)}"
-        said += f" test{'s' * (len(tests) > 1)} at a level of {declared[0].alpha:g}."
-    if any(verdict.expect == "equivalent" for verdict in declared):
-        said += " Equivalence was tested with two one-sided tests against a margin declared beforehand."
+    said += _tested([finding.verdict for finding in findings.findings if not finding.verdict.exploratory])
     corrected = {verdict.group: verdict.family_size for verdict in declared if verdict.family_size > 1}
     if corrected:
         sizes = _listed([f"{size}{f' of {group}' if group else ''}" for group, size in corrected.items()])
         said += (
             f" p-values are adjusted with Holm's method over {sizes} hypotheses; intervals are 95 %, unadjusted."
         )
-    if any(verdict.scope == "task" for verdict in declared):
-        said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
     if late:
         said += (
             f" {counted(late, 'further comparison')}, made or given other seeds or rows later, "
             f"{'is' if late == 1 else 'are'} exploratory."
         )
+    return said
+
+
+def _tested(verdicts: list[Verdict]) -> str:
+    """The tests behind verdicts, those of the parts of a joint claim among them."""
+    said = ""
+    tests = tests_of([verdict for verdict in verdicts if verdict.parts is None])
+    if tests:
+        said += f" Differences are paired by seed and tested with the {_listed(tests)}"
+        said += f" test{'s' * (len(tests) > 1)} at a level of {verdicts[0].alpha:g}."
+    if GROWING in tests:
+        said += (
+            " Seeds were added to the recipes of open comparisons, with a look after each; the e-process and its "
+            "intervals hold at every look."
+        )
+    if futile := [verdict.claim for verdict in verdicts if verdict.hopeless and not verdict.part_of]:
+        said += f" {_listed(futile)} {'was' if len(futile) == 1 else 'were'} given up for futility."
+    if any(known(verdict.tost_p) for verdict in verdicts):
+        said += " Equivalence was tested with two one-sided tests against a margin declared beforehand."
+    if any("crossed t" in test for test in tests):
+        said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
+    if joint := tests_of([verdict for verdict in verdicts if verdict.parts is not None]):
+        said += f" A claim of several parts is judged by the p-values of its parts ({_listed(joint)})."
     return said
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -299,8 +299,6 @@ def caption(findings: Findings) -> str:
 
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
-    declared = [verdict for verdict in verdicts if not verdict.exploratory and not verdict.part_of]
-    groups = {verdict.group: verdict.family_size for verdict in declared}
     tests = tests_of(verdicts)
     correlations = [verdict.correlation for verdict in verdicts if known(verdict.correlation)]
     if any(known(verdict.tost_p) for verdict in verdicts):
@@ -313,22 +311,33 @@ def caption(findings: Findings) -> str:
         if count:
             which = "" if count == len(verdicts) else f" in {count} of {len(verdicts)} claims"
             parts.append(told + which + why)
-    corrected = []
-    if max(groups.values(), default=0) > 1:
-        counts_of = {group: sum(verdict.group == group for verdict in declared) for group in groups}
-        sizes = [
-            (str(size) if size == counts_of[group] else f"{size} hypotheses in {counts_of[group]}")
-            + (f" of {group}" if group else "")
-            for group, size in groups.items()
-        ]
-        corrected = [f"Holm over {' and over '.join(sizes)} declared comparisons"]
-    parts.append(", ".join((*tests, *corrected)))
+    parts.append(", ".join((*tests, *_corrections(verdicts))))
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
     unpaired = sorted(verdict.unpaired_seeds for verdict in verdicts if verdict.unpaired_seeds)
     if unpaired:
         parts.append(f"pairing stands for {_range(unpaired)} unpaired seeds an arm")
     return "; ".join(part for part in parts if part)
+
+
+def _corrections(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What the p values are corrected with, and over how many comparisons; a joint claim is one."""
+    whole = [verdict for verdict in verdicts if not verdict.part_of]
+    declared = [verdict for verdict in whole if not verdict.exploratory]
+    late = [verdict for verdict in whole if verdict.exploratory]
+
+    def over(size: int, claims: int) -> str:
+        return str(size) if size == claims else f"{size} hypotheses in {claims}"
+
+    groups = {verdict.group: verdict.family_size for verdict in declared}
+    if max(groups.values(), default=0) > 1:
+        sizes = [
+            over(size, sum(verdict.group == group for verdict in declared)) + (f" of {group}" if group else "")
+            for group, size in groups.items()
+        ]
+        yield f"Holm over {' and over '.join(sizes)} declared comparisons"
+    if late and late[0].family_size > 1:
+        yield f"Benjamini-Hochberg over {over(late[0].family_size, len(late))} exploratory comparisons"
 
 
 def tests_of(verdicts: Sequence[Verdict]) -> list[str]:

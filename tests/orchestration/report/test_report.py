@@ -98,6 +98,20 @@ def test_terminal_table(findings: Findings) -> None:
     assert "note     corpus: a stand-in of 40 concepts" in lines
 
 
+def test_the_correction_of_late_claims_is_named(findings: Findings) -> None:
+    """Their p is corrected among themselves, another way than those that were declared."""
+    declared = [one for one in findings.findings if not one.verdict.exploratory]
+    late = [replace(one, verdict=replace(one.verdict, exploratory=True, family_size=4)) for one in declared]
+    said = "Benjamini-Hochberg over 4 exploratory comparisons; "
+    assert said not in forms.table(findings)  # X1 is alone: there is nothing to correct it with
+    mixed = replace(findings, findings=(*declared, *late))
+    assert f"Holm over 4 declared comparisons, {said}" in forms.table(mixed)
+    alone = replace(findings, findings=tuple(late))
+    for form in (forms.table(alone), forms.markdown(alone), forms.latex(alone)):
+        assert said in form
+        assert "Holm" not in form
+
+
 def test_markdown_tables_are_rectangular(findings: Findings) -> None:
     text = forms.markdown(findings)
     rows = [line for line in text.splitlines() if line.startswith("|")]

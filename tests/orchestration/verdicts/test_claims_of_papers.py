@@ -212,6 +212,21 @@ def test_only_a_mean_has_seeds_that_agree_with_it(finished: tuple[Plan, Ledger, 
         assert "4/4 seeds" in page
 
 
+def test_the_methods_name_the_tests_of_parts_and_that_items_were_sampled(
+    finished: tuple[Plan, Ledger, Findings],
+) -> None:
+    """An intersection-union test compares nothing by itself: its parts do."""
+    _, _, findings = finished
+    said = methods(findings)
+    assert "paired by seed and tested with the crossed t test at a level of 0.05." in said
+    assert "Where items were sampled from the task, their chance is counted beside that of the seeds." in said
+    assert "by the p-values of its parts (intersection-union and partial conjunction)." in said
+    joint = of(findings, "P3").verdict
+    alone = [one for one in findings.findings if "P3" in (one.verdict.claim, one.verdict.part_of)]
+    said = methods(replace(findings, findings=tuple(alone)))
+    assert (joint.parts, "with the crossed t test at" in said, "two one-sided tests" in said) == (2, True, True)
+
+
 def test_every_form_shows_them(finished: tuple[Plan, Ledger, Findings]) -> None:
     asked, ledger, findings = finished
     for shown in (forms.table(findings), forms.markdown(findings), forms.latex(findings)):

@@ -14,6 +14,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.described import describe
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
+from orchestration.report.methods import methods
 from orchestration.report.short import in_short
 from orchestration.study.run import Run
 from orchestration.verdicts.declared import declare
@@ -87,6 +88,17 @@ def test_a_claim_without_hope_asks_for_no_further_seed(tmp_path: Path) -> None:
     assert "all 12 seeds" in one.verdict.sentence
     assert still_open(found) == []
     assert grown(replace(planned, finished=ledger.entries()), ledger).runs == done.runs
+
+
+def test_the_methods_tell_of_looks_and_of_claims_that_were_given_up(tmp_path: Path) -> None:
+    """B stands beside both arms: it has all the seeds, A and C those that their own claims asked for."""
+    more = "  - {claim: H2, treatment: C, control: B, metric: stress/negate/auc, expect: better}\n"
+    planned, ledger = study_of(tmp_path, STUDY.replace("  B: {}\n", "  B: {}\n  C: {steps: 77}\n") + more)
+    done = run_all(planned, ledger, until=8)
+    said = methods(find(done.study, done.runs, ledger))
+    assert "The trained recipes (A, B and C) were run with 5 to 8 of 8 random seeds (0 to 7); " in said
+    assert "tested with the t e-process test at a level of 0.05. Seeds were added to the recipes of open " in said
+    assert "intervals hold at every look. H1 was given up for futility." in said
 
 
 def test_without_a_smallest_effect_all_seeds_are_run(tmp_path: Path) -> None:
