@@ -90,6 +90,19 @@ def smallest_anytime_p(n: int, tau2: float) -> float:
     return (1 + n * tau2) ** (-(n - 1) / 2)
 
 
+def level_of_t(n: int, tau2: float, level: float) -> float:
+    """The two-sided level of a t test of n seeds that rejects where the e-process crosses 1/level after them.
+
+    Looking earlier can only reject more often, so the power of that test is a lower bound. level: at least
+    `smallest_anytime_p`.
+    """
+    from scipy import optimize, special
+
+    seeds, rejects = np.asarray(n), -math.log(level)  # by logarithms: hundreds of seeds have no E that is a number
+    t = optimize.brentq(lambda t: float(log_e(np.asarray(t * t / (n - 1)), seeds, tau2)) - rejects, 0.0, 1e6)
+    return 2 * float(special.stdtr(n - 1, -t))
+
+
 def confidence_sequence(
     deltas: np.ndarray, tau2: float, alpha: float = ALPHA, scale: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -74,6 +74,7 @@ def reachability(
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     from evaluators.significance.power import smallest_effect
     from evaluators.significance.seed_tests import smallest_sign_flip_p
+    from evaluators.significance.sequential import Sequential, level_of_t
 
     sides = (claim.sides["treatment"], claim.sides["control"])
     trained = any(plan.study.arms[arm].train for side in sides for arm in side.arms)
@@ -84,7 +85,9 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     growing = bool(plan.study.seeds.reserve) and n >= 2
     test, floor = _decided_by(claim, n, claims, flips, growing=growing, crossed=crossed)
     can_decide = floor * claims <= ALPHA
-    level = _level_of_e_process(n, claims) if growing and can_decide else ALPHA / claims
+    level = ALPHA / claims
+    if growing and can_decide:
+        level = level_of_t(n, Sequential().tau2, level)
     effect = difference = None
     if (n >= 2 and (can_decide or not growing)) or (not trained and crossed):
         seeds = n if trained else math.inf
@@ -144,20 +147,6 @@ def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]
         return None, f"no number of seeds settles the margin: the {found.noise.groups:,} items limit it"
     needed = needed or MOST_SEEDS
     return needed, f"the margin takes {needed:,} seeds"
-
-
-def _level_of_e_process(n: int, claims: int) -> float:
-    """The two-sided level of a t test that rejects where the e-process does after n seeds.
-
-    Looking earlier can only reject more often, so the power computed at this level is a lower bound.
-    """
-    from scipy import optimize, special
-
-    from evaluators.significance.sequential import Sequential, e_at_t
-
-    tau2 = Sequential().tau2
-    t = optimize.brentq(lambda t: math.log(e_at_t(t, n, tau2) * ALPHA / claims), 0.0, 1e6)
-    return 2 * float(special.stdtr(n - 1, -t))
 
 
 def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:

@@ -10,6 +10,7 @@ from evaluators.significance.sequential import (
     confidence_sequence,
     e_at_t,
     e_values,
+    level_of_t,
     running_moments,
     seeds_until,
     smallest_anytime_p,
@@ -120,3 +121,10 @@ def test_declaration_is_checked():
 def test_no_t_reaches_beyond_the_smallest_anytime_p(n: int) -> None:
     assert 1 / e_at_t(1e9, n, 2.0) == pytest.approx(smallest_anytime_p(n, 2.0), rel=1e-6)
     assert smallest_anytime_p(4, 2.0) == pytest.approx(1 / 27)
+
+
+@pytest.mark.parametrize("n", [4, 20, 1000])
+def test_the_level_at_which_a_t_test_rejects_where_the_e_process_does(n: int) -> None:
+    """With a thousand seeds too, where the largest E is beyond what a number holds."""
+    level = level_of_t(n, 2.0, 0.05)
+    assert e_at_t(stats.t.isf(level / 2, n - 1), n, 2.0) == pytest.approx(20)

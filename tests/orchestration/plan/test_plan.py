@@ -405,6 +405,8 @@ def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
     assert growing.test == "t e-process"
     assert growing.seeds == 10
     assert (growing.smallest_effect or 0) > (fixed.smallest_effect or 0) > 0
+    (many,) = reachability(plan(one_claim(load, "{start: 4, max: 300}"), FACTS))
+    assert 0 < (many.smallest_effect or 0) < (growing.smallest_effect or 0)
 
 
 def test_no_seed_changes_two_untrained_arms(load: Load) -> None:
