@@ -6,18 +6,38 @@ import json
 import math
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, variance
 
+from evaluators.significance.level import ALPHA, POWER
+from evaluators.significance.power import Noise, least_n, power
 from evaluators.significance.published import SeedSpread, published
 from evaluators.significance.repeats import Repeat, repeat
+from evaluators.significance.sequential import Sequential, level_of_t, smallest_anytime_p
 from orchestration.commands.terminal import DONE, ledger_of, say, study_file
 from orchestration.families.registry import names
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.writable import file_fits
+
+PERCENT = 10  # a figure so many times what a ledger's runs score is a share of theirs in percent
+FEWEST, MOST = 8, 200  # seeds of the study that is written
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Noise:
+    """How far a figure moves over seeds, with the degrees of freedom of that.
+
+    typical: how large the figure is there; 0 where it is known for a share. hours: of one run, where known.
+    """
+
+    spread: SeedSpread
+    degrees: int
+    typical: float = 0.0
+    larger_is_better: bool = True
+    hours: float | None = None
 
 
 def check_claim(options: Namespace) -> int:
@@ -31,20 +51,20 @@ def check_claim(options: Namespace) -> int:
         )
     if options.write:
         _free(Path(options.write))
-    unit = 100.0 if larger > 1 else 1.0
-    spread, degrees, hours = _spread_of(options)
-    found = repeat(*figures, spread.sd * unit, degrees, options.seeds)
+    noise = _noise_of(options)
+    in_percent = larger > 1 and larger > PERCENT * noise.typical
+    sd = noise.spread.sd * (100 if in_percent else 1)
+    found = repeat(*figures, sd, noise.degrees, options.seeds)
     if options.json:
-        print(json.dumps(asdict(found) | {"spread": asdict(spread), "hours_a_run": hours}, indent=1))
+        print(json.dumps(asdict(found) | {"spread": asdict(noise.spread), "hours_a_run": noise.hours}, indent=1))
     else:
-        print("\n".join(_words(options, found, spread, unit, hours)))
+        print("\n".join(_words(options, found, noise, sd, 2 if in_percent else 4)))
     if options.write:
-        _write(Path(options.write), options, found, spread)
+        _write(Path(options.write), options, found, noise, sd)
     return DONE
 
 
-def _spread_of(options: Namespace) -> tuple[SeedSpread, int, float | None]:
-    """The spread over seeds, its degrees of freedom, and hours a run where they are known."""
+def _noise_of(options: Namespace) -> _Noise:
     if options.study:
         return _of_ledger(options)
     if options.metric:
@@ -55,10 +75,10 @@ def _spread_of(options: Namespace) -> tuple[SeedSpread, int, float | None]:
             f"{', '.join(published())}, or --study STUDY --metric METRIC for what a ledger holds"
         )
     spread = published()[options.like]
-    return spread, spread.seeds - 1, None
+    return _Noise(spread=spread, degrees=spread.seeds - 1)
 
 
-def _of_ledger(options: Namespace) -> tuple[SeedSpread, int, float | None]:
+def _of_ledger(options: Namespace) -> _Noise:
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
 
@@ -81,23 +101,28 @@ def _of_ledger(options: Namespace) -> tuple[SeedSpread, int, float | None]:
     seconds = [row.seconds for row in findings.runs if row.seconds and row.seed is not None]
     source = f"{ledger.url}: {len(kept)} arms of {study.name}, {sum(map(len, kept))} runs"
     spread = SeedSpread(metric=options.metric, sd=pooled, seeds=sum(map(len, kept)), source=source)
-    return spread, degrees, fmean(seconds) / 3600 if seconds else None
+    return _Noise(
+        spread=spread,
+        degrees=degrees,
+        typical=fmean(abs(value) for values in kept for value in values),
+        larger_is_better=findings.metrics[options.metric],
+        hours=fmean(seconds) / 3600 if seconds else None,
+    )
 
 
-def _words(
-    options: Namespace, found: Repeat, spread: SeedSpread, unit: float, hours: float | None
-) -> Sequence[str]:
-    digits = 2 if unit == 100 else 4
-    of_each = "one seed each" if options.seeds == 1 else f"{options.seeds} seeds each"
+def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, digits: int) -> Sequence[str]:
+    spread = noise.spread
+    alone = options.seeds == 1
+    of_each, two = ("one seed each", "runs") if alone else (f"{options.seeds} seeds each", "such means")
     lines = [
         f"difference  {found.difference:+.{digits}f}, {of_each}",
-        f"noise       {spread.sd * unit:.{digits}f} over seeds ({spread.metric}; {spread.source})",
-        f"by chance   two runs of one recipe differ as much in {found.by_chance:.0%} of cases",
-        f"repeat      keeps the sign with a chance of {found.keeps_sign:.0%}, by these two figures alone",
+        f"noise       {sd:.{digits}f} over seeds ({spread.metric}; {spread.source})",
+        f"by chance   two {two} of one recipe differ as much in {_share(found.by_chance)} of cases",
+        f"repeat      keeps the sign with a chance of {_share(found.keeps_sign)}, by these two figures alone",
     ]
     if found.seeds is None:
         return [*lines, "settled by  no number of seeds up to 10,000"]
-    cost = f", {found.seeds * 2 * hours:.1f} hours at this ledger's pace" if hours else ""
+    cost = f", {found.seeds * 2 * noise.hours:.1f} hours at this ledger's pace" if noise.hours else ""
     return [*lines, f"settled by  {found.seeds} seeds each, unpaired{cost}; fewer where runs are paired by seed"]
 
 
@@ -108,24 +133,42 @@ def _free(path: Path) -> None:
     file_fits(path)
 
 
-def _write(path: Path, options: Namespace, found: Repeat, spread: SeedSpread) -> None:
-    """A study file that would settle it: seeds and claim are there, recipes are the person's to fill in."""
-    seeds = min(found.seeds or 200, 200)
-    expect = "better" if found.difference > 0 else "worse"
+def _share(chance: float) -> str:
+    """In whole percents, none of which is a certainty."""
+    return "less than 1%" if chance < 0.005 else "more than 99%" if chance > 0.995 else f"{chance:.0%}"
+
+
+def _write(path: Path, options: Namespace, found: Repeat, noise: _Noise, sd: float) -> None:
+    """A study file that would settle it: seeds and claim are there, recipes are the person's to fill in.
+
+    Its seeds suffice without pairing, by the e-process that a study until decided is judged by.
+    """
+    spread, tau2 = noise.spread, Sequential().tau2
+    apart = Noise(sd=sd * math.sqrt(2))
+
+    def shown(seeds: int) -> bool:
+        if smallest_anytime_p(seeds, tau2) > ALPHA:
+            return False
+        return power(seeds, apart, effect=found.difference, alpha=level_of_t(seeds, tau2, ALPHA)) >= POWER
+
+    needed = least_n(shown, cap=MOST)
+    most = max(FEWEST, needed or MOST)
+    show = f"Up to {most} seeds show" if needed else f"It would take more than {most} seeds to show"
+    better = found.difference > 0 if noise.larger_is_better else found.difference < 0
     text = (
         f"# {options.control:g} against {options.treatment:g}: would it happen again? {spread.source}.\n"
-        f"# {seeds} seeds show a difference of this size without pairing; `semray plan` says what pairing saves.\n"
+        f"# {show} a difference of this size without pairing; `semray plan` says what pairing saves.\n"
         "question: Is the published difference there?\n"
         f"family: FAMILY  # one of {', '.join(names())}\n"
         "backbones: [BACKBONE]\n"
-        f"seeds: {{start: {min(8, seeds)}, max: {max(8, seeds)}}}\n"
+        f"seeds: {{start: {min(FEWEST, found.seeds or MOST)}, max: {most}}}\n"
         "arms:\n"
         "  control: {}  # the settings of the first figure\n"
         "  treatment: {}  # the settings of the second\n"
         "evaluate: [TASK]\n"
         "compare:\n"
         "  - {claim: again, treatment: treatment, control: control,"
-        f" metric: {spread.metric}, expect: {expect}}}\n"
+        f" metric: {spread.metric}, expect: {'better' if better else 'worse'}}}\n"
     )
     with written_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)

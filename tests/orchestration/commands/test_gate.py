@@ -6,8 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from evaluators.metrics.scores import Score
+from evaluators.significance.sequential import e_values
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
@@ -16,6 +19,7 @@ from orchestration.verdicts import declared
 from orchestration.verdicts.declared import claims_of, declaration_of, declare
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
+from tests.results import finish
 from tests.tiny import tiny_backbone
 
 STUDY = """\
@@ -36,6 +40,17 @@ compare:
   - {{claim: H3b, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.15}}
   - {{claim: P1, treatment: B1, control: B0, metric: geometry/anisotropy, expect: worse}}
   - {{claim: M, treatment: M1, control: B1, metric: t2d/recall@10, expect: better}}
+"""
+OF_A_SCRIPT = """\
+question: What does a loss move by?
+family: command
+seeds: 4
+data: {watch: [train.py], metrics: {accuracy: higher, loss: lower}}
+train: {run: [python, train.py, --seed, "{seed}", --out, "{out}", --rate, "{lr}"]}
+arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
+evaluate: [scores]
+compare:
+  - {claim: H1, treatment: fast, control: slow, metric: scores/loss, expect: better}
 """
 
 
@@ -135,5 +150,52 @@ def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:
     study = tmp_path / "studies" / "again.yaml"  # in a folder that is made for it
     words = ["check-claim", "76.25", "77.05", "--write", str(study)]
     assert main(words) == 0
-    assert "seeds: {start: 8, max: 20}" in study.read_text()
+    text = study.read_text()
+    assert "seeds: {start: 8, max: 42}" in text
+    assert "Up to 42 seeds show a difference of this size without pairing" in text
     assert main(words) == 2  # never over a file that is there
+    deltas = np.random.default_rng(0).normal(0.8, 0.84 * 2**0.5, (2000, 42))
+    looks = e_values(deltas, 2.0)[:, 7:] >= 20
+    assert looks[:, -1].mean() == pytest.approx(0.8, abs=0.03)
+    assert (
+        looks[:, :13].any(axis=1).mean() < 0.5 < 0.8 < looks.any(axis=1).mean()
+    )  # 20 of a fixed design are too few
+    assert main(["check-claim", "76.25", "76.27", "--write", str(study.with_name("small.yaml"))]) == 0
+    said = study.with_name("small.yaml").read_text()
+    assert "It would take more than 200 seeds to show a difference of this size without pairing" in said
+
+
+def test_check_claim_knows_a_mean_of_seeds_from_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Means of five differ less than runs do: twice the normal tail beyond .8 √5 / (.84 √2) errors."""
+    assert main(["check-claim", "76.25", "77.05", "--seeds", "5"]) == 0
+    assert "two such means of one recipe differ as much in 14% of cases" in capsys.readouterr().out
+    assert main(["check-claim", "70", "99"]) == 0
+    said = capsys.readouterr().out
+    assert "two runs of one recipe differ as much in less than 1% of cases" in said
+    assert "keeps the sign with a chance of more than 99%" in said
+
+
+def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of 3.2 is no share in percent, and a smaller one is better; an accuracy may be given as either."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "own.yaml").write_text(OF_A_SCRIPT)
+    study, ledger = read_study(tmp_path / "own.yaml"), Ledger(tmp_path / "ledger")
+    for run in planned(study, ledger).runs:
+        off = 0.05 * (-1) ** (run.seed or 0)
+        values = {"scores/loss": 3.2 + off, "scores/accuracy": 0.6 + off / 10}
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+
+    def told(*figures: str, metric: str) -> str:
+        words = ["--study", "own.yaml", "--metric", metric, "--write", f"{figures[0]}.yaml"]
+        assert main(["check-claim", *figures, *words]) == 0
+        return capsys.readouterr().out + (tmp_path / f"{figures[0]}.yaml").read_text()
+
+    loss = told("3.25", "3.20", metric="scores/loss")
+    assert "difference  -0.0500" in loss
+    assert "noise       0.0577 over seeds" in loss  # .05 √(4/3) of four seeds
+    assert "metric: scores/loss, expect: better}" in loss
+    assert "noise       0.58 over seeds" in told("60", "61", metric="scores/accuracy")
+    assert "noise       0.0058 over seeds" in told(".60", ".61", metric="scores/accuracy")
