@@ -10,6 +10,7 @@ import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from orchestration.commands.terminal import DONE, ledger_of, study_of
@@ -22,6 +23,7 @@ from orchestration.study.run import on
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
+    from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Finding, Findings
 
 NOT_SHOWN, OPEN = 1, 3
@@ -154,5 +156,13 @@ def own_p(finding: Finding) -> float:
     verdict = finding.verdict
     p = verdict.tost_p if verdict.expect == "equivalent" else verdict.signal_p if verdict.signal else verdict.p
     turned = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0)
-    against = any(turned * (delta or 0.0) > 0 for delta in (verdict.delta_mean, verdict.signal_delta))
+    against = any(turned * (delta or 0.0) > 0 for delta in (_mean_of_p(verdict), verdict.signal_delta))
     return 1.0 if p is None or against or verdict.verdict == "fails" else p
+
+
+def _mean_of_p(verdict: Verdict) -> float | None:
+    """The mean difference that p is about: of growing seeds that at the strongest evidence, as in the verdict."""
+    if not verdict.e_values:
+        return verdict.delta_mean
+    strongest = verdict.e_values.index(max(verdict.e_values)) + 1
+    return fmean(pair["delta"] for pair in verdict.per_seed[:strongest])

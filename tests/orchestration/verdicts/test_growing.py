@@ -137,6 +137,24 @@ def test_no_seed_is_added_where_seeds_contradict_each_other(tmp_path: Path) -> N
     assert still_open(found) == []
 
 
+@pytest.mark.parametrize(("expect", "shown"), [("better", False), ("worse", True)])
+def test_a_budget_asks_for_the_way_that_was_shown(tmp_path: Path, expect: str, shown: bool) -> None:
+    """Six seeds show a loss; those after them take the mean to a gain, and not the verdict."""
+    text = STUDY.replace("start: 5, max: 12", "start: 13, max: 20")
+    planned, ledger = study_of(tmp_path, text.replace("expect: better, min_effect: 0.05", f"expect: {expect}"))
+    for run in planned.runs:
+        assert run.seed is not None
+        gain = (-0.1 + LEVEL[run.seed % 12] if run.seed < 6 else 0.11 + 4 * LEVEL[run.seed % 12]) * (
+            run.arm == "A"
+        )
+        values = {"t2d/recall@10": 0.5 + gain, "stress/negate/auc": 0.5}
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    (one,) = find(planned.study, planned.runs, ledger).findings
+    assert one.verdict.verdict == "worse"
+    assert (one.verdict.delta_mean or 0) > 0
+    assert (own_p(one) < 0.05) == shown == one.verdict.as_expected
+
+
 @pytest.mark.parametrize("until", [5, 6])
 def test_a_driver_that_was_killed_comes_to_the_same_seeds(tmp_path: Path, until: int) -> None:
     """A claim with hope keeps the arms growing, and the one without is judged again at every look."""
