@@ -105,6 +105,8 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
         found.append(expected(verdict))
     if verdict.advice:
         found.append(verdict.advice)
+    if apart := _apart(verdict):
+        found.append(apart)
     if verdict.dropped:
         too_many = f": {TOO_MANY}" if "runs missing" in verdict.words else ""
         found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}{too_many}")
@@ -112,6 +114,19 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
         *found,
         *(FLAGS.get(flag, flag.replace("_", " ")) for flag in verdict.flags if flag not in verdict.words),
     )
+
+
+def _apart(verdict: Verdict) -> str:
+    """Where sign flips decide on a difference, and the interval beside it, which is Student's, differs on 0."""
+    flips = verdict.test is not None and "sign-flip" in verdict.test
+    asked = verdict.expect != "equivalent" or verdict.verdict in ("better", "worse")
+    if not (flips and asked and known(verdict.p) and known(verdict.ci_low) and known(verdict.ci_high)):
+        return ""
+    holds = verdict.ci_low <= 0 <= verdict.ci_high
+    if holds == (verdict.p > verdict.alpha):
+        return ""
+    interval = f"the interval is Student's t and {'holds' if holds else 'leaves out'} 0"
+    return f"{interval}; the sign-flip test, which decides, has p {p_text(verdict.p)} alone"
 
 
 def expected(verdict: Verdict) -> str:

@@ -112,6 +112,27 @@ def test_the_correction_of_late_claims_is_named(findings: Findings) -> None:
         assert "Holm" not in form
 
 
+@pytest.mark.parametrize(
+    ("deltas", "verdict", "side", "p"),
+    [
+        ([0.010, 0.012, 0.009, 0.011, 0.008, 0.013, 0.010, 0.500], "better", "holds", "= .0078"),
+        ([0.073, -0.009, 0.066, 0.036, 0.002, 0.020, -0.002, 0.054], "undecided", "leaves out", "= .055"),
+    ],
+)
+def test_an_interval_that_is_not_that_of_the_test_is_explained(
+    findings: Findings, deltas: list[float], verdict: str, side: str, p: str
+) -> None:
+    """From eight seeds on sign vectors decide, and the interval is Student's t."""
+    claim = next(claim for claim in CLAIMS if claim.claim == "H1")
+    pairs = pair({k: 0.5 + delta for k, delta in enumerate(deltas)}, dict.fromkeys(range(8), 0.5))
+    (judged,) = judge([(claim, pairs)])
+    assert (judged.test, judged.verdict) == ("exact sign-flip", verdict)
+    told = forms.table(replace(findings, findings=(replace(findings.findings[0], verdict=judged),)))
+    words = f"the interval is Student's t and {side} 0; the sign-flip test, which decides, has p {p} alone"
+    assert words in told
+    assert words not in forms.table(findings)
+
+
 def test_markdown_tables_are_rectangular(findings: Findings) -> None:
     text = forms.markdown(findings)
     rows = [line for line in text.splitlines() if line.startswith("|")]
