@@ -150,6 +150,8 @@ def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]
 
 
 def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
+    from evaluators.significance.seed_tests import seed_test
+
     n, claims = reach.seeds, reach.claims
     growing = reach.test == "t e-process"
     floor = reach.smallest_p if growing else reach.sign_flip_floor
@@ -165,11 +167,11 @@ def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
             "nothing can be decided; raise seeds.max"
         )
     elif not (growing or reach.items) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
-        least = math.ceil(1 + math.log2(claims / ALPHA))
+        least = next((more for more in range(n, MOST_SEEDS) if "flip" in seed_test(more, claims, ALPHA)), None)
+        exact = f" (from {least} seeds on the sign-flip test decides)" if least else ""
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}{_over(claims, floor, 'g')}; "
-            f"the verdict rests on the paired t test, which takes the deltas for normal "
-            f"({least} seeds would allow an exact test)"
+            f"the verdict rests on the paired t test, which takes the deltas for normal{exact}"
         )
     if needed is not None and needed > n:
         yield f"{n} seeds are not expected to settle a margin of {claim.margin:g}: it takes {needed} or more"

@@ -268,7 +268,9 @@ def test_one_seed_shows_nothing(load: Load) -> None:
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
     (five,) = reachability(plan(one_claim(load, "5"), FACTS))
     assert any("cannot go below p = 0.0625" in warning for warning in five.warnings)
-    assert "(6 seeds would allow" in five.warnings[0]
+    assert "(from 8 seeds on the sign-flip test decides)" in five.warnings[0]
+    tests = [reachability(plan(one_claim(load, seeds), FACTS))[0].test for seeds in ("6", "7", "8")]
+    assert tests == ["paired t", "paired t", "exact sign-flip"]
     (six,) = reachability(plan(one_claim(load, "6"), FACTS))
     assert six.warnings == ()
 
