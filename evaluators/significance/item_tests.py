@@ -170,7 +170,7 @@ def _check_classes(items: ItemScores) -> None:
     for label in (1,) if items.aggregate == "f1" else (0, 1):
         groups = len(np.unique(items.group_index[items.gold == label]))
         if groups < 2:
-            raise Undefined(f"{groups} independent items are labelled {label}, {items.aggregate} needs at least 2")
+            raise Undefined(f"independent items labelled {label}: {groups}, {items.aggregate} needs at least 2")
 
 
 @dataclass(frozen=True)

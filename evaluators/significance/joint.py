@@ -137,6 +137,8 @@ def _words(joint: Joint, parts: Sequence[Verdict], verdict: Word, chance: float 
     shown = f"{len(parts) - len(lacking)} of {len(parts)} parts shown, {joint.least} asked"
     if kept_back:
         return f"undecided: {shown}; the correction over the claims of its group keeps it back"
+    if len(parts) - len(lacking) >= joint.least:
+        shown += f"; taken together their p is above {ALPHA:g}"
     if chance is not None and chance < HOPELESS:
         futile = [part.claim for part in parts if part.chance_left is not None and part.chance_left < HOPELESS]
         return f"undecided: {STOPPED}: {shown}; futile: {', '.join(futile)}"

@@ -27,7 +27,7 @@ from evaluators.significance.wording import joint_sentence, sentence
 
 Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint one
 
-LATE = "exploratory: declared, or its seeds changed, after results were seen"
+LATE = "exploratory: declared, or its seeds or rows changed, after results were seen"
 
 
 def judge(

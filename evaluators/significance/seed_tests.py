@@ -133,6 +133,18 @@ def spread_is_rounding(deltas: np.ndarray, scale: float | None = None) -> bool:
     return bool(len(deltas) < 2 or sd(deltas) <= ROUNDING * largest)
 
 
+def levelled(deltas: np.ndarray, scale: float) -> np.ndarray:
+    """(n,) signed levels of the deltas' sizes: 0 where a delta, one where two sizes' difference, is rounding.
+
+    scale: of the scores. 0.81 - 0.80 and 0.75 - 0.74 are alike in size, which floats are not.
+    """
+    sizes = np.append(0.0, np.abs(deltas))
+    order = np.argsort(sizes)
+    level = np.empty(len(sizes))
+    level[order] = np.cumsum(np.diff(sizes[order], prepend=0.0) > ROUNDING * scale)
+    return np.sign(deltas) * level[1:]
+
+
 @dataclass(frozen=True)
 class SignTest:
     positive: int

@@ -15,12 +15,12 @@ from evaluators.significance.decision import Decision, Word, as_expected
 from evaluators.significance.evidence import Evidence, Rules, generator_key, stream
 from evaluators.significance.futility import HOPELESS
 from evaluators.significance.level import ALPHA
-from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, sd, sign_test, wilcoxon
+from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, levelled, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
 # Raised whenever the same scores would be judged otherwise: docs/significance.md tells what each changed, and a
 # test holds golden outcomes to it.
-RULE = 7
+RULE = 8
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 
 
@@ -204,7 +204,7 @@ def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence, verdict:
         row["matched_control"] = value
     shown = {"better": 1.0, "worse": -1.0}.get(verdict)  # growing seeds may take the mean elsewhere since
     way = np.sign(deltas.mean()) if shown is None and n else shown
-    agree = 0 if pairs.identical else int(np.sum(np.sign(deltas) == way))
+    agree = 0 if pairs.identical else int(np.sum(np.sign(levelled(deltas, pairs.scale)) == way))
     spread = n >= 2 and not pairs.flat
     treatment, control = np.array(pairs.treatment), np.array(pairs.control)
     both_vary = n >= 3 and np.ptp(treatment) > 0 and np.ptp(control) > 0
@@ -223,12 +223,13 @@ def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence, verdict:
         "hedges_g": effect_dz(deltas) * hedges_factor(n) if spread and n >= 3 else None,
         "correlation": pearson(treatment, control) if both_vary else None,
         "unpaired_seeds": None if unpaired is None else int(np.ceil(unpaired - 1e-9)),
-        "descriptive": _described(claim, deltas) if evidence.refusal is None else {},
+        "descriptive": _described(claim, deltas, pairs.scale) if evidence.refusal is None else {},
     }
 
 
-def _described(claim: Claim, deltas: np.ndarray) -> dict[str, float]:
-    described = {"sign_p": sign_test(deltas).p, "wilcoxon_p": wilcoxon(deltas).p}
+def _described(claim: Claim, deltas: np.ndarray, scale: float) -> dict[str, float]:
+    levels = levelled(deltas, scale)
+    described = {"sign_p": sign_test(levels).p, "wilcoxon_p": wilcoxon(levels).p}
     interval = bca(deltas, stream(claim.scores, "bca")) if len(deltas) >= 10 else None
     return described if interval is None else described | {"bca_low": interval.low, "bca_high": interval.high}
 

@@ -10,8 +10,8 @@ from orchestration.study.names import printable
 
 GLOSSARY = {
     "paired seeds": (
-        "both arms run with the same seed, which gives them the same order of data, the same start and the same "
-        "draws; so a difference between them is the recipe's"
+        "both arms run with the same seed, which gives arms that semray trains the same order of data, the same "
+        "start and the same draws; so a difference between them is the recipe's"
     ),
     "crossed t": (
         "a t test that counts two kinds of chance, in the seeds and in the choice of test items, and asks the "

@@ -80,6 +80,17 @@ def test_at_least_so_many():
     assert (fails.verdict, fails.words) == ("fails", "fails: fewer than 2 of 3 hold")
 
 
+def test_parts_that_are_shown_alone_and_not_together():
+    """Two p values a little below the level: at least one of the two is true at twice the smaller of them."""
+    weak = [0.3, 0.9, 0.5, 1.2]
+    joint, *parts = judged(weak, weak, least=1)
+    assert [one.verdict for one in parts] == ["better", "better"]
+    assert all(0.025 < (one.p or 0) < 0.05 for one in parts)
+    assert joint.p == pytest.approx(2 * (parts[0].p or 0))
+    assert joint.words == "undecided: 2 of 2 parts shown, 1 asked; taken together their p is above 0.05"
+    assert "together" not in judged(GAIN, NOISE, NOISE, least=2)[0].words
+
+
 def test_parts_of_other_kinds():
     """Better on one metric, equivalent on another."""
     parts = (part("rank"), part("cost", "equivalent", margin=0.5))

@@ -385,7 +385,7 @@ def test_a_class_too_small_to_sample_is_refused():
     gold = np.array([1.0] + [0.0] * 30)
     rng = np.random.default_rng(0)
     found = judge([(claim(), with_items(rng.normal(size=(3, 31)), rng.normal(size=(3, 31)), "auc", gold))])[0]
-    assert found.words == "undecided: 1 independent items are labelled 1, auc needs at least 2"
+    assert found.words == "undecided: independent items labelled 1: 1, auc needs at least 2"
 
 
 def test_aligned_items_feed_a_verdict():
@@ -468,7 +468,9 @@ def test_claims_added_later_form_their_own_family():
     late = (claim(name="late"), paired([0.8, 1.1, 0.6], exploratory=True))
     found = judge([late, (claim(), paired([0.8, 1.1, 0.6]))])
     assert [v.family_size for v in found] == [1, 1]
-    assert found[0].words == "better (exploratory: declared, or its seeds changed, after results were seen)"
+    assert (
+        found[0].words == "better (exploratory: declared, or its seeds or rows changed, after results were seen)"
+    )
     assert found[1].words == "better"
     assert "Benjamini-Hochberg" in found[0].sentence
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluators.metrics.item_metrics import aggregate
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores
@@ -40,11 +40,12 @@ OUTCOMES = Path(__file__).with_name("rule.json")
 
 def outcomes() -> list[dict[str, Any]]:
     """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, futility, a matched
-    control, a claim that was added, equal deltas and contradictory ones."""
+    control, a claim that was added, equal deltas, contradictory and tied ones, parts shown alone and not together."""
     rng = np.random.default_rng(2)
     gold = rng.normal(size=40)
     arms = [gold + noise * rng.normal(size=(4, 40)) for noise in (0.8, 1.2)]
     few = _seeds([0.8, 1.1, 0.6], control=[0.1, 0.3, 0.2])
+    weak = _seeds([0.3, 0.9, 0.5, 1.2])
     family = [
         (_claim("H1", "better"), few),
         (_claim("H2", "better", margin=0.2), _seeds(rng.normal(0.1, 0.2, 8))),
@@ -65,6 +66,12 @@ def outcomes() -> list[dict[str, Any]]:
         ),
         *judge([(_claim("L", "better"), _seeds(LATE))], sequential=Sequential(n_max=14)),
         *judge([(_claim("O", "better"), _seeds([1e-4, 2e-4, 1e-4], control=[1e9, 1e9 + 1, 1e9 + 2]))]),
+        *judge(
+            [(_claim("T", "better"), _seeds([0.01, 0.01, -0.01, 0.02, 0.01], control=[0.8, 0.74, 0.6, 0.71, 0.3]))]
+        ),
+        *judge(
+            [(Joint(claim="J", all=(_claim("J1", "better"), _claim("J2", "better")), at_least=1), [weak, weak])]
+        ),
     ]
     return [_rounded(verdict.to_dict()) for verdict in verdicts]
 

@@ -13,6 +13,7 @@ from evaluators.significance.seed_tests import (
     bca,
     effect_dz,
     hedges_factor,
+    levelled,
     paired_t,
     seed_p,
     seed_test,
@@ -104,6 +105,20 @@ def test_wilcoxon_golden_with_and_without_ties():
     assert (wilcoxon(D7).w_plus, wilcoxon(D7).p) == (27, 0.03125)
     assert (wilcoxon(TIES).w_plus, wilcoxon(TIES).p) == (19, 0.125)
     assert wilcoxon(np.zeros(3)).p == 1.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), min_size=1, max_size=12), st.integers(1, 3))
+def test_deltas_of_decimals_tie_as_decimals_do(hundredths: list[tuple[int, int]], places: int):
+    """0.81 - 0.80 and 0.75 - 0.74 are one size, and 0.3 - 0.1 - (0.5 - 0.3) is nothing, though not as floats."""
+    treatment, control = np.array(hundredths).T / 10.0**places
+    found = levelled(treatment - control, 100 / 10.0**places)
+    exact = np.array([t - c for t, c in hundredths], dtype=float)
+    ranks = stats.rankdata(np.abs(exact), method="dense")
+    assert (np.sign(found) == np.sign(exact)).all()
+    assert (stats.rankdata(np.abs(found), method="dense") == ranks).all()
+    assert wilcoxon(found) == wilcoxon(exact)
+    assert sign_test(found) == sign_test(exact)
+    assert levelled(np.array([0.3 - 0.1 - (0.5 - 0.3), 0.1]), 0.5).tolist() == [0, 1]
 
 
 def test_wilcoxon_is_the_enumeration_of_all_signs():

@@ -132,7 +132,7 @@ def test_one_claim_on_the_command_line(
     assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 0
     out = capsys.readouterr().out
     assert "B1 - B0" in out
-    assert "exploratory: declared, or its seeds changed, after results were seen" in out
+    assert "exploratory: declared, or its seeds or rows changed, after results were seen" in out
     assert "scores: made elsewhere, read from scores.csv" in out
     (again,) = judged(place, *words, "--expect", "not_worse", "--margin", "0.1", capsys=capsys)  # another claim
     assert again["expect"] == "not_worse"
