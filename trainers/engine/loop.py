@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -380,10 +381,10 @@ def _join_process_group(world: World) -> None:
     before = os.environ.get(name)
     os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
     try:
-        device = torch.device(world.device)
-        # untold, it warns whenever it guesses the card; "cuda" without a number is refused
-        card = torch.device("cuda", device.index or 0) if device.type == "cuda" else None
-        backend = "gloo" if card is None else "nccl"
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, device_id=card)
+        backend = "nccl" if torch.device(world.device).type == "cuda" else "gloo"
+        # Told its card, torch would split off the group that DeepSpeed makes of this one by ncclCommSplit, which
+        # fails for one worker on some machines (DeepSpeed's issue 8248). Untold, it takes the card that is set.
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
     finally:
         os.environ.pop(name) if before is None else os.environ.update({name: before})

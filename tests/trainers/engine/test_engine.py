@@ -238,6 +238,17 @@ def test_deepspeed_runs_where_the_world_is_whatever_it_took_for_its_own():
     assert real_accelerator.get_accelerator().device_name() == "cpu"
 
 
+def test_a_group_of_one_on_a_card_is_not_bound_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the group that DeepSpeed makes of it would be split off by NCCL, which one worker alone may not survive."""
+    told: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    monkeypatch.setattr(loop.dist, "is_initialized", lambda: False)
+    monkeypatch.setattr(loop.dist, "init_process_group", lambda *args, **named: told.append((args, named)))
+    loop._join_process_group(World(device="cuda:0"))
+    ((backend,), named), *_ = told
+    assert backend == "nccl"
+    assert named.get("device_id") is None
+
+
 def test_a_parameter_outside_the_groups_is_noticed():
     model = net()
     groups = parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01)
