@@ -67,6 +67,7 @@ def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambd
             left.append(name)
             continue
         try:
+            bench.release()  # other processes of a section, too, need what the sections before it had
             for one in section(bench):
                 rows.append(
                     {"section": name, "what": one.what, "figure": one.figure, "unit": one.unit, "": one.beside}

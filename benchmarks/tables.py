@@ -49,7 +49,7 @@ def save(
     whole: figures of no one row, kept for other scripts; a note tells them.
     """
     versions = {"python": platform.python_version()}
-    versions |= {package: importlib.metadata.version(package) for package in ("numpy", "scipy", *packages)}
+    versions |= {package: _version(package) for package in ("numpy", "scipy", *packages)}
     where = {"machine": machine(), "versions": versions, "date": datetime.date.today().isoformat()}
     columns = list(rows[0])
     cells = [[_cell(row[column]) for column in columns] for row in rows]
@@ -72,6 +72,14 @@ def save(
     kept = {"title": title, "rows": list(rows), "notes": list(notes), **where}
     kept |= {"whole": dict(whole)} if whole else {}
     (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+
+
+def _version(package: str) -> str:
+    """Of a package; a machine for a single measurement may lack some."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _cell(value: Any) -> str:

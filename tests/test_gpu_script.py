@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,33 @@ def test_the_peer_is_not_told_that_it_is_one_of_several(monkeypatch: pytest.Monk
     assert gpu.training.peer(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=tmp_path), "tiny", 8).tolist() == [
         False
     ]
+
+
+def test_lanes_do_not_wait_for_one_that_failed_and_its_error_is_the_one_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A card with too little memory for all of them is found out at once."""
+    gpu = script(monkeypatch)
+    bench = gpu.Bench(device="cpu", sizes=gpu.TINY, folder=tmp_path)
+    gate = threading.Barrier(2)
+    monkeypatch.setattr(gpu.together, "_gate", [gate])
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory")
+
+    def waits() -> float:
+        return float(gate.wait(gpu.together.TOGETHER))
+
+    monkeypatch.setattr(gpu.together, "trained", fails)
+    with ThreadPoolExecutor(2) as threads:
+        lanes = [threads.submit(waits), threads.submit(gpu.together._lane, bench, 2)]
+        with pytest.raises(RuntimeError, match="out of memory"):
+            gpu.together._of_all(lanes)
+
+
+def test_figures_are_kept_where_a_package_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As DeepSpeed may be on a machine that is lent: its sections fail, and the others' figures stay."""
+    gpu = script(monkeypatch)
+    monkeypatch.setitem(gpu.save.__globals__, "RESULTS", tmp_path)
+    gpu.save("one", "One", [{"what": "a product", "figure": 1.0}], [], packages=("torch", "no-such-package"))
+    assert "no-such-package not installed" in (tmp_path / "one.md").read_text()

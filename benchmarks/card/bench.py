@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable, Mapping
@@ -115,6 +116,12 @@ class Bench:
         if self.on_card:
             torch.cuda.synchronize()
 
+    def release(self) -> None:
+        """Give the device back what this process keeps of it and has no use for."""
+        gc.collect()
+        if self.on_card:
+            torch.cuda.empty_cache()
+
 
 def trained(
     bench: Bench,
@@ -145,6 +152,6 @@ def apart(bench: Bench, act: Callable[..., Any], *given: Any) -> Any:
     """On a card in a process of its own, as whoever uses it alone would run it; else here."""
     if not bench.on_card:
         return act(bench, *given)
-    torch.cuda.empty_cache()  # a small card has not room for what this process keeps as well
+    bench.release()  # a small card has not room for what this process keeps as well
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(act, bench, *given).result()

@@ -6,10 +6,11 @@ A section imports what it alone needs itself: where that is missing, the others 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from statistics import median
+from threading import BrokenBarrierError
 from typing import Any
 
 import torch
@@ -80,8 +81,16 @@ def shared(bench: Bench) -> Iterator[Figure]:
             spawn = multiprocessing.get_context("spawn")
             gate = spawn.Barrier(lanes)
             with ProcessPoolExecutor(lanes, mp_context=spawn, initializer=_gated, initargs=(gate,)) as processes:
-                rates = [one.result() for one in [processes.submit(_lane, bench, lanes) for _ in range(lanes)]]
+                rates = _of_all([processes.submit(_lane, bench, lanes) for _ in range(lanes)])
         yield Figure(f"{lanes} lane{'s' * (lanes > 1)} on the device", sum(rates), "texts a second")
+
+
+def _of_all(lanes: Sequence[Future[float]]) -> list[float]:
+    """What each lane tells. Of those that fail, one that did so by itself is heard before those that waited."""
+    failed = [error for lane in lanes if (error := lane.exception()) is not None]
+    for error in sorted(failed, key=lambda one: isinstance(one, BrokenBarrierError)):
+        raise error
+    return [lane.result() for lane in lanes]
 
 
 def _gated(gate: Any) -> None:
@@ -97,5 +106,10 @@ def _lane(bench: Bench, lanes: int) -> float:
         if progress.step == 2 and _gate:
             _gate[0].wait(TOGETHER)
 
-    steps = trained(bench, shape, batch, bench.precision, hear=begin)[2]
+    try:
+        steps = trained(bench, shape, batch, bench.precision, hear=begin)[2]
+    except Exception:
+        if _gate:
+            _gate[0].abort()  # the others would wait for this one
+        raise
     return 2 * batch / median(steps)
