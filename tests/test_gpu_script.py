@@ -100,3 +100,19 @@ def test_figures_are_kept_where_a_package_is_missing(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(gpu.save.__globals__, "RESULTS", tmp_path)
     gpu.save("one", "One", [{"what": "a product", "figure": 1.0}], [], packages=("torch", "no-such-package"))
     assert "no-such-package not installed" in (tmp_path / "one.md").read_text()
+
+
+def test_an_attention_that_fails_takes_no_other_s_figures_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """torch's over ragged rows has kernels of its own on a card."""
+    gpu = script(monkeypatch)
+
+    def fails() -> None:
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(gpu.attention, "ragged", fails)
+    told = gpu.attention.unpadded(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=tmp_path))
+    assert [next(told).what for _ in range(2)] == ["tiny: unpadded pass", "tiny: unpadded, forward alone"]
+    with pytest.raises(RuntimeError, match="no kernel"):
+        next(told)

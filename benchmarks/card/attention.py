@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -25,38 +25,64 @@ PASSES = (8192, 32_768)  # tokens
 
 def unpadded(bench: Bench) -> Iterator[Figure]:
     """Texts of unequal length: without padding, by our attention and by torch's over ragged rows, and padded."""
-    yield from apart(bench, attentions)
+    found, failed = apart(bench, attentions)
+    yield from found
+    if failed is not None:
+        raise failed
 
 
-def attentions(bench: Bench) -> list[Figure]:
-    """In a process that a lane's settings reach before its first product: later ones come too late for cuBLAS."""
+def attentions(bench: Bench) -> tuple[list[Figure], Exception | None]:
+    """In a process that a lane's settings reach before its first product: later ones come too late for cuBLAS.
+
+    What was found until something failed, and the failure.
+    """
     reset_process(0, World(device=bench.device))
-    return [one for shape in bench.sizes.shapes for one in (*_passes(bench, shape), *_repeats(bench, shape))]
+    found = list[Figure]()
+    try:
+        for shape in bench.sizes.shapes:
+            found += _passes(bench, shape)
+        for shape in bench.sizes.shapes:
+            found += _ragged_passes(bench, shape)
+            found += _repeats(bench, shape)
+    except Exception as error:  # noqa: BLE001  it is raised where the figures are told
+        return found, error
+    return found, None
 
 
 def _passes(bench: Bench, shape: str) -> Iterator[Figure]:
-    """Over sentences: forward and back as in training, and forward alone as in use."""
+    """Over sentences, forward and back as in training, and forward alone as in use: without padding and with."""
+    encoder, acts = _sentences(bench, shape)
+    packed, packed_read = map(bench.seconds, acts)
+    encoder.backbone.set_attn_implementation("sdpa")
+    padded, padded_read = map(bench.seconds, acts)
+    yield Figure(f"{shape}: unpadded pass", 1000 * packed, "ms", f"{padded / packed:.2f} x as fast as padded")
+    gain = f"{padded_read / packed_read:.2f} x as fast as padded"
+    yield Figure(f"{shape}: unpadded, forward alone", 1000 * packed_read, "ms", gain)
+
+
+def _ragged_passes(bench: Bench, shape: str) -> Iterator[Figure]:
+    """The same by torch's attention."""
+    _, acts = _sentences(bench, shape)
+    packed, packed_read = map(bench.seconds, acts)
+    with ragged():
+        torchs, torchs_read = map(bench.seconds, acts)
+        enforced = _enforced(bench, lambda: 1000 * bench.seconds(acts[0]))
+    yield Figure(f"{shape}: ragged pass", 1000 * torchs, "ms", f"{packed / torchs:.2f} x as fast as unpadded")
+    yield Figure(f"{shape}: ragged pass, determinism enforced", enforced, "ms")
+    gain = f"{packed_read / torchs_read:.2f} x as fast as unpadded"
+    yield Figure(f"{shape}: ragged, forward alone", 1000 * torchs_read, "ms", gain)
+
+
+def _sentences(bench: Bench, shape: str) -> tuple[Encoder, Sequence[Callable[[], None]]]:
+    """An encoder, and what it does with a large step's sentences: a pass as in training, and one as in use."""
     encoder = Encoder.load(bench.backbone(shape), max_length=bench.sizes.pieces, precision=bench.precision)
     encoder.to(bench.device).train()
     tokens = encoder.tokenise(list(corpus(2 * max(bench.sizes.batches)).sentences[:]))
-    step = _step(bench, encoder, tokens)
 
     def read() -> None:
         encoder.embed(tokens)
 
-    packed, packed_read = bench.seconds(step), bench.seconds(read)
-    with ragged():
-        torchs, torchs_read = bench.seconds(step), bench.seconds(read)
-        enforced = _enforced(bench, lambda: 1000 * bench.seconds(step))
-    encoder.backbone.set_attn_implementation("sdpa")
-    padded, padded_read = bench.seconds(step), bench.seconds(read)
-    yield Figure(f"{shape}: unpadded pass", 1000 * packed, "ms", f"{padded / packed:.2f} x as fast as padded")
-    yield Figure(f"{shape}: ragged pass", 1000 * torchs, "ms", f"{packed / torchs:.2f} x as fast as unpadded")
-    yield Figure(f"{shape}: ragged pass, determinism enforced", enforced, "ms")
-    gain = f"{padded_read / packed_read:.2f} x as fast as padded"
-    yield Figure(f"{shape}: unpadded, forward alone", 1000 * packed_read, "ms", gain)
-    gain = f"{packed_read / torchs_read:.2f} x as fast as unpadded"
-    yield Figure(f"{shape}: ragged, forward alone", 1000 * torchs_read, "ms", gain)
+    return encoder, (_step(bench, encoder, tokens), read)
 
 
 def cuts(bench: Bench) -> Iterator[Figure]:
