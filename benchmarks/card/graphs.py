@@ -6,7 +6,7 @@ bf16 as trainings do it, at once; a graph has a copy of its own for each, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -24,14 +24,15 @@ def graphs(bench: Bench) -> Iterator[Figure]:
         layers, words = _layers(bench, shape, 2 * batch)
         where = f"{shape}, {2 * batch} texts of {bench.sizes.pieces}"
         copies = [half for one in layers.modules() if isinstance(one, nn.Linear) for half in halves(one)]
-        apart = bench.seconds(_step(bench, with_halves(layers, copies), words))
+        learnt = [words, *layers.parameters()]
+        apart = bench.seconds(_step(bench, with_halves(layers, copies), words, learnt))
         yield Figure(f"{where}: one by one", 1000 * apart, "ms")
         if not bench.on_card:
             yield Figure(f"{where}: as graphs", "not run without a card", "")
             continue
         with _half(bench):
             captured: Any = torch.cuda.make_graphed_callables(layers, (words,))
-        together = bench.seconds(_step(bench, captured, words))
+        together = bench.seconds(_step(bench, captured, words, learnt))
         yield Figure(f"{where}: as graphs", 1000 * together, "ms", f"{apart / together:.2f} x as fast")
 
 
@@ -55,10 +56,16 @@ def _layers(bench: Bench, shape: str, texts: int) -> tuple[_Layers, Tensor]:
     return _Layers(encoder.backbone), torch.randn(size, device=bench.device, requires_grad=True)
 
 
-def _step(bench: Bench, layers: Callable[[Tensor], Tensor], words: Tensor) -> Callable[[], None]:
+def _step(
+    bench: Bench, layers: Callable[[Tensor], Tensor], words: Tensor, learnt: Sequence[Tensor]
+) -> Callable[[], None]:
+    """Forward and back; gradients are those of a step alone, as in training: to add them up is not part of it."""
+
     def step() -> None:
         with _half(bench):
             layers(words).sum().backward()
+        for one in learnt:
+            one.grad = None
 
     return step
 
